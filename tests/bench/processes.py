@@ -17,6 +17,7 @@ from tests.bench.measure import Effort
 from tests.bench.row import Figure, Measured, Row, at_least, none_wrong, times_at_most, times_faster
 
 _UNIT = "calls/s"
+_AT_ONCE = 16
 _DECIDE, _IMPORTS = "gatewright decide", "import pydantic, jsonschema"
 _CALL = ("--agent", "archivist", "--tool", "file", "--args", '{"op": "load", "path": "notes/x.md"}')
 _COMMAND = "import sys; from gatewright.cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -26,10 +27,13 @@ def processes(effort: Effort) -> Row:
     """Calls with their audit rows, each committed before the tool runs, by one, two and four processes."""
     seconds, rounds = (0.2, 1) if effort.quick else (2.0, 3)
     figures: dict[str, Measured] = {}
-    for count in (1, 2) if effort.quick else (1, 2, 4):
-        found = [_together(count, seconds) for _ in range(rounds)]
-        rate = middle([made / seconds for made, _ in found])
-        figures[_named(count)] = Figure(rate, None, _UNIT, sum(wrong for _, wrong in found))
+    spent: dict[str, float] = {}
+    for count, at_once in ((1, 1), (2, 1), (1, _AT_ONCE)) if effort.quick else ((1, 1), (2, 1), (4, 1), (1, _AT_ONCE)):
+        found = [_together(count, seconds, at_once) for _ in range(rounds)]
+        name = _named(count, at_once)
+        rate = middle([made / seconds for made, _, _ in found])
+        figures[name] = Figure(rate, None, _UNIT, sum(wrong for _, wrong, _ in found))
+        spent[name] = middle([used for _, _, used in found])
     one, two = figures[_named(1)], figures[_named(2)]
     return Row(
         "processes",
@@ -42,7 +46,10 @@ def processes(effort: Effort) -> Row:
             none_wrong(figures, "every call is allowed and the chain holds"),
         ),
         _named(1),
-        (f"{os.cpu_count()} processors; what else runs on them counts against more processes",),
+        (
+            f"{os.cpu_count()} processors; what else runs on them counts against more processes",
+            "processor time of a call: " + ", ".join(f"{name} {used:,.0f} us" for name, used in spent.items()),
+        ),
     )
 
 
@@ -82,15 +89,16 @@ def command_start(effort: Effort) -> Row:
     )
 
 
-def _named(count: int) -> str:
-    return f"{count} process" if count == 1 else f"{count} processes"
+def _named(count: int, at_once: int = 1) -> str:
+    name = f"{count} process" if count == 1 else f"{count} processes"
+    return name if at_once == 1 else f"{name}, {at_once} calls at once"
 
 
-def _together(count: int, seconds: float) -> tuple[int, int]:
-    """How many calls so many processes made at the same time, and what went wrong."""
+def _together(count: int, seconds: float, at_once: int) -> tuple[int, int, float]:
+    """How many calls so many processes made at the same time, what went wrong, and the processor time of a call."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as name:
         state, keys = Path(name, "state"), Path(name, "keys")
-        line = [sys.executable, "-m", "tests.bench.processchild", str(state), str(keys), str(seconds)]
+        line = [sys.executable, "-m", "tests.bench.processchild", str(state), str(keys), str(seconds), str(at_once)]
         running = [
             subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(count)
         ]
@@ -103,4 +111,5 @@ def _together(count: int, seconds: float) -> tuple[int, int]:
             one.stdin.flush()
         told = [one.communicate(timeout=seconds + 60)[0].split() for one in running]
         problems = AuditLog(state, keys).verify().problems
-    return sum(int(made) for made, _ in told), sum(int(wrong) for _, wrong in told) + len(problems)
+    wrong = sum(int(wrong) for _, wrong, _ in told) + len(problems)
+    return sum(int(made) for made, _, _ in told), wrong, middle([float(used) for _, _, used in told])

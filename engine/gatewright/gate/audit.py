@@ -46,6 +46,8 @@ _INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 End = tuple[int, str]
 """Number and MAC of the last row."""
+_Columns = tuple[str, str, str, str, str, str, str]
+"""A row without number, time and MAC: what is made of an entry before anybody has to wait."""
 
 
 class AuditUnavailable(WorkspaceError):
@@ -226,7 +228,7 @@ class _Writer:
             self.seal = Seal(key)
             if is_new:
                 connection.execute(_TABLE)
-                self._insert(connection, (0, START_MAC), [_opened({"log": self.log_id})], time)
+                self._insert(connection, (0, START_MAC), [_opened(log=self.log_id)], time)
         anchor = ring.anchor(self.log_id)
         if anchor is None:
             raise _incomplete(database, ring, "anchor")
@@ -238,16 +240,18 @@ class _Writer:
 
     def append(self, entries: Sequence[AuditEntry], time: str, *, wait: bool) -> bool:
         """Within the anchor's lock: add the rows, commit, and only then move the anchor."""
-        with self._database.failing("written"), self._file.held(wait=wait) as is_held:
-            if is_held:
-                self._add(entries, time)
+        with self._database.failing("written"):
+            rows = [_columns(entry) for entry in entries]
+            with self._file.held(wait=wait) as is_held:
+                if is_held:
+                    self._add(rows, time)
         return is_held
 
     def close(self) -> None:
         """Let go of the anchor."""
         self._file.close()
 
-    def _add(self, entries: Sequence[AuditEntry], time: str) -> None:
+    def _add(self, rows: Sequence[_Columns], time: str) -> None:
         with self._database.writing() as connection:
             if connection is not self._connection:  # another log than the one whose key and end are known
                 raise FileNotFoundError(errno.ENOENT, "it was replaced while it was open")
@@ -257,24 +261,24 @@ class _Writer:
                 anchor = self._anchor_now()
                 self._end = anchor.seq, anchor.mac
             try:
-                end = self._insert(connection, self._end, entries, time)
+                end = self._insert(connection, self._end, rows, time)
             except connection.IntegrityError:  # somebody died between commit and anchor
                 connection.execute("ROLLBACK")
                 connection.execute("BEGIN IMMEDIATE")
-                end = self._insert(connection, self._find_end(connection, time), entries, time)
+                end = self._insert(connection, self._find_end(connection, time), rows, time)
         self._file.write(self._anchor.at(*end))
         self._end, self._known = end, self._file.text
 
-    def _insert(self, connection: Connection, end: End, entries: Sequence[AuditEntry], time: str) -> End:
+    def _insert(self, connection: Connection, end: End, rows: Sequence[_Columns], time: str) -> End:
         """The new end of the log."""
         seq, mac = end
-        rows: list[tuple[int | str, ...]] = []
-        for entry in entries:
+        sealed: list[tuple[int | str, ...]] = []
+        for columns in rows:
             seq += 1
-            row = _unsealed(seq, time, entry)
+            row: Unsealed = (seq, time, *columns)
             mac = self.seal(row, mac)
-            rows.append((*row, mac))
-        connection.executemany(_INSERT, rows)
+            sealed.append((*row, mac))
+        connection.executemany(_INSERT, sealed)
         return seq, mac
 
     def _anchor_now(self) -> Anchor:
@@ -294,7 +298,7 @@ class _Writer:
         if end is not None:
             return end
         highest = connection.execute("SELECT max(seq) FROM rows").fetchone()[0] or 0
-        row = _opened({"log": self.log_id, "anchor": anchor.seq, "previous": anchor.mac, "after": highest})
+        row = _opened(log=self.log_id, anchor=anchor.seq, previous=anchor.mac, after=highest)
         return self._insert(connection, (max(highest, anchor.seq), anchor.mac), [row], time)
 
 
@@ -346,13 +350,13 @@ def _existing_log(connection: Connection) -> str:
     return log_id
 
 
-def _opened(body: dict[str, JsonValue]) -> AuditEntry:
-    return AuditEntry(RowKind.LOG_OPENED, body=body)
+def _opened(**body: JsonValue) -> _Columns:
+    return _columns(AuditEntry(RowKind.LOG_OPENED, body=body))
 
 
-def _unsealed(seq: int, time: str, entry: AuditEntry) -> Unsealed:
+def _columns(entry: AuditEntry) -> _Columns:
     body = canonical_json(dict(entry.body)).decode()
-    return (seq, time, entry.kind.value, entry.call_id, entry.agent, entry.session, entry.tool, entry.operation, body)
+    return (entry.kind.value, entry.call_id, entry.agent, entry.session, entry.tool, entry.operation, body)
 
 
 def _is_copy(anchor: Anchor) -> bool:

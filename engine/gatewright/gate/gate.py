@@ -284,7 +284,12 @@ class Gate:
         from gatewright.gate.callrun import CallRun
 
         state = self._state(self.in_force(), agent_id, tool, arguments, session, context, new_id("call"))
-        return await CallRun(self.passage, state, on_stage, approver or self._approver).run()
+        calls = state.ports.record.calls
+        calls.add(state.call_id)
+        try:
+            return await CallRun(self.passage, state, on_stage, approver or self._approver).run()
+        finally:
+            calls.discard(state.call_id)
 
     async def call_many(
         self,

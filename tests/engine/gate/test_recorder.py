@@ -5,15 +5,25 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
 
-from gatewright.gate import AuditEntry, AuditLog
-from gatewright.gate.audit import RowBuilder
+from gatewright import Gate, Policy, ToolRegistry, tool
+from gatewright.gate import AuditEntry, AuditLog, RowKind
+from gatewright.gate.audit import AuditUnavailable, RowBuilder
 from gatewright.gate.heavy import LARGE, apart
 from gatewright.gate.recorder import Recorder
+from gatewright.policy.document import Agent
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools import ResultType
 
 
 def no_rows(log: AuditLog) -> Sequence[AuditEntry]:
     return ()
+
+
+def one_row(log: AuditLog) -> Sequence[AuditEntry]:
+    return (AuditEntry(RowKind.TOOL_COMPLETED),)
 
 
 async def test_after_a_row_that_had_to_wait_the_next_is_committed_by_the_caller_again() -> None:
@@ -49,6 +59,83 @@ async def test_a_row_follows_those_that_wait_though_the_log_is_free_again() -> N
     asyncio.get_running_loop().call_soon(is_free.set)
     await asyncio.gather(first, second)
     assert order == ["waited", "waited"]
+
+
+async def test_rows_of_calls_that_are_under_way_together_are_committed_together() -> None:
+    commits = list[int]()
+
+    def write(build: RowBuilder, wait: bool) -> bool:
+        commits.append(len(build(cast("AuditLog", None))))
+        return True
+
+    recorder = Recorder(write)
+    recorder.calls.update("abc")
+    await asyncio.gather(*(recorder(one_row) for _ in range(3)))
+    await recorder(one_row)
+    assert commits == [3, 1]
+
+
+async def test_what_waits_for_the_log_together_goes_to_the_thread_together() -> None:
+    commits = list[tuple[int, bool]]()
+
+    def write(build: RowBuilder, wait: bool) -> bool:
+        if wait:
+            commits.append((len(build(cast("AuditLog", None))), threading.get_ident() == here))
+        return wait
+
+    here, recorder = threading.get_ident(), Recorder(write)
+    recorder.calls.update("ab")
+    await asyncio.gather(recorder(one_row), recorder(one_row))
+    assert commits == [(2, False)]
+
+
+async def test_a_row_that_cannot_be_made_fails_its_own_call_alone_and_a_failed_commit_all_of_them() -> None:
+    is_full = False
+
+    def write(build: RowBuilder, wait: bool) -> bool:
+        rows = build(cast("AuditLog", None))
+        if is_full:
+            raise AuditUnavailable("the disk is full")
+        committed.extend(rows)
+        return True
+
+    def broken(log: AuditLog) -> Sequence[AuditEntry]:
+        raise ValueError("no text")
+
+    committed, recorder = list[AuditEntry](), Recorder(write)
+    recorder.calls.update("abc")
+    ends = await asyncio.gather(recorder(one_row), recorder(broken), recorder(one_row), return_exceptions=True)
+    assert [type(end) for end in ends] == [type(None), AuditUnavailable, type(None)]
+    assert len(committed) == 2
+    is_full = True
+    ends = await asyncio.gather(recorder(one_row), recorder(one_row), return_exceptions=True)
+    assert [str(end) for end in ends] == ["the disk is full"] * 2
+
+
+async def test_each_of_many_calls_at_once_is_in_the_log_before_it_runs_and_the_chain_holds(tmp_path: Path) -> None:
+    seen = list[bool]()
+
+    @tool(safety_tier=SafetyTier.READ_ONLY, result_type=ResultType.STRING)
+    async def look(number: int) -> str:
+        """Look.
+
+        Args:
+            number: Which.
+        """
+        invoked = [row for row in log.rows() if row.kind == "ToolInvoked" and f'"number":{number}}}' in row.body]
+        seen.append(len(invoked) == 1)
+        return str(number)
+
+    registry = ToolRegistry()
+    registry.register(look)
+    log = AuditLog(tmp_path / "state", tmp_path / "keys")
+    gate = Gate(Policy(agents={"a": Agent("a", tools=("look",))}), registry, audit=log)
+    outcomes = await asyncio.gather(*(gate.call("a", "look", {"number": number}) for number in range(20)))
+    assert [outcome.output for outcome in outcomes] == [str(number) for number in range(20)]
+    assert seen == [True] * 20
+    report = log.verify()
+    assert (report.problems, report.unended) == ((), ())
+    log.close()
 
 
 async def test_only_what_is_large_is_worked_through_in_a_thread_of_its_own() -> None:
