@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gatewright.builtins import note_tools
 from gatewright.gate import Approval, ApprovalRequest, Gate, Outcome, PermissionBroker, Remember, Session
 from gatewright.gate.decision import Decision, StageTrace
 from gatewright.gate.violation import violation_of
-from gatewright.memory import Shelf
+from gatewright.memory import NoteBook, Shelf
 from gatewright.workspace.fileblocks import agent_blocks
 from tests.engine.gate.asking import store_of
 from tests.engine.gate.world import GateTool, World, context_for
@@ -92,7 +93,7 @@ class Stage:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-        tools = golden_tools()
+        tools = (*golden_tools(), *note_tools())
         self.waiting = next(tool for tool in tools if isinstance(tool, GateTool))
         self.world = World(folder, self.policy, *tools)
         world = self.world
@@ -107,6 +108,7 @@ class Stage:
             grants=self.broker.grants,
             folder=str(folder),
             blocks=agent_blocks(Shelf(world.blocks), world.sources),
+            notes=NoteBook(folder / "state" / "notes", world.clock),
         )
         self.sessions: dict[str, Session] = {}
 

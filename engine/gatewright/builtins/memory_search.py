@@ -1,4 +1,4 @@
-"""The ``memory_search`` tool: the notes of the user that fit a query. It does no I/O itself."""
+"""The ``memory_search`` tool: the notes of the user that fit a query, and what was said. It does no I/O itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gatewright.base.errors import ToolFailure
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.note import NoteTool
 from gatewright.builtins.result import done
@@ -19,13 +19,15 @@ from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds, SideEffect
 
 _BY_WORDS = "; only words were compared, since no model for meanings is installed"
+_NOTHING_SAID = "; the conversation could not be searched"
 
 
 class MemorySearch(Input):
     """What to look for."""
 
     query: Annotated[str, Field(min_length=1, max_length=1_000, description="What the notes should be about.")]
-    top_k: Annotated[int, Field(ge=1, le=20, description="How many notes at most.")] = 5
+    top_k: Annotated[int, Field(ge=1, le=20, description="How many results at most.")] = 5
+    include_conversation: Annotated[bool, Field(description="Search what was said in this conversation, too.")] = False
 
 
 class MemorySearchTool(NoteTool):
@@ -49,9 +51,30 @@ class MemorySearchTool(NoteTool):
 
     async def run(self, arguments: MemorySearch, context: ToolExecutionContext) -> JsonValue:
         """Give what fits."""
-        user_id = context.require_user()
-        found = await context.require_notes().search(arguments.query, user_id=user_id, top_k=arguments.top_k)
+        user_id, notes = context.require_user(), context.require_notes()
+        said = await _said(arguments, context) if arguments.include_conversation else []
+        found = await notes.search(arguments.query, user_id=user_id, top_k=arguments.top_k, said=said or ())
         if not isinstance(found, dict) or not isinstance(hits := found["hits"], list):
             raise ToolFailure("the notes gave no list", code="bad-result")
-        what = plural(len(hits), "note fits", "notes fit") if hits else "no note fits"
-        return done(what if found["by_meaning"] else what + _BY_WORDS, hits)
+        message = plural(len(hits), "result", "results") if hits else "nothing fits"
+        message += "" if found["by_meaning"] else _BY_WORDS
+        return done(message + (_NOTHING_SAID if said is None else ""), hits)
+
+
+async def _said(arguments: MemorySearch, context: ToolExecutionContext) -> list[str] | None:
+    """What of the session's messages has words of the query, the best first; None where they cannot be searched."""
+    if context.blocks is None:
+        return None
+    try:
+        found = await context.blocks.search(
+            arguments.query,
+            agent_id=context.agent_id,
+            kinds=("conversation",),
+            limit=arguments.top_k,
+            session_id=context.session_id,
+        )
+    except (ToolFailure, WorkspaceError):
+        return None
+    hits = found["hits"] if isinstance(found, dict) else None
+    rows = [hit for hit in hits if isinstance(hit, dict)] if isinstance(hits, list) else []
+    return [str(hit.get("content", hit.get("snippet"))) for hit in rows]

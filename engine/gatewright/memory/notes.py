@@ -69,7 +69,10 @@ CREATE TABLE note (
 
 @frozen
 class NoteHit:
-    """A note that was found; ``score``: above 0, 1 for the first by everything that was asked."""
+    """A note that was found, or with ``note_id`` "" something that was said.
+
+    ``score``: above 0, 1 for the first by everything that was asked.
+    """
 
     note_id: str
     content: str
@@ -128,8 +131,22 @@ class NoteStore:
             )
         return str(_required(found)[0])
 
-    def search(self, query: str, *, top_k: int) -> list[NoteHit]:
-        """The notes that fit a query best, the best first: by meaning where a model is installed, and by words."""
+    def search(self, query: str, *, top_k: int, said: Sequence[str] = ()) -> list[NoteHit]:
+        """The notes that fit a query best, the best first: by meaning where a model is installed, and by words.
+
+        ``said``: texts that are no notes and were found by words, the best first.
+        """
+        found = self._found(query, top_k)
+        notes = {hit.content for hit in found}
+        weight = 1.0 if _embedder() is None else WORDS_WEIGHT
+        others = [
+            NoteHit("", text, _share(rank, weight))
+            for rank, text in enumerate(dict.fromkeys(said))
+            if text not in notes
+        ]
+        return sorted([*found, *others], key=lambda hit: -hit.score)[:top_k]
+
+    def _found(self, query: str, top_k: int) -> list[NoteHit]:
         embedder = _embedder()
         if embedder is not None:
             self._embed_missing(embedder)
@@ -239,14 +256,14 @@ class NoteBook:
         """Forget a note."""
         await asyncio.to_thread(self.of(user_id).delete, note_id)
 
-    async def search(self, query: str, *, user_id: str, top_k: int) -> JsonValue:
+    async def search(self, query: str, *, user_id: str, top_k: int, said: Sequence[str] = ()) -> JsonValue:
         """``hits``, the best first, each with text, source, score, note_id; ``by_meaning``: whether a model helped."""
 
         def work() -> JsonValue:
-            found = self.of(user_id).search(query, top_k=top_k)
-            hits: list[JsonValue] = [
-                {"text": hit.content, "source": "note", "score": hit.score, "note_id": hit.note_id} for hit in found
-            ]
+            hits: list[JsonValue] = []
+            for hit in self.of(user_id).search(query, top_k=top_k, said=said):
+                source = "note" if hit.note_id else "conversation"
+                hits.append({"text": hit.content, "source": source, "score": hit.score, "note_id": hit.note_id})
             return {"hits": hits, "by_meaning": _embedder() is not None}
 
         return await asyncio.to_thread(work)
@@ -294,9 +311,12 @@ def _fused(*ranked: tuple[Sequence[int], float]) -> dict[int, float]:
     scores: dict[int, float] = {}
     for numbers, weight in ranked:
         for rank, number in enumerate(numbers):
-            share = weight * (_RANK_OFFSET + 1) / (_RANK_OFFSET + 1 + rank)
-            scores[number] = scores.get(number, 0.0) + share
+            scores[number] = scores.get(number, 0.0) + _share(rank, weight)
     return scores
+
+
+def _share(rank: int, weight: float) -> float:
+    return round(weight * (_RANK_OFFSET + 1) / (_RANK_OFFSET + 1 + rank), 4)
 
 
 def _row(connection: Connection, number: int) -> tuple[str, str] | None:

@@ -266,6 +266,9 @@ class NotePort(Protocol):
         """Forget a note."""
         ...
 
-    async def search(self, query: str, *, user_id: str, top_k: int) -> JsonValue:
-        """``hits``, the best first, each with text, source, score, note_id; ``by_meaning``: whether a model helped."""
+    async def search(self, query: str, *, user_id: str, top_k: int, said: Sequence[str] = ()) -> JsonValue:
+        """``hits``, the best first, each with text, source, score, note_id; ``by_meaning``: whether a model helped.
+
+        ``said``: what of a conversation has words of the query, the best first, ranked among the notes.
+        """
         ...

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from gatewright.builtins import note_tools
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
-from gatewright.memory import fulltext
+from gatewright.memory import BlockStore, Conversations, fulltext, owner_of
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools import ToolExecutionContext
 from gatewright.workspace import Workspace
@@ -138,6 +138,35 @@ async def test_notes_of_the_time_before_the_extra_are_found_by_meaning_too(
         assert await bench.found("ada", "recover account credentials") == []
 
     assert len(await bench.found("ada", "recover account credentials")) == 1
+
+
+async def test_what_was_said_in_this_session_is_found_if_asked_for(bench: Bench) -> None:
+    await bench.save("ada", "tea with lemon")
+    sessions = {user: bench.workspace.session("a", user_id=user).session_id for user in ("ada", "bob")}
+    with BlockStore(bench.workspace.state_folder / "memory.sqlite") as store:
+        for user, session_id in sessions.items():
+            Conversations(store, owner=owner_of("a")).append("user", f"{user} wants tea", session_id=session_id)
+        Conversations(store, owner=owner_of("a")).append("user", "tea with lemon", session_id=sessions["ada"])
+
+    assert await bench.found("ada", "tea") == ["tea with lemon"]
+    result = await bench.done("ada", "memory_search", query="tea", include_conversation=True)
+    assert [(hit["text"], hit["source"]) for hit in result["data"]] == [
+        ("tea with lemon", "note"),
+        ("ada wants tea", "conversation"),
+    ]
+    assert result["data"][1]["note_id"] == ""
+    assert 0 < result["data"][1]["score"] < result["data"][0]["score"]
+    assert await bench.found("bob", "tea", include_conversation=True) == ["bob wants tea"]
+    assert await bench.found("ada", "tea", include_conversation=True, top_k=1) == ["tea with lemon"]
+
+
+async def test_conversation_that_cannot_be_read_is_left_out_and_told(bench: Bench) -> None:
+    await bench.save("ada", "tea")
+    (bench.workspace.state_folder / "memory.sqlite").write_text("no database at all, but long enough to be read as one")
+
+    result = await bench.done("ada", "memory_search", query="tea", include_conversation=True)
+    assert [hit["text"] for hit in result["data"]] == ["tea"]
+    assert "the conversation could not be searched" in result["message"]
 
 
 async def test_call_for_nobody_is_denied_with_words_that_help(bench: Bench) -> None:
