@@ -33,6 +33,7 @@ from gatewright.blocks import (
     Undo,
 )
 from gatewright.memory import BlockService, BlockStore
+from gatewright.memory.blockrule import Note
 from gatewright.policy.permission import Action
 
 OWNER = "agent:ann"
@@ -81,9 +82,8 @@ def edit_for_ever(path: Path, seed: int, author: str) -> None:
     while True:
         try:
             if dice.random() < 0.05:
-                step = (service.unpin if dice.random() < 0.5 else service.pin)(
-                    LABEL, author=author, granted=Action.OVERWRITE
-                ).step
+                note: Note = "unpin" if dice.random() < 0.5 else "pin"
+                step = service.note(LABEL, note, author=author, granted=Action.OVERWRITE).step
             else:
                 step = service.edit(LABEL, some_edit(dice), author=author, granted=Action.OVERWRITE).step
         except ToolFailure:

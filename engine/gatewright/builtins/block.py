@@ -55,10 +55,11 @@ class BlockTool(Tool):
             asked = context.agreed and agreed(context, lambda: sources.assess_load(at).change())
             return done(f"`{at.relative}` is in its block", await sources.load(at, asked=asked))
         data = await context.require_blocks().content(label, agent_id=context.agent_id)
-        archived = isinstance(data, dict) and data.get("type") == "archival"
-        return done(
-            f"what `{label}` holds{', which was archived and is not changed any more' if archived else ''}", data
+        since = data.get("archived_at") if isinstance(data, dict) else None
+        where = (
+            f"; it was put away at {since}: it is read here, and out of context and unchanged until it is taken back"
         )
+        return done(f"what `{label}` holds{where if since else ''}", data)
 
     @operation(actions=(Action.OVERWRITE,))
     async def pin(self, context: ToolExecutionContext, label: Label) -> JsonValue:

@@ -22,9 +22,11 @@ NAMES = frozenset(
     {
         "approvals",
         "audit",
+        "block",
         "call",
         "catalog",
         "check",
+        "context",
         "decide",
         "export",
         "filter",

@@ -20,6 +20,7 @@ COMMANDS = {
     "init": ("init", "init"),
     "tour": ("app", "tour"),
     "check": ("check", "check"),
+    "context": ("block", "context"),
     "preview": ("preview", "preview"),
     "rules": ("preview", "rules"),
     "decide": ("decide", "decide"),
@@ -38,6 +39,20 @@ GROUPS = {
         {"list": ("approvals", "list_"), "answer": ("approvals", "answer"), "revoke": ("approvals", "revoke")},
     ),
     "audit": ("The audit log.", {"verify": ("audit", "verify"), "export": ("audit", "export")}),
+    "block": (
+        "Blocks of memory.",
+        {
+            "list": ("block", "list_"),
+            "show": ("block", "show"),
+            "create": ("block", "create"),
+            "set": ("block", "set_"),
+            "edit": ("block", "edit"),
+            "archive": ("block", "archive"),
+            "unarchive": ("block", "unarchive"),
+            "history": ("block", "history"),
+            "delete": ("block", "delete"),
+        },
+    ),
     "catalog": (
         "MCP servers and their clients.",
         {

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gatewright.memory.block_store import BlockStore, StoredBlock
     from gatewright.memory.blockrule import action_of
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
+    from gatewright.memory.context import AgentContext, ContextBlock
     from gatewright.memory.entrytable import Entry, EntryFilter, EntryKind, Hit
     from gatewright.memory.notes import NoteBook
     from gatewright.memory.record import BlockRecord, BlockType
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgentBlocks",
+    "AgentContext",
     "Archive",
     "BlockInfo",
     "BlockRecord",
@@ -26,6 +28,7 @@ __all__ = [
     "BlockStore",
     "BlockType",
     "Changed",
+    "ContextBlock",
     "Conversations",
     "Entry",
     "EntryFilter",
@@ -47,6 +50,7 @@ door(
         "gatewright.memory.block_store": ("BlockStore", "StoredBlock"),
         "gatewright.memory.blockrule": ("action_of",),
         "gatewright.memory.blocks": ("BlockInfo", "BlockService", "Changed", "FileTexts"),
+        "gatewright.memory.context": ("AgentContext", "ContextBlock"),
         "gatewright.memory.entrytable": ("Entry", "EntryFilter", "EntryKind", "Hit"),
         "gatewright.memory.notes": ("NoteBook",),
         "gatewright.memory.record": ("BlockRecord", "BlockType"),

@@ -6,7 +6,7 @@ What it answers is plain JSON. Reading one record is done at once; whatever open
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
@@ -17,16 +17,16 @@ from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.blocks import Edit
+    from gatewright.memory.blockrule import Note
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
+    from gatewright.memory.context import AgentContext
     from gatewright.memory.entrytable import Hit
     from gatewright.memory.record import BlockRecord
     from gatewright.memory.shelf import Shelf
-
-Note = Literal["pin", "unpin", "archive"]
 
 
 _ROOM_CHARS = 12_000
@@ -78,6 +78,12 @@ class AgentBlocks:
             return Assessment(Action.OVERWRITE, later=Later(lambda: _noted(service, label, change)))
         return Assessment(action_of(change), later=Later(lambda: service.preview(label, change, owner_of(agent_id))))
 
+    def context(self, agent_id: str, source_ids: Collection[str]) -> AgentContext:
+        """What the agent has in context now; ``source_ids``: its sources."""
+        from gatewright.memory.context import context_of
+
+        return context_of(agent_id, self._service(agent_id), source_ids)
+
     # in a thread
 
     async def edit(
@@ -109,13 +115,11 @@ class AgentBlocks:
     async def note(
         self, label: str, note: Note, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
-        """Pin, unpin or archive, as ``edit``."""
-
-        from gatewright.memory.blockrule import ARCHIVE, PIN
+        """Pin, unpin, archive or unarchive, as ``edit``."""
 
         def work(service: BlockService) -> JsonValue:
-            do = service.archive if note == ARCHIVE else service.pin if note == PIN else service.unpin
-            changed = do(label, author=owner_of(agent_id), granted=_granted(granted), approved=approved)
+            author = owner_of(agent_id)
+            changed = service.note(label, note, author=author, granted=_granted(granted), approved=approved)
             return {**_known(service.info(label, owner_of(agent_id))), "changed": changed.step is not None}
 
         return await self._in_thread(agent_id, work)
@@ -233,7 +237,7 @@ def _known(info: BlockInfo) -> dict[str, JsonValue]:
         "can_undo": info.can_undo,
         "can_redo": info.can_redo,
     }
-    return said
+    return said if record.archived_at is None else {**said, "archived_at": iso_utc(record.archived_at)}
 
 
 def _after(service: BlockService, changed: Changed, agent_id: str) -> JsonValue:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import is_text
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from gatewright.blocks import Edit
     from gatewright.memory.record import BlockRecord
 
-PIN, UNPIN, ARCHIVE, SETTINGS = "pin", "unpin", "archive", "settings"
+Note = Literal["pin", "unpin", "archive", "unarchive"]
+PIN, ARCHIVE, UNARCHIVE, SETTINGS = "pin", "archive", "unarchive", "settings"
 _MAX_LABEL = 512
 _MAX_DESCRIPTION = 4096
 
@@ -26,8 +27,8 @@ def action_of(edit: Edit) -> Action:
     return Action.APPEND if is_addition(edit) else Action.OVERWRITE
 
 
-def noted(record: BlockRecord, kind: str, now: float) -> BlockRecord:
-    """The record after it was pinned, unpinned or archived. Raises ToolFailure."""
+def noted(record: BlockRecord, kind: Note, now: float) -> BlockRecord:
+    """The record after it was pinned, unpinned, archived or taken out of there. Raises ToolFailure."""
     if kind == ARCHIVE:
         if record.source_id:
             raise ToolFailure("this block stands for a file, and files are not archived", code="of-a-source")
@@ -38,6 +39,10 @@ def noted(record: BlockRecord, kind: str, now: float) -> BlockRecord:
                 f"only working blocks are archived, and this is a block of type {record.type}", code="wrong-type"
             )
         return replace(record, type=BlockType.ARCHIVAL, pinned=False, archived_at=now)
+    if kind == UNARCHIVE:
+        if record.type is not BlockType.ARCHIVAL:
+            raise ToolFailure(f"this block is not archived: it is of type {record.type}", code="wrong-type")
+        return replace(record, type=BlockType.WORKING, archived_at=None)
     if kind == PIN:
         refuse_archived(record)
     return replace(record, pinned=kind == PIN)

@@ -19,11 +19,8 @@ from gatewright.base.ids import new_id
 from gatewright.blocks import Block, BlockSize, Hand, TextSchema
 from gatewright.memory import blocktable
 from gatewright.memory.blockrule import (
-    ARCHIVE,
     NO_LABEL,
-    PIN,
     SETTINGS,
-    UNPIN,
     action_of,
     check_description,
     is_label,
@@ -44,6 +41,7 @@ if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.blocks import BlockSchema, Edit, Step
     from gatewright.memory.block_store import BlockStore
+    from gatewright.memory.blockrule import Note
     from gatewright.memory.shelf import Opened
 
 _ORDER = tuple(Action)
@@ -280,17 +278,13 @@ class BlockService:
                 opened.record = replace(opened.record, updated_at=hand.at_s)
             return Changed(opened.record, step)
 
-    def pin(self, label: str, *, author: str, granted: Action, approved: bool = False) -> Changed:
-        """Keep a block in context."""
-        return self._noted(label, PIN, author, granted, approved)
+    def note(self, label: str, note: Note, *, author: str, granted: Action, approved: bool = False) -> Changed:
+        """Pin, unpin, archive or unarchive a block: what it holds stays.
 
-    def unpin(self, label: str, *, author: str, granted: Action, approved: bool = False) -> Changed:
-        """No longer keep a block in context."""
-        return self._noted(label, UNPIN, author, granted, approved)
-
-    def archive(self, label: str, *, author: str, granted: Action, approved: bool = False) -> Changed:
-        """Put a working block away: its type becomes archival. Nothing is written to the archive's entries."""
-        return self._noted(label, ARCHIVE, author, granted, approved)
+        Archived, a working block is not pinned, and agents change it no more. Raises ToolFailure: ``archived``,
+        ``core-block``, ``of-a-source``, ``wrong-type``, and what every writing raises.
+        """
+        return self._changed(label, note, author, granted, lambda record, now: noted(record, note, now), approved)
 
     def settings(
         self,
@@ -300,11 +294,13 @@ class BlockService:
         permission: Permission | None = None,
         description: str | None = None,
         char_limit: int | None = None,
+        type: BlockType | None = None,  # noqa: A002 - the field's own name
     ) -> Changed:
-        """Change a block's own level, description or limit: the operator's alone.
+        """Change a block's own level, description, limit or type: the operator's alone.
 
         ``char_limit`` 0: no limit of its own. Level and size of a block that stands for a file are its source's to say.
-        Raises ToolFailure: ``bad-limit``, ``bad-description``, ``of-a-source``, ``unknown-block``, ``not-permitted``.
+        To and from ``archival`` is for `note`. Raises ToolFailure: ``bad-limit``, ``bad-description``, ``of-a-source``,
+        ``wrong-type``, ``unknown-block``, ``not-permitted``.
         """
         if not self._operator:
             raise ToolFailure("only the operator changes a block's settings", code="not-permitted")
@@ -314,8 +310,11 @@ class BlockService:
         def changed(record: BlockRecord, _: float) -> BlockRecord:
             if record.source_id and (permission is not None or char_limit is not None):
                 raise ToolFailure("this block stands for a file: its source says level and size", code="of-a-source")
+            if type is not None and BlockType.ARCHIVAL in {type, record.type}:
+                raise ToolFailure("a block is archived, or taken out again, by that name", code="wrong-type")
             return replace(
                 record,
+                type=type or record.type,
                 permission=permission or record.permission,
                 description=record.description if description is None else description,
                 char_limit=record.char_limit if char_limit is None else limit,
@@ -334,9 +333,6 @@ class BlockService:
         return record
 
     # inside
-
-    def _noted(self, label: str, kind: str, author: str, granted: Action, approved: bool) -> Changed:
-        return self._changed(label, kind, author, granted, lambda record, now: noted(record, kind, now), approved)
 
     def _changed(
         self,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gatewright.policy.permission import Action
     from gatewright.policy.target import Assessment, BlockTarget, Refusal
 
-BlockNote = Literal["pin", "unpin", "archive"]
+BlockNote = Literal["pin", "unpin", "archive", "unarchive"]
 """A change of what is known about a block, not of what it holds."""
 
 FILE_LABEL = "file:"
@@ -57,7 +57,7 @@ class BlockPort(Protocol):
     async def note(
         self, label: str, note: BlockNote, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
-        """Pin, unpin or archive; answers what is known afterwards."""
+        """Pin, unpin, archive or unarchive; answers what is known afterwards."""
         ...
 
     async def info(self, label: str, *, agent_id: str) -> JsonValue:

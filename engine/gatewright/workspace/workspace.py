@@ -24,6 +24,7 @@ from gatewright.record import fork_safe_lock
 from gatewright.tools import DefinedTool
 from gatewright.workspace.assembly import Folders, assemble
 from gatewright.workspace.catalog import as_it_came
+from gatewright.workspace.fileblocks import agent_blocks
 from gatewright.workspace.image import WorkspaceImage
 from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
 from gatewright.workspace.policy_reader import PolicyReader, PolicyState
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
         StageTrace,
     )
     from gatewright.gate.serving import ServingBook
-    from gatewright.memory import Archive, BlockService, NoteBook
+    from gatewright.memory import AgentContext, Archive, BlockService, NoteBook
     from gatewright.policy.document import Catalog, Policy
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.right import ToolFacts, ToolRight
@@ -277,6 +278,13 @@ class Workspace:
         Whatever the levels say, and read-only fields too. Without an agent: the shared ones alone.
         """
         return self._parts.blocks_of(agent_id)
+
+    def context(self, agent_id: str) -> AgentContext:
+        """What the host of an agent puts into the prompt from its memory, as text or JSON. Raises WorkspaceError."""
+        self.view(agent_id)  # refuses an unknown agent
+        policy = self.policy
+        source_ids = {source.source_id for source in policy.sources_of(policy.agents[agent_id])}
+        return agent_blocks(self._parts.shelf, self.sources.pinned()).context(agent_id, source_ids)
 
     def archive(self, agent_id: str = "") -> Archive:
         """The archive of an agent and the shared one, in the operator's hand: to add to, look through, forget from.

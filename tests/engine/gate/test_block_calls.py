@@ -126,7 +126,7 @@ async def test_nobody_is_asked_about_a_block_that_cannot_be_changed_so(
 ) -> None:
     bench.own().create("put away", author="agent:ann", content="one", permission=Permission.PARTNER)
     bench.own().create("open", author="agent:ann", content="one", permission=Permission.PARTNER)
-    bench.own().archive("put away", author="agent:ann", granted=Action.OVERWRITE, approved=True)
+    bench.own().note("put away", "archive", author="agent:ann", granted=Action.OVERWRITE, approved=True)
 
     outcome = await bench.call(tool, op, **{"label": "put away", **given})
     assert (outcome.status, outcome.code, outcome.decision.stage) == ("denied", code, "approval")

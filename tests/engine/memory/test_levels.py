@@ -33,6 +33,7 @@ from gatewright.blocks import (
     Undo,
 )
 from gatewright.memory import BlockService, BlockStore
+from gatewright.memory.blockrule import Note
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
 
@@ -101,8 +102,8 @@ class Bench:
             return service.merge("b", self.update, author=ANN, granted=granted, approved=approved)
         if name == "delete":
             return service.delete("b", granted=granted, approved=approved)
-        notes = {"pin": service.pin, "unpin": service.unpin, "archive": service.archive}
-        return notes[name]("b", author=ANN, granted=granted, approved=approved)
+        notes: dict[str, Note] = {"pin": "pin", "unpin": "unpin", "archive": "archive"}
+        return service.note("b", notes[name], author=ANN, granted=granted, approved=approved)
 
     def state(self) -> tuple[object, object]:
         operator = BlockService(self.store, owner=ANN, operator=True)

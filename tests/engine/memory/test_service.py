@@ -106,12 +106,12 @@ def test_a_label_that_could_mislead_is_refused(service: BlockService, label: str
 def test_an_archived_block_refuses_edits_and_pins_and_can_still_be_read(service: BlockService) -> None:
     service.create("n", author=ANN, content="one")
     update = service.export("n")
-    service.archive("n", author=ANN, granted=ALL)
+    service.note("n", "archive", author=ANN, granted=ALL)
     for change in (
         lambda: service.merge("n", update, author=ANN, granted=ALL),
         lambda: service.edit("n", Append("x"), author=ANN, granted=ALL),
         lambda: service.edit("n", Undo(), author=ANN, granted=ALL),
-        lambda: service.pin("n", author=ANN, granted=ALL),
+        lambda: service.note("n", "pin", author=ANN, granted=ALL),
     ):
         with pytest.raises(ToolFailure, match="was archived"):
             change()
@@ -127,17 +127,17 @@ def test_no_block_is_made_archived_and_pinned(service: BlockService) -> None:
 
 def test_pin_unpin_and_archive_change_the_record_and_stand_in_the_history(service: BlockService) -> None:
     service.create("n", author=ANN, content="x")
-    assert service.pin("n", author=ANN, granted=ALL).record.pinned
-    assert service.pin("n", author=ANN, granted=ALL).step is None
-    assert not service.unpin("n", author=ANN, granted=ALL).record.pinned
+    assert service.note("n", "pin", author=ANN, granted=ALL).record.pinned
+    assert service.note("n", "pin", author=ANN, granted=ALL).step is None
+    assert not service.note("n", "unpin", author=ANN, granted=ALL).record.pinned
     service.edit("n", Append("y"), author=ANN, granted=ALL)
-    service.pin("n", author=ANN, granted=ALL)
-    archived = service.archive("n", author=ANN, granted=ALL).record
+    service.note("n", "pin", author=ANN, granted=ALL)
+    archived = service.note("n", "archive", author=ANN, granted=ALL).record
     assert (archived.type, archived.archived_at, archived.pinned) == (BlockType.ARCHIVAL, 50.0, False)
     assert service.get("n") == archived
     assert [step.kind for step in service.history("n")] == ["create", "pin", "unpin", "append", "pin", "archive"]
     with refused("wrong-type"):
-        service.archive("n", author=ANN, granted=ALL)
+        service.note("n", "archive", author=ANN, granted=ALL)
     with refused("archived"):
         service.edit("n", Undo(), author=ANN, granted=ALL)
     assert service.value("n") == "xy"
@@ -147,7 +147,7 @@ def test_pin_unpin_and_archive_change_the_record_and_stand_in_the_history(servic
 def test_only_working_blocks_are_archived(service: BlockService, type_: BlockType, code: str) -> None:
     service.create("n", author=ANN, type=type_)
     with refused(code):
-        service.archive("n", author=ANN, granted=ALL)
+        service.note("n", "archive", author=ANN, granted=ALL)
     assert service.get("n").type is type_
 
 
@@ -296,7 +296,7 @@ def test_a_block_of_a_file_is_one_for_the_source_and_for_the_service(store: Bloc
         service.edit(label, Undo(), author=ANN, granted=ALL)
     assert BlockService(store, owner=ANN, levels=lambda _: Permission.ADMIN).value(label) == "one\ntwo\nthree\n"
     with refused("of-a-source"):
-        service.archive(label, author=ANN, granted=ALL)
+        service.note(label, "archive", author=ANN, granted=ALL)
     levels["docs"] = Permission.NONE
     with refused("unknown-block"):
         service.value(label)
