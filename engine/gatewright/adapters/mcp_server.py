@@ -223,10 +223,11 @@ class AgentServer:
         if outcome.truncated:
             others = [block for block in result.content if not isinstance(block, TextContent)]
             result.content, result.structured_content = [_text(outcome.output), *others], None
-        size, most = len(json.dumps(result.structured_content)), snapshot.policy.defaults.max_output_bytes
-        if size > most:
-            result.structured_content = None
-            result.content.append(_text(f"[structured result left out: {size:,} bytes]"))
+        if result.structured_content is not None:
+            size = len(json.dumps(result.structured_content))
+            if size > snapshot.policy.defaults.max_output_bytes:
+                result.structured_content = None
+                result.content.append(_text(f"[structured result left out: {size:,} bytes]"))
         return result
 
 

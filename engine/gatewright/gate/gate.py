@@ -345,7 +345,7 @@ class Gate:
 
         agent, now_s = self._agent(agent_id), self.in_force().ports.clock.monotonic_s()
         session.begin(now_s)
-        return reminders(agent, session.facts(), now_s)
+        return reminders(agent, session.facts(), now_s) if agent.rules.due else ()
 
     def _agent(self, agent_id: str) -> AgentSnapshot:
         agent = self.snapshot().agent(agent_id)

@@ -1,21 +1,28 @@
-"""The official conformance suite of the protocol on the gateway: what it asks of a server that has tools alone."""
+"""The official conformance suite of the protocol, and the Inspector, on the gateway."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from gatewright import Gate, ToolRegistry
 from gatewright.adapters.mcp_http import HttpGateway, TokenDoor, address_of, listen, security_of, serve_http
 from gatewright.adapters.mcp_server import AgentServer, Caller
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.cli.main import main
 from gatewright.gate import Session
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolDefinition, ToolExecutionContext
 from gatewright.tools.server_tool import ServerTool, checked_answer
-from tests.support.real_servers import from_npm
+from tests.engine.gateway.conftest import Listen, Place
+from tests.support.real_servers import FROM_NPM, from_npm
 
 POLICY = "gatewright = 1\n\n[agents.tested]\napprovals = { privileged = 'allow' }\n"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -114,3 +121,32 @@ async def _passes(scenario: str, url: str, folder: Path) -> tuple[int | None, st
     )
     said, _ = await process.communicate()
     return process.returncode, said.decode()
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_the_inspector_lists_what_the_preview_shows_and_calls_it(
+    place: Place, listen: Listen, transport: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = [sys.executable, *place.arguments("serve", str(place.policy), "--agent", "reader")]
+    if transport == "http":
+        token = place.token("reader")
+        target = [listen().url, "--transport", "http", "--header", f"Authorization: Bearer {token}"]
+
+    def asked(*words: str) -> dict[str, Any]:
+        line = from_npm("inspector-cli", *target, "--method", *words, file="build/index.js")
+        folder = FROM_NPM / "inspector-cli" / "build"  # from elsewhere it does not find its own version
+        done = subprocess.run(line, capture_output=True, check=False, cwd=folder, env=place.environment, timeout=120)
+        assert done.returncode == 0, done.stderr.decode()
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
+
+    main(["preview", str(place.policy), "--agent", "reader", "--format", "mcp", "--json"])
+    assert asked("tools/list")["tools"] == json.loads(capsys.readouterr().out)
+    call = ["tools/call", "--tool-name", "file"]
+    done = asked(*call, "--tool-arg", "op=read", "--tool-arg", "path=a.md")
+    assert not done.get("isError")
+    assert "hello" in done["content"][0]["text"]
+    refused = asked(*call, "--tool-arg", "op=delete", "--tool-arg", "path=a.md")
+    assert refused["isError"]
+    assert "delete" not in json.dumps(refused)
+    assert [row["kind"] for row in place.rows() if row["kind"].startswith("Tool")][-1] == "ToolDenied"
