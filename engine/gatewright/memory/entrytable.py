@@ -9,15 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
-import unicodedata
 from collections import defaultdict
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.memory.fulltext import query_words, spaced
+from gatewright.memory.fulltext import query_words, snippet, spaced
 
 if TYPE_CHECKING:
     import sqlite3
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
 HITS_PER_WORD = 1000
 """How many texts of a word are looked at: the newest, so that a word that stands everywhere costs no more."""
 _SCANNED = 20_000
-_SNIPPET_CHARS = 160
-_SEARCHED_CHARS = 20_000
 
 INDEX = "entry_words"
 _INDEX_SQL = (
@@ -206,16 +202,6 @@ def entry_of(row: tuple[Any, ...]) -> Entry:
         raise WorkspaceError(f"the stored entry `{entry_id}` is damaged: {error}") from error
 
 
-def snippet(content: str, words: Sequence[str]) -> str:
-    """The stretch of a text around the first of those words, on one line; dots where something is left out."""
-    folded = _folded(content[:_SEARCHED_CHARS])
-    firsts = [_folded(re.findall(r"\w+", word)[0]) for word in words if re.search(r"\w", word)]
-    places = [at for first in firsts if (at := folded.find(first)) >= 0]
-    start = max(0, min(places, default=0) - _SNIPPET_CHARS // 4)
-    piece = " ".join(content[start : start + _SNIPPET_CHARS].split())
-    return f"{'…' if start else ''}{piece}{'…' if start + _SNIPPET_CHARS < len(content) else ''}"
-
-
 def _indexed(entry: Entry) -> tuple[str, str]:
     return _place_word((entry.kind, entry.owner)), spaced(entry.content)
 
@@ -223,13 +209,6 @@ def _indexed(entry: Entry) -> tuple[str, str]:
 def _place_word(place: Place) -> str:
     """One word that stands for a place, whatever the owner's id is made of."""
     return f"{place[0]}{hashlib.sha256(place[1].encode()).hexdigest()[:24]}"
-
-
-def _folded(text: str) -> str:
-    """The text without case and accents, letter for letter."""
-    if text.isascii():
-        return text.lower()
-    return "".join(unicodedata.normalize("NFD", letter)[0].lower()[0] for letter in text)
 
 
 def _numbers(connection: sqlite3.Connection, places: Sequence[Place], wanted: EntryFilter) -> tuple[int, int]:

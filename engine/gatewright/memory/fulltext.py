@@ -1,4 +1,6 @@
-"""What a person or a model looks for, as a query of a full-text index (SQLite's FTS5) in which nothing is syntax."""
+"""What a person or a model looks for, as a query of a full-text index (SQLite's FTS5) in which nothing is syntax, and
+the stretch of a text that has it.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,15 @@ import re
 import sqlite3
 import unicodedata
 from contextlib import closing
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MAX_WORDS = 16
 _SHORTEST_PREFIX = 3
+_SNIPPET_CHARS = 160
+_SEARCHED_CHARS = 20_000
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
 )
@@ -33,6 +41,16 @@ def query_words(query: str) -> tuple[str, ...]:
     return tuple(found)[:MAX_WORDS]
 
 
+def snippet(content: str, words: Sequence[str]) -> str:
+    """The stretch of a text around the first of those words, on one line; dots where something is left out."""
+    folded = _folded(content[:_SEARCHED_CHARS])
+    firsts = [_folded(re.findall(r"\w+", word)[0]) for word in words if re.search(r"\w", word)]
+    places = [at for first in firsts if (at := folded.find(first)) >= 0]
+    start = max(0, min(places, default=0) - _SNIPPET_CHARS // 4)
+    piece = " ".join(content[start : start + _SNIPPET_CHARS].split())
+    return f"{'…' if start else ''}{piece}{'…' if start + _SNIPPET_CHARS < len(content) else ''}"
+
+
 def spaced(text: str) -> str:
     """The text as an index takes it in: with spaces around letters that are words of their own."""
     return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
@@ -46,3 +64,10 @@ def why_no_index() -> str | None:
         except sqlite3.OperationalError as error:
             return f"the SQLite of this Python has no full-text search ({error})"
     return None
+
+
+def _folded(text: str) -> str:
+    """The text without case and accents, letter for letter."""
+    if text.isascii():
+        return text.lower()
+    return "".join(unicodedata.normalize("NFD", letter)[0].lower()[0] for letter in text)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.memory.fulltext import query_words, spaced, why_no_index
+from gatewright.memory.fulltext import query_words, snippet, spaced, why_no_index
 from gatewright.memory.storecopy import copy_database
 from gatewright.record import Database, PrivateFolder, fork_safe_lock
 
@@ -40,6 +40,8 @@ _RANK_OFFSET = 60
 _CANDIDATES = 40
 _COMMON = 2_000
 """A word that more notes hold says too little to rank them all by it."""
+_ROOM_CHARS = 12_000
+"""How long the texts of one answer are in all: what does not fit any more is cut to the stretch with a word."""
 _EMBEDDED_AT_ONCE = 1_000
 _NO_VECTOR = "SELECT number, content FROM note WHERE vector IS NULL ORDER BY number DESC"
 _OPEN_STORES = 32
@@ -261,9 +263,12 @@ class NoteBook:
 
         def work() -> JsonValue:
             hits: list[JsonValue] = []
+            words, room = query_words(query), _ROOM_CHARS
             for hit in self.of(user_id).search(query, top_k=top_k, said=said):
                 source = "note" if hit.note_id else "conversation"
-                hits.append({"text": hit.content, "source": source, "score": hit.score, "note_id": hit.note_id})
+                text = hit.content if len(hit.content) <= room else snippet(hit.content, words)
+                room -= len(text)
+                hits.append({"text": text, "source": source, "score": hit.score, "note_id": hit.note_id})
             return {"hits": hits, "by_meaning": _embedder() is not None}
 
         return await asyncio.to_thread(work)

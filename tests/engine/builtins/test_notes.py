@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from gatewright.builtins import note_tools
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
-from gatewright.memory import BlockStore, Conversations, fulltext, owner_of
+from gatewright.memory import BlockStore, Conversations, fulltext, notes, owner_of
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools import ToolExecutionContext
 from gatewright.workspace import Workspace
@@ -306,6 +306,36 @@ async def test_five_notes_are_given_unless_more_are_asked_for(bench: Bench) -> N
     assert len(await bench.found("ada", "tea")) == 5
     assert len(await bench.found("ada", "tea", top_k=20)) == 20
     assert (await bench.found("ada", "tea number 7"))[0] == "tea number 7"
+
+
+async def test_long_notes_that_do_not_fit_are_cut_to_where_the_word_stands(bench: Bench) -> None:
+    for number in range(6):
+        await bench.save("ada", f"{'filler ' * 500}zugzwang {number}")
+    outcome = await bench.call("ada", "memory_search", query="zugzwang", top_k=6)
+
+    texts = [hit["text"] for hit in json.loads(outcome.data or b"")["data"]]
+    assert not outcome.truncated
+    assert [len(text) > 3_000 for text in texts] == [True] * 3 + [False] * 3
+    assert all("zugzwang" in text for text in texts)
+
+
+async def test_many_users_at_once_are_kept_apart(bench: Bench) -> None:
+    users = [f"user {number}" for number in range(50)]
+    await asyncio.gather(*(bench.save(user, f"tea of {user}") for user in users))
+    found = await asyncio.gather(*(bench.found(user, "tea") for user in users))
+
+    assert found == [[f"tea of {user}"] for user in users]
+
+
+async def test_user_who_has_too_many_notes_is_told_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes, "MAX_NOTES", 2)
+    ids = [await bench.save("ada", "tea"), await bench.save("ada", "cake")]
+    outcome = await bench.call("ada", "memory_save", content="more")
+    assert (outcome.status, outcome.code) == (Status.FAILED, "too-many-items")
+    assert "delete some first" in (outcome.output or "")
+
+    await bench.done("ada", "memory_delete", note_id=ids[0])
+    assert await bench.save("ada", "more")
 
 
 async def test_what_was_deleted_or_replaced_lies_in_no_file(bench: Bench) -> None:
