@@ -149,7 +149,9 @@ class Driver:
         if combo.currentIndex() != row:
             self.click(combo)
             self.until(combo.view().isVisible, f"the list of `{combo.objectName()}`")
-            for key in (Qt.Key.Key_Home, *(row * [Qt.Key.Key_Down]), Qt.Key.Key_Return):
+            flags = (combo.model().index(at, 0).flags() for at in range(row))
+            above = sum(bool(one & Qt.ItemFlag.ItemIsEnabled) for one in flags)  # the keys pass over headings
+            for key in (Qt.Key.Key_Home, *(above * [Qt.Key.Key_Down]), Qt.Key.Key_Return):
                 self.key(key)
             self.until(lambda: not combo.view().isVisible(), f"the list of `{combo.objectName()}` to close")
 

@@ -17,6 +17,7 @@ from gatewright.workspace.api import (
     printable,
 )
 from gatewright_gui.session.call_paths import FilesOf, files_of
+from gatewright_gui.session.readings import BUILT_IN
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import Tool, ToolFacts, ToolListing, ToolRight
@@ -55,7 +56,7 @@ class ShownTool:
     `runs`: in the disposable copy, only live (a server is no part of the copy), or by the program that has it, not
     here. `files`: what the paths in its
     arguments name, where that is known. `missing`: what an operation needs beyond what the schema says, by the gate.
-    `check_formats`: texts must be what a known `format` says.
+    `check_formats`: texts must be what a known `format` says. `origin`: where it comes from, as `ToolFacts` has it.
     """
 
     name: str
@@ -68,6 +69,7 @@ class ShownTool:
     missing: Missing | None = field(default=None, compare=False)
     hidden: str | None = None
     check_formats: bool = False
+    origin: str = BUILT_IN
 
     @property
     def is_shown(self) -> bool:
@@ -269,7 +271,7 @@ def _shown(
     about = (listing.name, listing.description, listing.schema, selector, tuple(shapes))
     checks = workspace.gate.policy.defaults.check_formats
     runs: Runs = "elsewhere" if not workspace.is_executable(listing.name) else "live" if tool.leaves_copy else "copy"
-    return ShownTool(*about, runs, files_of(tool), check_formats=checks)
+    return ShownTool(*about, runs, files_of(tool), check_formats=checks, origin=facts.origin)
 
 
 def _why_hidden(right: "ToolRight") -> str:

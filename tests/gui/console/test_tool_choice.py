@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QApplication, QLineEdit, QListView
 
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console.file_choice import BrowseDialog
 from gatewright_gui.pages.console.request import RequestPanel
-from gatewright_gui.pages.console.tool_choice import HIDDEN, UNKNOWN
+from gatewright_gui.pages.console.tool_choice import HIDDEN, UNKNOWN, ToolChoice
 from gatewright_gui.session.call_paths import FileChoice, FileChoices
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.theme import Theme
@@ -67,15 +67,74 @@ async def test_tool_and_its_json_stay_when_tools_come_and_go(demo: Opened, page:
 async def test_tools_that_are_not_shown_come_after_the_others_and_have_a_form(page: ConsolePage) -> None:
     request = page.request
     names = [request.tool.itemText(row) for row in range(request.tool.count())]
-    assert names.index("file") < names.index(HIDDEN) < names.index("file_write")
-    heading = request.tool.model().index(names.index(HIDDEN), 0)
-    assert not heading.flags() & Qt.ItemFlag.ItemIsEnabled
+    headings = [
+        name
+        for row, name in enumerate(names)
+        if not request.tool.model().index(row, 0).flags() & Qt.ItemFlag.ItemIsEnabled
+    ]
+    assert headings == [
+        "",
+        "Built-in tools",
+        "station, program",
+        f"Built-in tools · {HIDDEN}",
+        f"station, program · {HIDDEN}",
+    ]
+    order = [names.index(name) for name in ("file", headings[2], "tracker", headings[3], "file_write", headings[4])]
+    assert order == sorted(order)
     press(request, "file_write")
     assert request.form.isVisible()
     assert request.form.editor("path") is not None
     assert "`file_write`" in request.note
     press(request, "file")
     assert request.note == ""
+
+
+def offered(tool: ToolChoice) -> list[str]:
+    """What is in view of the open list, from the top."""
+    view = tool.view()
+    assert isinstance(view, QListView)
+    return [tool.itemText(row) for row in range(tool.count()) if not view.isRowHidden(row)]
+
+
+def list_key(tool: ToolChoice, *keys: str | Qt.Key) -> None:
+    """Into the open list."""
+    for key in keys:
+        if isinstance(key, str):
+            QTest.keyClicks(tool.view(), key)
+        else:
+            QTest.keyClick(tool.view(), key)
+
+
+@pytest.mark.parametrize("mode", ["form", "json"])
+async def test_typing_in_the_open_list_finds_a_tool_by_its_name_or_its_catalog(
+    demo: Opened, page: ConsolePage, mode: str
+) -> None:
+    tool = page.request.tool
+    page.request.mode.set_current(mode)
+    before, every = tool.name, len(demo.document.catalog)
+    whole = [tool.itemText(row) for row in range(1, tool.count())]
+    tool.setFocus()
+    tool.showPopup()
+    assert offered(tool) == whole
+
+    list_key(tool, "stat")
+    assert offered(tool)[:3] == [f"stat: 4 of {every} tools", "station, program", "tracker"]
+    list_key(tool, " edit")
+    assert offered(tool) == [f"stat edit: 1 of {every} tools", f"station, program · {HIDDEN}", "table_edit"]
+    list_key(tool, Qt.Key.Key_Return)
+    assert not tool.view().isVisible()
+    assert (before, tool.name) == ("block", "table_edit")
+    assert page.request.note.startswith("not shown to the model: ")
+
+    tool.showPopup()
+    assert offered(tool) == whole
+    list_key(tool, "nowhere")
+    assert offered(tool) == [f"nowhere: 0 of {every} tools"]
+    list_key(tool, *[Qt.Key.Key_Backspace] * 7, "file_li", Qt.Key.Key_Escape)
+    assert offered(tool) == whole
+    list_key(tool, Qt.Key.Key_Escape)
+    assert not tool.view().isVisible()
+    assert tool.name == "table_edit"
 
 
 async def test_nothing_is_switched_on_the_way_from_json_to_the_form(page: ConsolePage) -> None:

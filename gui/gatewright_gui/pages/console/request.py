@@ -153,7 +153,7 @@ class RequestPanel(QWidget):
             self._files.forget()
         is_followed = not self._is_touched and wanted in {tool.name for tool in tools}
         with QSignalBlocker(self.tool):
-            self.tool.set_tools(tools)
+            self.tool.set_tools(tools, self._context.document.policy.catalogs if tools and self._context else ())
             if is_followed and wanted is not None:
                 self.tool.set_name(wanted)
         self._show_tool(operation if is_followed else None)

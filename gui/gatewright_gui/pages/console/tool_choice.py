@@ -1,23 +1,27 @@
 """The list of tools that a call may name, and why a call of the named one comes to nothing.
 
-It keeps a name and never a place in the list: any name can be typed.
+It keeps a name and never a place in the list: any name can be typed. In the open list typing leaves what fits.
 """
 
 from collections.abc import Iterable
+from typing import cast
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QStandardItem, QStandardItemModel
-from PySide6.QtWidgets import QComboBox, QWidget
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QStandardItem, QStandardItemModel
+from PySide6.QtWidgets import QComboBox, QListView, QWidget
 
+from gatewright.workspace.api import Catalog
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget import IconLabel, ProseLine
 from gatewright_gui.session.calls import ShownTool
+from gatewright_gui.session.tool_groups import by_origin, group_of
 
 HIDDEN, UNKNOWN = "Not shown to this agent", "No tool of this name"
 _LEAST_LETTERS = 8
-_NAME = Qt.ItemDataRole.UserRole
+_NAME, _WORDS = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1
+"""The name of a tool; what it is found by, which headings have not."""
 
 
 class ToolChoice(QComboBox):
@@ -35,8 +39,15 @@ class ToolChoice(QComboBox):
         self.setMaxVisibleItems(24)
         self.setPlaceholderText("Choose a tool")
         self._tools: dict[str, ShownTool] = {}
+        self._catalogs: tuple[Catalog, ...] = ()
+        self._typed = ""
+        self._known = 0
+        """How many rows there are without one for a name that no tool has."""
         self._rows = QStandardItemModel(self)
         self.setModel(self._rows)
+        self._list = cast(QListView, self.view())
+        self._list.installEventFilter(self)
+        self.setToolTip("In the open list, type to find a tool by its name or its catalog")
         self.currentTextChanged.connect(self.named)
         current_look().changed.connect(self._recolour)
 
@@ -59,17 +70,18 @@ class ToolChoice(QComboBox):
         """A tool of the list."""
         return self._tools.get(name)
 
-    def set_tools(self, tools: Iterable[ShownTool]) -> None:
+    def set_tools(self, tools: Iterable[ShownTool], catalogs: Iterable[Catalog] = ()) -> None:
         """Offer these. The name stays; without one the first tool that the agent sees is chosen."""
+        name, self._catalogs = self.name, tuple(catalogs)
         self._tools = {tool.name: tool for tool in tools}
         first = next((tool.name for tool in self._tools.values() if tool.is_shown), "")
-        self.set_name(self.name or ("" if self.isEditable() else first))
+        self._fill(name)
+        self.set_name(name or ("" if self.isEditable() else first))
 
     def set_name(self, name: str) -> None:
         """Name a tool, whether there is one or not."""
         before = self.name
-        with QSignalBlocker(self):
-            self._fill(name)
+        self._point_at(name)
         if self.name != before:
             self.named.emit()
 
@@ -81,7 +93,7 @@ class ToolChoice(QComboBox):
             line = self.lineEdit()
             if line is not None:
                 line.setPlaceholderText("tool name")
-            self._fill(name)
+            self._point_at(name)
 
     def _recolour(self, _theme: object) -> None:
         self._fill(self.name)
@@ -89,12 +101,24 @@ class ToolChoice(QComboBox):
     def _fill(self, wanted: str) -> None:
         with QSignalBlocker(self):
             self._rows.clear()
-            shown = [tool for tool in self._tools.values() if tool.is_shown]
-            hidden = [tool for tool in self._tools.values() if not tool.is_shown]
-            self._rows.invisibleRootItem().appendRows([_item(tool) for tool in shown])
-            if hidden:
-                self._rows.appendRow(_heading(HIDDEN))
-                self._rows.invisibleRootItem().appendRows([_item(tool) for tool in hidden])
+            self._rows.appendRow(_heading(""))  # what is typed
+            groups = by_origin(self._tools.values(), lambda tool: tool.origin, self._catalogs)
+            for is_shown in (True, False):
+                for origin, tools in groups.items():
+                    self._append(origin if len(groups) > 1 else "", [one for one in tools if one.is_shown == is_shown])
+            self._known = self._rows.rowCount()
+            self._point_at(wanted)
+
+    def _append(self, origin: str, tools: list[ShownTool]) -> None:
+        group = group_of(origin, self._catalogs)
+        words = (group.words if origin else "", "" if not tools or tools[0].is_shown else HIDDEN)
+        if tools and any(words):
+            self._rows.appendRow(_heading(" \u00b7 ".join(filter(None, words))))
+        self._rows.invisibleRootItem().appendRows([_item(tool, group.words) for tool in tools])
+
+    def _point_at(self, wanted: str) -> None:
+        with QSignalBlocker(self):
+            self._rows.setRowCount(self._known)
             if wanted and wanted not in self._tools and not self.isEditable():
                 if self.is_known:
                     self._rows.appendRow(_heading(UNKNOWN))
@@ -103,16 +127,59 @@ class ToolChoice(QComboBox):
             if self.isEditable():
                 self.setEditText(wanted)
 
+    # what is typed in the open list
 
-def _item(tool: ShownTool) -> QStandardItem:
-    made = _row(tool.name, "" if tool.is_shown else "eye-off")
+    def showPopup(self) -> None:  # noqa: N802
+        """Open the list, whole."""
+        self._type("")
+        super().showPopup()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Letters, Backspace and Escape while the list is open."""
+        if watched is self._list and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            return self._take(event)
+        return super().eventFilter(watched, event)
+
+    def _take(self, event: QKeyEvent) -> bool:
+        if event.key() == Qt.Key.Key_Backspace:
+            self._type(self._typed[:-1])
+        elif event.key() == Qt.Key.Key_Escape and self._typed:
+            self._type("")
+        elif event.text().isprintable() and (self._typed + event.text()).strip():
+            self._type(self._typed + event.text())
+        else:
+            return False
+        return True
+
+    def _type(self, text: str) -> None:
+        """Leave the tools that have every word in their name or that of their group; headings stay above them."""
+        self._typed, words, found, heading = text, text.casefold().split(), list[int](), 0
+        for row in range(1, self._rows.rowCount()):
+            said = self._rows.item(row).data(_WORDS)
+            fits = said is not None and all(word in said for word in words)
+            self._list.setRowHidden(row, not fits)
+            if said is None:
+                heading = row
+            elif fits:
+                found.append(row)
+                self._list.setRowHidden(heading, False)
+        self._rows.item(0).setText(f"{text}: {len(found):,} of {len(self._tools):,} tools")
+        self._list.setRowHidden(0, not text)
+        if text and found:
+            self._list.setCurrentIndex(self._rows.index(found[0], 0))
+            self._list.scrollToTop()
+
+
+def _item(tool: ShownTool, group: str) -> QStandardItem:
+    made = _row(tool.name, "" if tool.is_shown else "eye-off", group)
     made.setToolTip(tip_text(tool.description))
     return made
 
 
-def _row(name: str, icon: str) -> QStandardItem:
+def _row(name: str, icon: str, group: str = "") -> QStandardItem:
     made = QStandardItem(name)
     made.setData(name, _NAME)
+    made.setData(f"{name} {group}".casefold(), _WORDS)
     if icon:
         made.setIcon(current_look().icon(icon, "muted"))
     return made
@@ -122,6 +189,7 @@ def _heading(text: str) -> QStandardItem:
     made = QStandardItem(text)
     made.setFlags(Qt.ItemFlag.NoItemFlags)
     made.setFont(current_look().small_font)
+    made.setForeground(QColor(current_look().palette.muted))
     return made
 
 
