@@ -65,8 +65,8 @@ def test_the_seeds_file_denies_a_hidden_operation_with_the_line_of_its_rule(seed
     answer = decided.json
     assert (answer["verdict"], answer["stage"], answer["code"]) == ("deny", "operation", "operation-not-allowed")
     lines = seed_policy.read_text(encoding="utf-8").splitlines()
-    line = next(number for number, text in enumerate(lines, 1) if "AllowedOperations" in text)
-    assert line - 1 <= answer["rule"]["line"] <= line or lines[answer["rule"]["line"] - 1] == "[[tool_rules]]"
+    kind = next(at for at, text in enumerate(lines) if "AllowedOperations" in text)
+    assert answer["rule"]["line"] == max(at for at in range(kind) if lines[at] == "[[tool_rules]]") + 1
     assert answer["rule"]["file"] == str(seed_policy)
     assert answer["model_message"].startswith("Tool execution failed:")
     assert "delete" not in answer["model_message"]

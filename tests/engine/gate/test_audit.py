@@ -214,7 +214,7 @@ async def test_large_arguments_are_cut_and_the_row_says_what_is_missing(world: W
 
     assert cuts[0] == ["/text: 98,000 of 100,000 characters left out"]
     assert cuts[1] == ["/many: 9,936 of 10,000 items left out", "/deep/a/0/a/0/a/0/a: deeper values left out"]
-    assert cuts[2] == ["/key15: 60 of 1,000 characters left out", "/: 484 of 500 fields left out"] or len(cuts[2]) == 2
+    assert cuts[2] == ["/key15: 70 of 1,000 characters left out", "/: 484 of 500 fields left out"]
     assert all(len(row.body) < 25_000 for row in rows)
 
 

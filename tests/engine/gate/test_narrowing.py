@@ -541,9 +541,10 @@ def test_every_format_takes_a_narrowed_schema_and_calls_come_back(form: str) -> 
     text = json.dumps(view.tools(form))
     name, arguments = view.restore(form, "shelf", json.dumps({"op": "renew", "title": "Emma", "days": 3}))
 
-    assert "Emma" in text or form == "gemini"
+    assert ("Emma" in text) == (form != "gemini")
     assert name == "shelf"
-    assert arguments == {"op": "renew", "title": "Emma", "days": 3} or json.loads(arguments)["title"] == "Emma"
+    restored = json.loads(arguments) if isinstance(arguments, str) else arguments
+    assert restored == {"op": "renew", "title": "Emma", "days": 3}
     assert all(lint.level != "refused" for lints in view.lints(form).values() for lint in lints)
 
 

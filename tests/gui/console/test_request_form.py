@@ -114,7 +114,7 @@ async def test_batch_is_built_by_keys_alone(panel: RequestPanel) -> None:
     find(panel, "steps.add").setFocus()
     press(Qt.Key.Key_Space)
     branch = find(panel, "steps.0.branch", QComboBox)
-    assert panel.form.values()["steps"] == [{"op": "append"}] or branch.currentIndex() >= 0
+    assert panel.form.values()["steps"] == [{"op": "append"}]
     branch.setFocus()
     keys("drop")
     await until(lambda: panel.form.values()["steps"] == [{"op": "drop"}])
@@ -241,7 +241,7 @@ async def test_broken_json_of_one_field_is_kept_and_stops_no_other_way(panel: Re
     panel.form.reshaped(())
     find(panel, "options").setFocus()
     keys('{"depth": ')
-    assert panel.request() is None or panel.agent_id is None
+    assert panel.request() is None
     assert "options" in (panel.form.check() or "")
     panel.mode.set_current("json")
     assert '{"depth": ' in panel.raw.text

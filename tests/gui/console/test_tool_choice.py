@@ -175,9 +175,7 @@ async def test_fresh_request_follows_what_is_chosen_elsewhere_and_a_touched_one_
 
 
 async def test_call_that_is_asked_for_elsewhere_begins_here(demo: Opened, page: ConsolePage) -> None:
-    path = page.request.form.editor("path")
     page.request.form.set_values({"op": "read", "path": "README.md"})
-    assert path is None or path.isVisible()
     press(page.request, "block")
     demo.context.navigator.go_to_call("operator", "file", "append")
     await loaded(page)

@@ -33,7 +33,7 @@ async def test_every_provider_says_how_it_takes_the_tool_and_a_click_chooses_its
 
         lints = format_named(name).lints_all(listings).get("file", ())
         assert preview.provider == name
-        assert [row.code for row in preview.lints.model.rows] == [lint.code for lint in lints] or len(lints) > 1
+        assert sorted(row.code for row in preview.lints.model.rows) == sorted(lint.code for lint in lints)
         assert (": ok" in button.accessibleName()) == (not lints)
         assert preview.lints.isVisible() == bool(lints)
 
