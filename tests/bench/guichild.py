@@ -148,7 +148,7 @@ async def _measured(app: Any, home: Path, *, quick: bool) -> int:
     for number in range(rounds):
         timed("scroll the tree", lambda number=number: bar.setValue(78 * (number + 1)))
     for number in range(rounds):
-        page.tools.view.setCurrentIndex(page.tools.rows.index(number % tools, 0))
+        page.tools.view.setCurrentIndex(page.tools.rows.tool_index(number % tools))
         await asyncio.sleep(0.02)
         timed("tick", page.tools.toggle)
         await asyncio.sleep(0.05)
@@ -177,7 +177,9 @@ async def _ticks(_app: Any, home: Path, *, quick: bool) -> None:
     agents, tools, rounds = (4, 20, 3) if quick else (AGENTS, TOOLS, 12)
     window = await _large_window(home, agents, tools)
     window.show()
-    view = window.shelf.page("agents").tools.view
+    pane = window.shelf.page("agents").tools
+    view = pane.view
+    places = [place for place in range(pane.rows.rowCount()) if len(pane.rows.operations_at(place)) >= 3]
     taken: dict[str, list[int]] = {}
 
     def note(name: str, nanoseconds: int) -> None:
@@ -194,9 +196,9 @@ async def _ticks(_app: Any, home: Path, *, quick: bool) -> None:
 
     await current()
     for number in range(rounds):
-        tool = view.model().index(number % tools, 0)
+        tool = pane.rows.tool_index(places[number % len(places)])
         view.expand(tool)
-        view.setCurrentIndex(view.model().index(number % 3, 0, tool))
+        view.setCurrentIndex(pane.rows.index(number % 3, 0, tool))
         await current()
         await asyncio.sleep(0.1)  # the picture of the new row
         pieces = _Pieces()
