@@ -1,4 +1,4 @@
-"""Row "permission overlay": the first screen of a folder with its levels, and which rule decides how many files."""
+"""Row "permission overlay": the first screen of a folder with its levels, and the page of files with its counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.bench.guirow import child, in_ms
 from tests.bench.measure import Effort, quiet
 from tests.bench.row import Figure, Measured, Row, at_most, none_wrong
 
-_SCREEN, _COUNTS = "first screen", "all counts"
+_SCREEN = "first screen"
 _PAGE, _AGAIN = "first screen of the Files page, painted", "another source chosen, painted"
 _MAKE, _PAGE_COUNTS = "(the page itself, made once)", "all counts on the page"
 _FILTER = "filter by level, the longest piece in the window's thread"
@@ -50,13 +50,12 @@ def permission_overlay(effort: Effort) -> Row:
         rounds = 1 if effort.quick else 5
         seen: list[int] = []
         screen = _median(lambda: seen.append(len(manager.overlay("tree").scan().entries)), rounds)
-        counts = _median(lambda: seen.append(manager.overlay("tree").hit_counts().files), rounds)
         blocks.close()
         pages = [_on_the_page(base.parent, source) for _ in range(rounds)]
     entries = _IN_BASE + len(_KINDS)
-    wrong = sum(one != entries for one in seen[:rounds]) + sum(one != written for one in seen[rounds:])
+    wrong = sum(one != entries for one in seen)
     wrong += sum(page["rows"][0] < min(entries, _ROWS) or page["files"][0] != written for page in pages)
-    figures: dict[str, Measured] = {_SCREEN: screen, _COUNTS: Figure(counts.median, None, "ms", wrong)}
+    figures: dict[str, Measured] = {_SCREEN: Figure(screen.median, None, "ms", wrong)}
     for name, key in (
         (_PAGE, "first screen"),
         (_AGAIN, "source again"),
@@ -68,13 +67,12 @@ def permission_overlay(effort: Effort) -> Row:
     return Row(
         "permission overlay",
         f"{len(_RULES)} rules, {written:,} files, {_IN_BASE} of them in the folder that is shown",
-        (_SCREEN, _COUNTS, _PAGE, _AGAIN, _PAGE_COUNTS, _FILTER),
+        (_SCREEN, _PAGE, _AGAIN, _PAGE_COUNTS, _FILTER),
         figures,
         (
             at_most(_SCREEN, figures[_SCREEN], 100, "ms"),
             at_most(_PAGE, figures[_PAGE], 100, "ms"),
             at_most(_AGAIN, figures[_AGAIN], 100, "ms"),
-            at_most(_COUNTS, figures[_COUNTS], 3_000, "ms"),
             at_most(_PAGE_COUNTS, figures[_PAGE_COUNTS], 3_000, "ms"),
             at_most(_FILTER, figures[_FILTER], 16, "ms"),
             none_wrong(figures, "every file seen and counted"),
@@ -82,7 +80,7 @@ def permission_overlay(effort: Effort) -> Row:
         None,
         (
             "the first screen is made anew each time; the names of files are in the memory of the system",
-            "screens and counts by the clock, the page itself and its filter by the time of the window's thread",
+            "screens by the clock, the page itself and its filter by the time of the window's thread",
         ),
     )
 

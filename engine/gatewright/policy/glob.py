@@ -95,13 +95,6 @@ class PermissionRules:
         """The deciding rules of many paths: the number of rules for the default, -1 outside."""
         return list(map(self._index, paths))
 
-    def hits(self, paths: Iterable[str]) -> list[int]:
-        """How many of the paths each rule decides; behind the rules' counts those of the default and of outside."""
-        counts = [0] * (self._none + 2)
-        for index in self.indexes(paths):
-            counts[index] += 1
-        return counts
-
     def _index(self, path: str) -> int:
         """The deciding rule, the number of rules for the default, -1 outside."""
         if "//" in path or "/." in path or path.startswith((".", "/")) or not path:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gatewright.sources.filesource import FileSource
     from gatewright.sources.held import BlockStorePort, StoredBlock
     from gatewright.sources.manager import SourceManager
-    from gatewright.sources.overlay import Entry, HitCounts, Listing, Overlay
+    from gatewright.sources.overlay import Entry, Listing, Overlay
     from gatewright.sources.protection import ProtectedSet, Protection
     from gatewright.sources.reconcile import Strategy
     from gatewright.sources.state import FileState, OutsideChange
@@ -23,7 +23,6 @@ __all__ = [
     "Explanation",
     "FileSource",
     "FileState",
-    "HitCounts",
     "Listing",
     "Noticed",
     "OutsideChange",
@@ -45,7 +44,7 @@ door(
         "gatewright.sources.filesource": ("FileSource",),
         "gatewright.sources.held": ("BlockStorePort", "StoredBlock"),
         "gatewright.sources.manager": ("SourceManager",),
-        "gatewright.sources.overlay": ("Entry", "HitCounts", "Listing", "Overlay"),
+        "gatewright.sources.overlay": ("Entry", "Listing", "Overlay"),
         "gatewright.sources.protection": ("ProtectedSet", "Protection"),
         "gatewright.sources.reconcile": ("Strategy",),
         "gatewright.sources.state": ("FileState", "OutsideChange"),

@@ -1,6 +1,6 @@
-"""The real folder with its effective levels, for people: entries of one folder, and how many files each rule decides.
+"""The entries of a real folder with their effective levels, for people.
 
-Both walk the disk and block: call them in a thread. Links are shown and never followed, what a killed save left behind
+It reads the disk and blocks: call it in a thread. Links are shown and never followed, what a killed save left behind
 is not.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -61,22 +60,6 @@ class Listing:
 
     entries: tuple[Entry, ...]
     truncated: bool
-
-
-@frozen
-class HitCounts:
-    """How many files each rule decides (by index), the default, protection, other sources over the same files.
-
-    ``unreadable`` counts folders.
-    """
-
-    rules: tuple[int, ...]
-    default: int
-    protected: int
-    files: int
-    unreadable: int
-    truncated: bool
-    elsewhere: int = 0
 
 
 def _never() -> bool:
@@ -160,44 +143,6 @@ class Overlay:
     def _level(self, relative: str, status: os.stat_result | None) -> LevelDecision:
         return _OUTSIDE if status is None else self.level_of(relative, _is_folder(status), (identity_of(status),))
 
-    def hit_counts(self, *, limit: int = 1_000_000, cancelled: Callable[[], bool] = _never) -> HitCounts:
-        """Count the files below the base by what decides them here; stops after ``limit`` entries."""
-        count = _Count([0] * len(self._source.rules.rules))
-        folders: list[tuple[str, ...]] = [()]
-        while folders and not count.truncated:
-            parts = folders.pop()
-            files: list[os.DirEntry[str]] = []
-            try:
-                with entries_of(self._source.folder, parts) as found:
-                    for entry in found:
-                        if count.seen >= limit or (count.seen % _LOOK_EVERY == 0 and cancelled()):
-                            count.truncated = True
-                            break
-                        count.seen += 1
-                        if entry.is_dir(follow_symlinks=False):
-                            folders.append((*parts, entry.name))
-                        elif entry.is_file(follow_symlinks=False) and not is_leftover(entry.name):
-                            files.append(entry)
-                    self._count(count, parts, files)
-            except ToolFailure as failure:
-                if not parts:
-                    raise WorkspaceError(f"`{self._source.base}`: {failure}") from None
-                count.unreadable += 1
-        return count.result()
-
-    def _count(self, count: _Count, parts: tuple[str, ...], files: list[os.DirEntry[str]]) -> None:
-        """Count the files of one folder. Where nothing is protected and no other source is near, many at once."""
-        prefix = "/".join(parts) + "/" if parts else ""
-        if self.plain is not None and self.plain(prefix, [file.inode() for file in files]):
-            count.add_many(self._source.rules.hits([prefix + file.name for file in files]))
-            return
-        for file in files:
-            try:
-                status = file.stat(follow_symlinks=False)
-            except OSError:
-                continue
-            count.add(self.level_of(prefix + file.name, False, (identity_of(status),)))
-
 
 def _seen(entry: os.DirEntry[str]) -> _Seen:
     try:
@@ -236,46 +181,6 @@ def _entry(prefix: str, name: str, status: os.stat_result | None, level: LevelDe
         None if failure is None else str(failure),
         level.source_id,
     )
-
-
-@dataclass(slots=True)
-class _Count:
-    rules: list[int]
-    default: int = 0
-    protected: int = 0
-    files: int = 0
-    unreadable: int = 0
-    seen: int = 0
-    truncated: bool = False
-    elsewhere: int = 0
-
-    def add(self, level: LevelDecision) -> None:
-        self.files += 1
-        if level.protected:
-            self.protected += 1
-        elif level.source_id is not None:
-            self.elsewhere += 1
-        elif level.index is None:
-            self.default += 1
-        else:
-            self.rules[level.index] += 1
-
-    def add_many(self, counts: list[int]) -> None:
-        """What the rules decide, then the default, then outside (nothing is)."""
-        self.files += sum(counts)
-        self.default += counts[-2]
-        self.rules = [have + more for have, more in zip(self.rules, counts, strict=False)]
-
-    def result(self) -> HitCounts:
-        return HitCounts(
-            tuple(self.rules),
-            self.default,
-            self.protected,
-            self.files,
-            self.unreadable,
-            self.truncated,
-            self.elsewhere,
-        )
 
 
 def _parts(folder: str) -> tuple[str, ...]:

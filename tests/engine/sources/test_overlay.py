@@ -4,7 +4,7 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.permission import Permission
-from gatewright.sources import Entry, HitCounts
+from gatewright.sources import Entry
 from gatewright.sources.overlay import FIRST, Listing
 from tests.engine.sources.bench import Bench, source_of
 
@@ -81,18 +81,6 @@ def test_levels_asked_for_at_once_are_those_asked_for_one_by_one(tree: Bench) ->
     assert {entry.permission for entry in at_once} == {Permission.ADMIN, Permission.NONE}
 
 
-def test_files_are_counted_by_what_decides_them(tree: Bench) -> None:
-    assert tree.manager.overlay("docs").hit_counts() == HitCounts(
-        rules=(2, 1, 0), default=1, protected=2, files=6, unreadable=0, truncated=False
-    )
-
-
-def test_counting_stops_at_its_limit_and_when_cancelled(tree: Bench) -> None:
-    overlay = tree.manager.overlay("docs")
-    assert overlay.hit_counts(limit=3).truncated
-    assert overlay.hit_counts(cancelled=lambda: True) == HitCounts((0, 0, 0), 0, 0, 0, 0, truncated=True)
-
-
 def test_a_missing_folder_is_told_with_its_path(tree: Bench, tmp_path: Path) -> None:
     overlay = tree.manager.overlay("docs")
     with pytest.raises(WorkspaceError, match="none"):
@@ -105,7 +93,7 @@ def test_a_missing_folder_is_told_with_its_path(tree: Bench, tmp_path: Path) -> 
         tree.manager.overlay("other")
     tree.manager.start(source_of("gone"), tmp_path / "gone")
     with pytest.raises(WorkspaceError, match="missing"):
-        tree.manager.overlay("gone").hit_counts()
+        tree.manager.overlay("gone").scan()
 
 
 def test_the_overlay_says_what_the_gate_will_say(tree: Bench) -> None:
@@ -116,14 +104,11 @@ def test_the_overlay_says_what_the_gate_will_say(tree: Bench) -> None:
     assert tree.manager.overlay("docs").scan("sub").entries[0].permission is Permission.PARTNER
 
 
-def test_files_that_another_source_over_them_decides_are_counted_and_named_apart(tree: Bench) -> None:
+def test_files_that_another_source_over_them_decides_are_named_apart(tree: Bench) -> None:
     many = tuple((f"none-{number}", Permission.ADMIN) for number in range(9))
     inner = source_of("inner", rules=(*many, ("c.md", Permission.NONE)), default=Permission.ADMIN)
     tree.manager.start(inner, tree.folder / "sub")
     overlay = tree.manager.overlay("docs")
-    counts = overlay.hit_counts()
-    assert counts.elsewhere == 1
-    assert sum(counts.rules) + counts.default + counts.protected + counts.elsewhere == counts.files
     entry = next(entry for entry in overlay.scan("sub").entries if entry.name == "c.md")
     assert (entry.permission, entry.index, entry.pattern, entry.decided_by) == (
         Permission.NONE,

@@ -224,8 +224,6 @@ def test_the_tree_for_people_lists_nothing_of_another_folder(workspace: Workspac
     overlay = workspace.sources.overlay("docs")
     with pytest.raises(WorkspaceError, match="another folder"):
         overlay.scan()
-    with pytest.raises(WorkspaceError, match="another folder"):
-        overlay.hit_counts()
 
 
 async def test_a_folder_that_was_missing_is_taken_when_it_comes_but_never_through_a_link(
