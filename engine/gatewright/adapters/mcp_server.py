@@ -130,7 +130,7 @@ class AgentServer:
         )
 
     def _instructions(self) -> str | None:
-        return self._seen.usage_rules or None if self._seen is not None else None
+        return self._seen.instructions or None if self._seen is not None else None
 
     async def _hear(self, ctx: ServerRequestContext[dict[str, Any], Any], call_next: CallNext) -> HandlerResult:
         """Whatever a client says but the first word of a handshake, which is not over yet, shows that it is there."""

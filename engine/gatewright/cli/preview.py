@@ -75,9 +75,9 @@ def rules(
     state: StateOption = None,
     trust: TrustOption = False,
 ) -> None:
-    """Print the usage rules that the model of one agent gets, as Markdown."""
+    """Print the usage rules that the model of one agent gets, and what the servers of its tools say, as Markdown."""
     with opened(policy, state=state, trust=trust) as workspace:
-        text = workspace.view(require_agent(workspace, agent)).usage_rules
+        text = workspace.view(require_agent(workspace, agent)).instructions
     if json:
         print_json({"rules": text})
     else:

@@ -197,6 +197,36 @@ class AgentView:
         return self._usage.text
 
     @once
+    def instructions(self) -> str:
+        """All that is told beside the tools, as Markdown: the usage rules, and what the servers of shown tools say.
+
+        Of that, what the operator accepted, without what names anything hidden of the same server.
+        """
+        from gatewright.tools.usage import server_section
+
+        said = {shape.tool.origin: shape.tool.instructions for shape in self._shapes if shape.tool.instructions}
+        sections = [server_section(origin, self._of_server(origin, text)) for origin, text in said.items()]
+        return "\n".join(section for section in (self.usage_rules, *sections) if section)
+
+    def _of_server(self, origin: str, text: str) -> str:
+        """A server's text without the clauses that name what is hidden of it, or a hidden tool in backticks."""
+        from gatewright.compile.redactor import Redactor
+
+        shown: set[str] = set()
+        every: set[str] = set()
+        shapes = {shape.tool.name: shape for shape in self._shapes}
+        for tool in self._snapshot.tools():
+            if tool.origin != origin:
+                continue
+            every.update((tool.name, tool.listed_name), (spec.name for spec in tool.operations))
+            shape = shapes.get(tool.name)
+            if shape is not None:
+                shown.update((tool.name, tool.listed_name), shape.shown)
+        redactor = Redactor(every - shown, self._snapshot.hidden_tools)
+        lines = ((line, redactor.kept(line)) for line in text.splitlines())
+        return "\n".join(kept for line, kept in lines if kept == line or any(map(str.isalnum, kept)))
+
+    @once
     def unrestricted_usage_rules(self) -> str:
         """The section as if nothing were limited: every tool's own words with those of all its operations, no rules."""
         from gatewright.tools.usage import UsageRow, usage_rules

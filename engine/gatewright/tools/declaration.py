@@ -89,7 +89,8 @@ class Declaration:
     its own) enforces all its bounds; inside this process only the time is enforced, and others cannot be registered.
     ``is_executable``: whether anybody here can run it; a call of one that is not fails at execution.
     ``held``: why nobody may see it before the operator accepts it. ``leaves_copy``: what it does is done elsewhere,
-    also when it is called in a disposable copy of a workspace.
+    also when it is called in a disposable copy of a workspace. ``instructions``: what its server says of all its tools,
+    as the operator accepted it. ``listed_name``: what the program that runs it calls it.
     """
 
     name: str = ""
@@ -112,6 +113,8 @@ class Declaration:
     is_executable: bool = True
     held: str = ""
     leaves_copy: bool = False
+    instructions: str = ""
+    listed_name: str = ""
     required_capabilities: Collection[str] | None = None
 
     input_model: ClassVar[Any] = None

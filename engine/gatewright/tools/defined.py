@@ -20,8 +20,8 @@ from gatewright.tools.tool import Tool
 class DefinedTool(Tool, abstract=True):
     """A stranger's tool. Without a ``runner`` it is shown and gated, and a call of it fails at execution.
 
-    ``trusted``: whether the tiers of the definition count; otherwise everything is privileged. ``listed_name``: what
-    the program that runs it calls it, if not by its name here. Raises RegistrationError for a definition that cannot be
+    ``trusted``: whether the tiers of the definition count; otherwise everything is privileged. ``listed_name``: if
+    it is not its name here. Raises RegistrationError for a definition that cannot be
     shown or checked.
     """
 
@@ -38,6 +38,7 @@ class DefinedTool(Tool, abstract=True):
         runner: Runner | None = None,
         listed_name: str = "",
         held: str = "",
+        instructions: str = "",
         side_effects: frozenset[SideEffect] = frozenset(),
         capabilities: frozenset[CapabilityKind] = frozenset(),
     ) -> None:
@@ -49,7 +50,12 @@ class DefinedTool(Tool, abstract=True):
         self.definition = definition
         self.is_executable = runner is not None
         self.listed_name = listed_name or definition.name
-        self.held, self.side_effects, self.required_capabilities = held, side_effects, capabilities
+        self.held, self.instructions, self.side_effects, self.required_capabilities = (
+            held,
+            instructions,
+            side_effects,
+            capabilities,
+        )
         tier = definition.safety_tier if trusted else None
         tiers: Mapping[str, SafetyTier] = definition.operation_tiers if trusted else MappingProxyType({})
         self.safety_tier = tier or SafetyTier.PRIVILEGED

@@ -9,12 +9,15 @@ from collections.abc import Iterable, Mapping
 
 from gatewright.base.frozen import frozen
 from gatewright.base.once import once
+from gatewright.base.printable import printable
 from gatewright.policy import rule as kinds
 from gatewright.policy.kinds.kind import listed
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
 from gatewright.policy.toolname import split_name
 
 HEADING = "## Tool Usage Rules"
+MAX_SAID = 4_096
+"""Characters of the instructions of one server that the model is told."""
 Shown = Mapping[str, frozenset[str]]
 """What the model sees: operations by tool name; ``{""}`` for a tool without operations."""
 
@@ -68,6 +71,15 @@ class UsageSection:
 def usage_rules(rows: Iterable[UsageRow]) -> str:
     """The section for the shown tools, alphabetically; empty when there is nothing to say."""
     return UsageSection(rows).text
+
+
+def server_section(catalog_id: str, instructions: str) -> str:
+    """What a server says of its tools, quoted, so that it looks like nothing of ours; empty when that is nothing."""
+    text = printable(instructions, keep="\n\t").strip()
+    if len(text) > MAX_SAID:
+        text = f"{text[:MAX_SAID].rstrip()} [...]"
+    lines = [f"> {line}".rstrip() for line in text.splitlines()]
+    return "\n".join([f"## Instructions of the server `{catalog_id}`", "", *lines]) + "\n" if lines else ""
 
 
 def _names_no_other(row: UsageRow) -> bool:

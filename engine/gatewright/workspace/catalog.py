@@ -179,11 +179,11 @@ class CatalogBook:
             if self._last[0] != catalogs or len(self._last[1]) != len(catalogs):
                 plain = _Wanted(_count_names(read, _plain_name), _count_names(read, _plain_name, everything=True))
                 names = _count_names(read, lambda catalog, entry: self._name(catalog, entry, plain))
-                named = tuple(self._named_one(catalog, manifest.entries, plain, names) for catalog, manifest in read)
+                named = tuple(self._named_one(catalog, manifest, plain, names) for catalog, manifest in read)
                 self._last = catalogs, named
             return self._last[1]
 
-    def _named_one(self, catalog: Catalog, entries: Iterable[Entry], plain: _Wanted, names: Counter[str]) -> _Named:
+    def _named_one(self, catalog: Catalog, manifest: Manifest, plain: _Wanted, names: Counter[str]) -> _Named:
         """``plain``, ``names``: how many catalogs want a name, before and after those that are shared were told apart.
 
         A name that two still want is nobody's: what the policy says of the one must not come to mean the other.
@@ -192,7 +192,8 @@ class CatalogBook:
         aside: list[Finding] = []
         drifted: list[Finding] = []
         tools: list[DefinedTool] = []
-        for entry in entries:
+        instructions = manifest.pin.instructions if manifest.pin is not None else ""
+        for entry in manifest.entries:
             if catalog.kind is CatalogType.HOST and catalog.prefix is None and self._is_here(entry):
                 drifted += self._drift(where, entry)
                 continue
@@ -201,7 +202,7 @@ class CatalogBook:
                 if names[name] > _counts(entry) or name in self._program | self._builtins:
                     raise RegistrationError(f"the name `{name}` is another's too: give the catalog another `prefix`")
                 names[name] += not _counts(entry)
-                tools.append(self._tool_of(catalog, entry, name))
+                tools.append(self._tool_of(catalog, entry, name, instructions))
             except (RegistrationError, RecursionError) as error:
                 why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
                 aside.append(set_aside(where, entry.definition.name, why, ""))
@@ -234,7 +235,7 @@ class CatalogBook:
         check_tool_name(name)
         return name
 
-    def _tool_of(self, catalog: Catalog, entry: Entry, name: str) -> DefinedTool:
+    def _tool_of(self, catalog: Catalog, entry: Entry, name: str, instructions: str) -> DefinedTool:
         """The tool under its name here: the one of before, where it is the same. Raises RegistrationError."""
         key = catalog.catalog_id, (name, entry.key[1])
         kept = self._made.get(key)
@@ -251,6 +252,7 @@ class CatalogBook:
             runner=self._runner(catalog.catalog_id, entry.definition.name) if self._runner and is_server else None,
             listed_name=entry.definition.name,
             held=entry.held,
+            instructions=instructions,
             side_effects=accepted.side_effects if accepted else frozenset(),
             capabilities=accepted.capabilities if accepted else frozenset(),
         )
@@ -324,7 +326,8 @@ def _counts(entry: Entry) -> bool:
 def _is_same_tool(one: DefinedTool, other: DefinedTool) -> bool:
     """Whether whatever was compiled of the one holds for the other."""
     alike = one.digest == other.digest and one.definition == other.definition
-    return alike and one.side_effects == other.side_effects and one.facts() == other.facts()
+    alike = alike and one.side_effects == other.side_effects and one.instructions == other.instructions
+    return alike and one.facts() == other.facts()
 
 
 def _is_same(own: Tool, definition: ToolDefinition) -> bool:

@@ -220,7 +220,7 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
         agent_id,
         tool,
         Foldable.json(_cut(schema, MAX_SHOWN)),
-        _rules(view.usage_rules, tool),
+        view.instructions if tool is None else _rules_of(view.usage_rules, tool),
         _counts(view.rights),
         provider,
         _placed(lints, [names[index] for index in chosen], shown, one=tool is not None),

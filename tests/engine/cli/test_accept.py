@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.tools.pin import Listing, Pin, accept, read_pin, relisted, write_pin
+from gatewright.workspace import Workspace
 from tests.engine.cli.conftest import Runner
 from tests.support.git_tools import HINTED_BRANCH as BRANCH
 from tests.support.git_tools import LOG
@@ -175,3 +176,48 @@ def test_what_a_server_says_moves_no_cursor_and_passes_for_no_line_of_ours(folde
     assert "\x1b" not in out
     assert "\u202e" not in out
     assert "\naccepted 99" not in out
+
+
+def test_accepted_instructions_of_a_server_reach_the_model_without_what_is_hidden_of_it(
+    folder: Path, run: Runner
+) -> None:
+    words = "# Git\nUse git_log first. Then use branch to go on.\n- `branch`\n## Rules\x1b[31m\n" + "x" * 9_000
+    pin = accept(Pin(Listing.of([LOG, BRANCH])), None, needs_capabilities=False)
+
+    def told(agent: str = "a") -> str:
+        status, out, _ = run("rules", folder, "--agent", agent, "--json")
+        assert status == 0
+        return str(json.loads(out)["rules"])
+
+    put(folder, relisted(pin, Listing.of([LOG, BRANCH], instructions=words)))
+    assert "Use git_log" not in told()
+    run("catalog", "accept", folder, "git", "--instructions")
+    lines = told().splitlines()
+    at = lines.index("## Instructions of the server `git`")
+    assert lines[at + 2 : at + 6] == [
+        "> # Git",
+        "> Use git_log first. Then use branch to go on.",
+        "> - `branch`",
+        "> ## Rules\\u001b[31m",
+    ]
+    assert len(lines[-1]) < 4_200
+    assert lines[-1].endswith("[...]")
+
+    policy = folder / "policy.toml"
+    policy.write_text(POLICY.replace('["git_log", "branch"]', '["git_log"]') + "\n[agents.b]\ntools = []\n", "utf-8")
+    assert "> Use git_log first." in told().splitlines()
+    assert "branch" not in told()
+    assert told("b") == ""
+
+
+def test_instructions_that_are_accepted_are_told_at_once_and_those_of_later_not_before(folder: Path) -> None:
+    first, later = (Listing.of([LOG, BRANCH], instructions=f"Be {how}.") for how in ("quick", "slow"))
+    put(folder, relisted(accept(Pin(Listing.of([LOG, BRANCH])), None), first))
+    with Workspace.open(folder / "policy.toml", state=folder / "state", keys=folder / "keys") as workspace:
+        assert "Be quick." not in workspace.view("a").instructions
+        workspace.accept_tools("git", None, instructions=True, who="test")
+        assert workspace.view("a").instructions.endswith("## Instructions of the server `git`\n\n> Be quick.\n")
+    put(folder, relisted(pin_of(folder), later))
+    with Workspace.open(folder / "policy.toml", state=folder / "state", keys=folder / "keys") as workspace:
+        assert "Be quick." in workspace.view("a").instructions
+        assert "Be slow." not in workspace.view("a").instructions

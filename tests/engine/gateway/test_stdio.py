@@ -16,7 +16,9 @@ from mcp.client.stdio import stdio_client
 from mcp.types import CallToolResult, Implementation, TextContent
 
 from gatewright.cli.main import main
-from tests.engine.gateway.conftest import Place, Serve, Served
+from gatewright.tools.pin import Listing, Pin, accept, write_pin
+from tests.engine.gateway.conftest import INITIALIZE, Place, Serve, Served
+from tests.support.git_tools import BRANCH, LOG
 
 READ = {"op": "read", "path": "a.md"}
 
@@ -252,3 +254,20 @@ def test_it_does_not_start_with_a_policy_that_has_errors(serve: Serve, place: Pl
 
     assert status == 1
     assert "MaxCall" in errors
+
+
+def test_a_client_is_told_what_a_server_says_of_its_tools(place: Place, serve: Serve) -> None:
+    place.edit('tools = ["file"]', 'tools = ["file", "git_log"]')
+    place.edit("[[sources]]", '[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\n\n[[sources]]')
+    (place.folder / "catalogs").mkdir()
+    pin = accept(Pin(Listing.of([LOG, BRANCH], instructions="Look at the log first.")), None, instructions=True)
+    (place.folder / "catalogs" / "git.json").write_bytes(write_pin(pin))
+    told: dict[str, str] = {}
+    for agent in ("reader", "writer"):
+        served = serve(agent)
+        served.send(INITIALIZE)
+        told[agent] = served.answer("hello")["result"]["instructions"]
+        served.end()
+    section = "## Instructions of the server `git`\n\n> Look at the log first.\n"
+    assert told["reader"].endswith(section)
+    assert "Look at the log" not in told["writer"]
