@@ -12,7 +12,7 @@ from tests.support.checkout import SOURCES, modules
 DOORS = {
     "PySide6": ("gatewright_gui",),
     "anyio": ("gatewright.adapters",),
-    "httpx": ("gatewright.adapters", "gatewright.builtins"),
+    "httpcore2": ("gatewright.adapters",),
     "httpx2": ("gatewright.adapters",),
     "idna": ("gatewright.base",),
     "jsonschema": ("gatewright.schema",),
@@ -28,6 +28,7 @@ DOORS = {
     "sqlite3": ("gatewright.record", "gatewright.memory"),
     "tokenizers": ("gatewright.memory",),
     "tomlkit": ("gatewright.policyfile",),
+    "turbohtml": ("gatewright.adapters",),
     "toktok": ("gatewright.schema",),
     "tree_sitter": ("gatewright.arguments",),
     "tree_sitter_bash": ("gatewright.arguments",),

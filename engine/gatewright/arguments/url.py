@@ -7,7 +7,7 @@ encoded, unreserved characters plain and all others that may not stand there per
 
 Hosts that are addresses are judged here; what a name stands for is looked up, checked and pinned when the call is
 executed. Names that mean only this machine or network (``localhost``, ``.local``, ``.internal``, one label, ...) are
-refused like private addresses.
+refused like private addresses; both are let through where the operator allows private ones.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _place(authority: str, default_port: int) -> tuple[Host, int] | UrlRefused:
 
 
 def _refused_host(host: Host, *, allow_private: bool) -> UrlRefused | None:
-    local = None if allow_private else host.local
+    local = host.refusal(allow_private=allow_private)
     if local is None:
         return None
     what = "name" if host.address is None else "address"

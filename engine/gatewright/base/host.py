@@ -54,11 +54,14 @@ _SPECIAL_V6 = tuple(
         ("2001:db8::/32", "reserved"),
         ("2002::/16", "an IPv4 address in disguise"),
         ("3fff::/20", "reserved"),
+        ("fd00:ec2::254/128", "a cloud's own service"),
         ("fc00::/7", "private"),
         ("fe80::/10", "link-local"),
         ("ff00::/8", "multicast"),
     )
 )
+_LOCAL_NAME = "a name of this machine or network"
+_PRIVATE = frozenset({"loopback", "private", "shared by a carrier", _LOCAL_NAME})
 _LOCAL_SUFFIXES = (
     "localhost",
     "localdomain",
@@ -94,6 +97,14 @@ class Host:
             return next((what for network, what in _SPECIAL_V4 if self.address in network), None)
         what = next((what for network, what in _SPECIAL_V6 if self.address in network), None)
         return what if what is not None or self.address in _GLOBAL_V6 else "reserved"
+
+    def refusal(self, *, allow_private: bool) -> str | None:
+        """What kind of place it is that may not be reached; None: it may.
+
+        ``allow_private`` opens private networks and this machine, never what is link-local, reserved or in disguise.
+        """
+        what = self.local
+        return None if allow_private and what in _PRIVATE else what
 
 
 @frozen
@@ -193,5 +204,5 @@ def _is_plain(label: str) -> bool:
 def _local_name(name: str) -> str | None:
     """Names that only mean something on this machine or network; a name without a dot is one of them."""
     if "." not in name or any(name == suffix or name.endswith(f".{suffix}") for suffix in _LOCAL_SUFFIXES):
-        return "a name of this machine or network"
+        return _LOCAL_NAME
     return None

@@ -11,6 +11,7 @@ from gatewright.builtins.file_list import FileListTool
 from gatewright.builtins.file_read import FileReadTool
 from gatewright.builtins.file_search import FileSearchTool
 from gatewright.builtins.file_write import FileWriteTool
+from gatewright.builtins.http_fetch import HttpFetchTool
 from gatewright.builtins.memory_delete import MemoryDeleteTool
 from gatewright.builtins.memory_save import MemorySaveTool
 from gatewright.builtins.memory_search import MemorySearchTool
@@ -19,6 +20,8 @@ from gatewright.builtins.read_file import ReadFileTool
 from gatewright.builtins.recall import RecallTool
 from gatewright.builtins.rooted import RootTool, lacking, why_absent
 from gatewright.builtins.vault_copyto import VaultCopyTool
+from gatewright.builtins.web_fetch import WebFetchTool
+from gatewright.builtins.web_search import WebSearchTool
 from gatewright.tools.tool import Tool
 
 __all__ = ["RootTool", "builtin_tools", "file_tool", "lacking", "note_tools", "root_tools", "why_absent"]
@@ -26,7 +29,7 @@ __all__ = ["RootTool", "builtin_tools", "file_tool", "lacking", "note_tools", "r
 
 def builtin_tools() -> tuple[Tool, ...]:
     """The tools that are always registered; ``file`` comes and goes with the sources."""
-    return (BlockTool(), BlockEditTool(), RecallTool())
+    return (BlockTool(), BlockEditTool(), RecallTool(), WebFetchTool(), HttpFetchTool(), WebSearchTool())
 
 
 def note_tools() -> tuple[Tool, ...]:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
         NameTarget,
     )
     from gatewright.tools.blockport import BlockPort
-    from gatewright.tools.context import Progress
-    from gatewright.tools.port import NotePort, RootPort, SourcePort
+    from gatewright.tools.context import Again, Progress
+    from gatewright.tools.port import NotePort, RootPort, SourcePort, WebPort
 
 MOST_AT_ONCE = 8
 """Calls of one turn that may be carried out together."""
@@ -74,6 +74,7 @@ class CallPorts:
 
     ``absent``: tools that are known and not there now, and why. ``folder``: where relative paths of arguments and
     prefixes of capabilities begin (the policy's folder); None: there is none, so no such path is accepted.
+    ``in_copy``: calls are made in a disposable copy, where what leaves it is decided and not executed.
     """
 
     sources: SourcePort | None
@@ -88,6 +89,8 @@ class CallPorts:
     roots: RootPort | None = None
     blocks: BlockPort | None = None
     notes: NotePort | None = None
+    web: WebPort | None = None
+    in_copy: bool = False
 
 
 class CallState:
@@ -104,7 +107,8 @@ class CallState:
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
     are the bytes that stand for it. ``execution``: the call was recorded and began; ``stopped``: the
     tool does not run any more. ``reused``: an earlier result
-    stands for it. ``detail``: what went wrong in the execution, for the operator.
+    stands for it. ``detail``: what went wrong in the execution, for the operator. ``again``: see
+    `ToolExecutionContext`.
     The defaults stand in the class: a call costs only what it fills in.
     """
 
@@ -140,6 +144,7 @@ class CallState:
     stopped: bool = True
     reused: bool = False
     detail: str = ""
+    again: Again | None = None
 
     def __init__(
         self,
@@ -173,6 +178,13 @@ class CallState:
             self.call_id, self.agent_id, self.tool_name, self.raw, agent, self.session, ports, self.user_id, self.client
         )
         state.answer, state.progress = self.answer, self.progress
+        return state
+
+    def instead(self, arguments: Mapping[str, JsonValue]) -> CallState:
+        """The call with other arguments in the place of this one, at its moment; nobody was asked about it."""
+        state = self.afresh(self.agent, self.ports)
+        state.raw, state.answer, state.progress = arguments, None, None
+        state.facts, state.now_s, state.wall_s, state.rates = self.facts, self.now_s, self.wall_s, self.rates
         return state
 
     def end(self, status: Status, code: str, output: str, detail: str) -> None:

@@ -28,6 +28,7 @@ def context_of(state: CallState) -> ToolExecutionContext:
         roots=state.ports.roots,
         blocks=state.ports.blocks,
         notes=state.ports.notes,
+        web=state.ports.web,
         client=state.client,
     )
 
@@ -64,6 +65,8 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         roots=state.ports.roots,
         blocks=state.ports.blocks,
         notes=state.ports.notes,
+        web=state.ports.web,
+        again=state.again,
         approved_change=state.assessment.change if state.assessment and state.answer else None,
         agreed=state.assessment is not None and state.assessment.ask is not None,
         approved=_approved(state),

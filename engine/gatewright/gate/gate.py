@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from gatewright.policy.right import Reason
     from gatewright.tools.blockport import BlockPort
     from gatewright.tools.context import ToolExecutionContext
-    from gatewright.tools.port import NotePort, RootPort, SourcePort
+    from gatewright.tools.port import NotePort, RootPort, SourcePort, WebPort
     from gatewright.tools.registry import ToolRegistry
 
 
@@ -62,6 +62,7 @@ class Gate:
 
     ``absent`` says why a known tool is not there, for the operator who asks about a call of it, and that a policy may
     limit it: one that limits any other tool which is not registered is refused (PolicyInvalid).
+    ``in_copy``: it is the gate of a disposable copy, where a tool that leaves the copy is decided and not executed.
     ``file``: the policy's, for the log and the alarm; ``folder``: where relative paths of arguments begin, None where
     there is none.
     ``broker``: the approver of calls that bring none, and, without ``grants``, the standing approvals.
@@ -86,6 +87,8 @@ class Gate:
         roots: RootPort | None = None,
         blocks: BlockPort | None = None,
         notes: NotePort | None = None,
+        web: WebPort | None = None,
+        in_copy: bool = False,
     ) -> None:
         self._lock = fork_safe_lock()
         self._audit = audit
@@ -105,6 +108,8 @@ class Gate:
             roots,
             blocks,
             notes,
+            web,
+            in_copy,
         )
         _refuse_unknown(policy, None, registry, ports.absent)
         self._force = InForce(Snapshot(policy, registry), places, ports, ProofKeys(audit))
@@ -137,12 +142,13 @@ class Gate:
         sources: SourcePort | None = None,
         roots: RootPort | None = None,
         blocks: BlockPort | None = None,
+        web: WebPort | None = None,
         tools: Callable[[], None] | None = None,
     ) -> None:
         """Put another policy in force, at once and whole: running calls finish, waiting ones decide again.
 
         ``places`` resolves the addresses of the new policy, ``sources`` has its levels, ``roots`` its roots, ``blocks``
-        goes by those levels; without them the old ones stay.
+        goes by those levels, ``web`` reaches what it may; without them the old ones stay.
         ``tools`` changes the registry, if that has to go with it: nobody sees the one without the other. A good policy
         ends an alarm. One that says something else than the policy in force takes in the tools that are held as new
         (``new_tools``); what ``tools`` brings is never new. Raises PolicyInvalid for one that limits a tool which is
@@ -158,6 +164,7 @@ class Gate:
             ports = old.ports if sources is None else replace(old.ports, sources=sources)
             ports = ports if roots is None else replace(ports, roots=roots)
             ports = ports if blocks is None else replace(ports, blocks=blocks)
+            ports = ports if web is None else replace(ports, web=web)
             known = old.snapshot.registry.keys()
             if policy.is_same(old.snapshot.policy):
                 known = old.snapshot.known | (known - there)

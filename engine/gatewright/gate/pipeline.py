@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from gatewright.base.errors import ToolFailure
 from gatewright.compile.finding import Finding
 from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message
@@ -34,6 +35,7 @@ from gatewright.gate.stages.truncate import TRUNCATE
 from gatewright.policy.verdict import Verdict, strictest
 
 if TYPE_CHECKING:
+    from gatewright.base.jsonvalue import JsonValue
     from gatewright.gate.inforce import InForce
 
 STAGES: tuple[Stage | EffectStage, ...] = (
@@ -102,6 +104,7 @@ class Passage:
 
     async def act(self) -> Decision:
         """Run the acting stages of a call that is allowed."""
+        self.state.again = self._again
         self._clock_ns = time.perf_counter_ns()
         for stage in ACTING:
             if isinstance(stage, Stage):
@@ -111,6 +114,13 @@ class Passage:
             if not self._passed(stage.name, result):
                 break
         return self.decision()
+
+    def _again(self, arguments: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        """The canonical form of other arguments with which the call would be carried out too, unasked."""
+        decision = Passage(self.state.instead(arguments), self._force).decide()
+        if decision.verdict is not Verdict.ALLOW:
+            raise ToolFailure(message.NOT_INSTEAD, code=decision.code, detail=decision.reason)
+        return decision.arguments
 
     def decision(self) -> Decision:
         """What the stages so far amount to."""

@@ -181,6 +181,38 @@ class Roots:
         return {name: folder for name in ROOT_NAMES if (folder := self.folder(name)) is not None}
 
 
+class SearchEngine(StrEnum):
+    """Who can be asked to search the web."""
+
+    DUCKDUCKGO = "duckduckgo"
+    SEARXNG = "searxng"
+    GOOGLE = "google"
+
+
+@frozen
+class SearchProvider:
+    """One entry of ``search``: whom to ask, and where, if not at its usual address.
+
+    ``api_key_env`` and ``engine_id_env`` name the environment variables with what Google wants to be given.
+    """
+
+    engine: SearchEngine
+    url: str | None = None
+    api_key_env: str | None = None
+    engine_id_env: str | None = None
+
+
+@frozen
+class Web:
+    """``[workspace] web``: what the web tools may reach, and who is asked to search, in that order.
+
+    ``allow_private``: arguments may name addresses of private networks and of this machine.
+    """
+
+    allow_private: bool = False
+    search: tuple[SearchProvider, ...] = (SearchProvider(SearchEngine.DUCKDUCKGO),)
+
+
 class Dialect(StrEnum):
     """The shape of the file: ours, or one agent's file as Pattern reads it."""
 
@@ -206,6 +238,7 @@ class Policy:
     rules: tuple[PolicyRule, ...] = ()
     catalogs: tuple[Catalog, ...] = ()
     roots: Roots = field(default_factory=Roots)
+    web: Web = field(default_factory=Web)
 
     def source(self, source_id: str) -> Source | None:
         """The source with that id, or None."""

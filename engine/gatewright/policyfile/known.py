@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Roots
     from gatewright.policy.right import ToolFacts
 
-_PLAIN = "search send_message web_fetch http_fetch web_search shell_exec"
+_PLAIN = "search send_message shell_exec"
 
 NOT_YET: Mapping[str, frozenset[str]] = {
     "source": frozenset({"pause", "resume", "status", "list"}),

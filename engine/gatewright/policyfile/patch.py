@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.report import RawPath
-from gatewright.policy.document import Dialect
+from gatewright.policy.document import Dialect, Web
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.agentorder import in_order
 from gatewright.policyfile.editor import REMOVED, Editor
@@ -19,7 +19,7 @@ from gatewright.policyfile.pairing import AGENTS, LEVELS, POLICY_RULES, SOURCES,
 from gatewright.policyfile.patchagent import AgentPatch
 from gatewright.policyfile.patchtool import patch_catalogs, patch_tools
 from gatewright.policyfile.patchvalue import set_scalars, set_words, written_duration
-from gatewright.policyfile.patchworkspace import patch_roots
+from gatewright.policyfile.patchworkspace import patch_workspace
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.plain import (
     plain_agent,
@@ -143,7 +143,7 @@ class _Patch:
         self._patch_sources()
         patch_catalogs(self._editor, before.catalogs, after.catalogs)
         patch_tools(self._editor, before.tools, after.tools)
-        patch_roots(self._editor, before.roots, after.roots)
+        patch_workspace(self._editor, before, after)
         self._patch_policy()
         return self._editor.result()
 
@@ -300,6 +300,8 @@ class _Patch:
             raise NotSupported("a file in Pattern's shape holds no catalogs")
         if after.roots.folders:
             raise NotSupported("a file in Pattern's shape holds no roots")
+        if after.web != Web():
+            raise NotSupported("a file in Pattern's shape says nothing of the web")
         if agents[0].tools == ():
             raise NotSupported(
                 "a file in Pattern's shape cannot say that an agent has no tool: an empty list means all"

@@ -9,13 +9,22 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gatewright.base.duration import parse_duration, plain_duration, plain_number
-from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults
+from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, Web
 from gatewright.policy.kinds.capability import plain_capability
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import DEFAULT_PRIORITY
 
 if TYPE_CHECKING:
-    from gatewright.policy.document import Agent, Catalog, PermissionRule, Roots, Source, ToolSettings
+    from gatewright.policy.document import (
+        Agent,
+        Catalog,
+        PermissionRule,
+        Policy,
+        Roots,
+        SearchProvider,
+        Source,
+        ToolSettings,
+    )
     from gatewright.policy.permission import PathUse
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.rule import RuleKind, ToolRule
@@ -99,9 +108,28 @@ def plain_catalog(catalog: Catalog) -> Plain:
     return data | {key: value for key, value in filled.items() if value}
 
 
+def plain_workspace(policy: Policy) -> Plain:
+    """``[workspace]``, without the keys that say nothing."""
+    keys = {"roots": plain_roots(policy.roots), "web": plain_web(policy.web)}
+    return {key: value for key, value in keys.items() if value}
+
+
 def plain_roots(roots: Roots) -> Plain:
     """The value of ``roots`` in ``[workspace]``."""
     return dict(roots.folders)
+
+
+def plain_web(web: Web) -> Plain:
+    """The value of ``web`` in ``[workspace]``: what differs from the built-in defaults."""
+    data: Plain = {"allow_private": True} if web.allow_private else {}
+    if web.search != Web().search:
+        data["search"] = [_plain_provider(one) for one in web.search]
+    return data
+
+
+def _plain_provider(one: SearchProvider) -> object:
+    more = _present({"url": one.url, "api_key_env": one.api_key_env, "engine_id_env": one.engine_id_env})
+    return {"engine": str(one.engine), **more} if more else str(one.engine)
 
 
 def plain_tiers(tiers: Mapping[str, SafetyTier]) -> Plain:

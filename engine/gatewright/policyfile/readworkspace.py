@@ -1,31 +1,89 @@
-"""Reading ``[workspace]``: of it, the roots. It does not look at folders."""
+"""Reading ``[workspace]``: roots and web. It does not look at folders."""
 
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, TypedDict, cast
 
+from gatewright.arguments import UrlRefused, parse_url
 from gatewright.base.report import shown
-from gatewright.policy.document import ROOT_NAMES, Roots
+from gatewright.base.row import Row, kind_of, option
+from gatewright.policy.document import ROOT_NAMES, Roots, SearchEngine, SearchProvider, Web
 from gatewright.policyfile.readsource import path_error
 
 if TYPE_CHECKING:
-    from gatewright.base.row import Row
+    from gatewright.base.report import RawPath
+    from gatewright.base.row import Raw
 
-NOT_YET = ("shell", "web", "endpoints")
+NOT_YET = ("shell", "endpoints")
+MAX_PROVIDERS = 10
+_ENGINES = {str(engine): engine for engine in SearchEngine}
+_PROVIDER_KEYS = ("engine", "url", "api_key_env", "engine_id_env")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
-def read_workspace(row: Row | None) -> Roots:
-    """The roots; none without the table."""
+class WorkspaceKeys(TypedDict):
+    """What ``[workspace]`` says, by the names of the policy's own fields."""
+
+    roots: Roots
+    web: Web
+
+
+def read_workspace(row: Row | None) -> WorkspaceKeys:
+    """What the table says; the defaults without it."""
     if row is None:
-        return Roots()
-    row.only(("roots", *NOT_YET), "`[workspace]`")
+        return WorkspaceKeys(roots=Roots(), web=Web())
+    row.only(("roots", "web", *NOT_YET), "`[workspace]`")
     for key in NOT_YET:
         if key in row.raw:
             message = f"`{key}` of `[workspace]` is not supported yet"
             row.report.error(row.at(key), "not-supported", message, at_value=False)
-    roots = row.table("roots")
-    return Roots() if roots is None else _roots(roots)
+    roots, web = row.table("roots"), row.table("web")
+    return WorkspaceKeys(roots=_roots(roots) if roots else Roots(), web=_web(web) if web else Web())
+
+
+def _web(row: Row) -> Web:
+    row.only(("allow_private", "search"), "`web` of `[workspace]`")
+    web = Web(row.flag("allow_private", otherwise=False))
+    if "search" not in row.raw:
+        return web
+    entries = row.items("search")
+    if not 0 < len(entries) <= MAX_PROVIDERS and isinstance(row.raw["search"], list):
+        message = f"`search` names one to {MAX_PROVIDERS} of {', '.join(f'`{name}`' for name in _ENGINES)}"
+        row.fault("search", "bad-value", message)
+    found = [_provider(entry, row.at("search", index), row) for index, entry in enumerate(entries)]
+    return Web(web.allow_private, tuple(one for one in found if one is not None))
+
+
+def _provider(entry: object, path: RawPath, web: Row) -> SearchProvider | None:
+    if isinstance(entry, str):
+        row, engine = Row({}, path, web.report), option(entry, path, web.report, "an entry of `search`", _ENGINES)
+    elif isinstance(entry, dict):
+        row = Row(cast("Raw", entry), path, web.report)
+        row.only(_PROVIDER_KEYS, "an entry of `search`")
+        engine = row.choice("engine", _ENGINES) if row.require("engine", "an entry of `search`") else None
+    else:
+        web.report.error(path, "wrong-type", f"an entry of `search` must be text or a table, not {kind_of(entry)}")
+        return None
+    if engine is None:
+        return None
+    url, key, engine_id = row.text("url"), _variable(row, "api_key_env"), _variable(row, "engine_id_env")
+    if url is not None and (isinstance(parse_url(url, allow_private=True), UrlRefused) or {"?", "#"} & set(url)):
+        row.fault("url", "bad-value", "`url` is the address of a search engine: `https://host/path`")
+    if engine is SearchEngine.SEARXNG:
+        row.require("url", "SearXNG")
+    if engine is SearchEngine.GOOGLE and row.require("api_key_env", "Google"):
+        row.require("engine_id_env", "Google")
+    return SearchProvider(engine, url, key, engine_id)
+
+
+def _variable(row: Row, key: str) -> str | None:
+    name = row.text(key)
+    if name is not None and not _VARIABLE.fullmatch(name):
+        row.fault(key, "bad-value", f"`{key}` is the name of the environment variable with the value")
+        return None
+    return name
 
 
 def _roots(row: Row) -> Roots:

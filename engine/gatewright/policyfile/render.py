@@ -13,10 +13,10 @@ from gatewright.policyfile.plain import (
     plain_defaults,
     plain_permission_rule,
     plain_policy_rule,
-    plain_roots,
     plain_rule,
     plain_source,
     plain_tool_settings,
+    plain_workspace,
 )
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def _blocks(policy: Policy) -> Iterator[str]:
         yield block(("catalogs", 0), plain_catalog(catalog))
     for name, settings in policy.tools.items():
         yield block(("tools", name), plain_tool_settings(settings))
-    if policy.roots.folders:
-        yield block(("workspace",), {"roots": plain_roots(policy.roots)})
+    if workspace := plain_workspace(policy):
+        yield block(("workspace",), workspace)
     if policy.default is not Verdict.ALLOW:
         yield block(("policy",), {"default": str(policy.default)})
     for rule in policy.rules:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Action
 from gatewright.tools.blockport import BlockPort
 from gatewright.tools.declaration import ResourceBounds
-from gatewright.tools.port import NotePort, RootPort, SourcePort
+from gatewright.tools.port import NotePort, RootPort, SourcePort, WebPort
 
 _USUAL = ResourceBounds()
 
 Progress = Callable[[float, float | None, str | None], None]
 """Told how far a call is: the amount done, the whole where it is known, and words where there are any."""
+
+Again = Callable[[Mapping[str, JsonValue]], Mapping[str, JsonValue]]
+"""Gives the canonical form of other arguments with which the running call would be carried out as well.
+
+Raises ToolFailure where it would be denied, or somebody would have to be asked.
+"""
 
 
 class StopSignal:
@@ -46,7 +53,8 @@ class ToolExecutionContext:
     itself asked before (`Assessment.ask`), and somebody agreed. ``approved_change``: where somebody
     was asked and agreed, what gives the change that was shown. ``approved``: somebody agreed to the call, just now or
     by a standing approval. ``client``: name and version of the program that sent the call, as it says itself.
-    ``progress``: told by the tool how far it is, in the loop that it runs in.
+    ``progress``: told by the tool how far it is, in the loop that it runs in. ``again``: for a tool that comes upon
+    another place on its way (a redirect); None: it may go nowhere else.
     """
 
     agent_id: str
@@ -68,6 +76,8 @@ class ToolExecutionContext:
     client: str = ""
     progress: Progress | None = field(default=None, compare=False, repr=False)
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
+    web: WebPort | None = None
+    again: Again | None = field(default=None, compare=False, repr=False)
 
     @property
     def cancelled(self) -> bool:
@@ -101,6 +111,12 @@ class ToolExecutionContext:
         if self.notes is None:
             raise ToolFailure("no notes are kept here", code="no-notes")
         return self.notes
+
+    def require_web(self) -> WebPort:
+        """The web, or a ToolFailure where it cannot be reached from here."""
+        if self.web is None:
+            raise ToolFailure("the web cannot be reached from here; go on without it", code="no-web")
+        return self.web
 
     def require_user(self) -> str:
         """The id of the user, or a ToolFailure when the call is made for nobody."""

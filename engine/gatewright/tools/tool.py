@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from gatewright.arguments.url import UrlTarget
 from gatewright.base.errors import GatewrightError, RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
@@ -41,6 +42,7 @@ from gatewright.tools.naming import major_of
 from gatewright.tools.needs import kinds_of, kinds_of_effects
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import Parameter
+from gatewright.tools.port import WebPort
 from gatewright.tools.schemashape import SelectedShape, listed_names, listed_shape, selected
 from gatewright.tools.shape import PLAIN, InputShape, MethodShape, PlainShape
 
@@ -310,6 +312,10 @@ class Tool(Declaration):
         if len(actions) == 1:
             return Assessment(actions[0])
         return Assessment(max(actions, key=_ACTIONS.index)) if actions else Assessment()
+
+    def reached(self, web: WebPort | None) -> tuple[UrlTarget, ...]:  # noqa: ARG002
+        """What every call reaches on the web, whatever its arguments; a capability has to cover it too."""
+        return ()
 
     async def execute(
         self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from gatewright.adapters.web import WebClient
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
@@ -112,6 +113,7 @@ class Parts:
             sources=self.sources.pinned(),
             roots=_roots(folders, self.folder, self.sources, self.protection, self.blocks),
             blocks=agent_blocks(self.shelf, self.sources.pinned()),
+            web=WebClient(policy.web),
             tools=None if same else lambda: self.rooted.follow(policy.roots, given, lambda: self.host.follow(given)),
         )
         withdraw_idle()
@@ -172,6 +174,7 @@ def assemble(
     *,
     durable: bool,
     limits: ApprovalLimits | None,
+    is_copy: bool = False,
 ) -> Parts:
     """Registry, sources and gate for a policy; starts no process, connects nowhere, writes nothing."""
     policy, book, folder = state.policy, state.book, policy_path.parent
@@ -206,6 +209,8 @@ def assemble(
         roots=_roots(attachments.roots(), folder, sources, protection, blocks),
         blocks=agent_blocks(shelf, sources.pinned()),
         notes=notes,
+        web=WebClient(policy.web),
+        in_copy=is_copy,
     )
     return Parts(
         folder,

@@ -21,7 +21,6 @@ from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
 from gatewright.record import fork_safe_lock
-from gatewright.tools import DefinedTool
 from gatewright.workspace.assembly import Folders, assemble
 from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.fileblocks import agent_blocks
@@ -97,13 +96,13 @@ class Workspace:
         durable: bool = False,
         approvals: ApprovalLimits | None = None,
         manifests: Mapping[str, bytes] | None = None,
-        runs_servers: bool = True,
+        is_copy: bool = False,
         image: WorkspaceImage | None = None,
     ) -> None:
         self.policy_path = policy_path
         self.folder = policy_path.parent
         self._folders, self._clock, self._tools = folders, clock, tools
-        self._changing = fork_safe_lock()
+        self._changing, self._is_copy = fork_safe_lock(), is_copy
         self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
         self._reader = PolicyReader(
             policy_path,
@@ -111,7 +110,7 @@ class Workspace:
             self._records,
             lambda: self.gate.snapshot().facts,
             given=manifests or {},
-            runner=self._runner if runs_servers else None,
+            runner=self._runner,
         )
         if image is None:
             self._state, self.problems = self._reader.read(None, trust=trust)
@@ -119,7 +118,15 @@ class Workspace:
             self._state, self.problems = self._reader.parse(image.text, image.saved), ()
         self._pins = ServerPins(policy_path, self._records, lambda: self._state, self._replace_pin)
         self._parts = assemble(
-            self._state, policy_path, folders, clock, tools, self._records, durable=durable, limits=approvals
+            self._state,
+            policy_path,
+            folders,
+            clock,
+            tools,
+            self._records,
+            durable=durable,
+            limits=approvals,
+            is_copy=is_copy,
         )
         self._watches = SourceWatches(self.sources, lambda: self.policy)
 
@@ -323,9 +330,12 @@ class Workspace:
         return None if tool is None else survey(as_it_came(tool).input_schema(), tool.description)
 
     def is_executable(self, tool_name: str) -> bool:
-        """Whether a call of the tool can be executed here; those of catalogs are run by their own program."""
+        """Whether a call of the tool can be executed here.
+
+        Tools of other programs are run by those; in a disposable copy, nothing is that acts outside of it.
+        """
         tool = self._tool(tool_name)
-        return not isinstance(tool, DefinedTool) or tool.is_executable
+        return tool is None or (tool.is_executable and not (self._is_copy and tool.leaves_copy))
 
     @property
     def is_dirty(self) -> bool:
@@ -611,7 +621,7 @@ class Workspace:
 
         def open_copy(policy_path: Path, state: Path, keys: Path) -> Workspace:
             folders = Folders.of(policy_path, state=state, keys=keys)
-            return Workspace(policy_path, folders, self._clock, self._tools, manifests=outside, runs_servers=False)
+            return Workspace(policy_path, folders, self._clock, self._tools, manifests=outside, is_copy=True)
 
         return Sandbox(self, text, bases, open_copy, files=files, left_out=left_out, watch=watch)
 

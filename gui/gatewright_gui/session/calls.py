@@ -53,10 +53,10 @@ class ShownTool:
 
     One that the agent does not see is there with all it has, and `hidden` says why it does not; else that is None.
 
-    `runs`: in the disposable copy, only live (a server is no part of the copy), or by the program that has it, not
-    here. `files`: what the paths in its
-    arguments name, where that is known. `missing`: what an operation needs beyond what the schema says, by the gate.
-    `check_formats`: texts must be what a known `format` says. `origin`: where it comes from, as `ToolFacts` has it.
+    `runs`: in the disposable copy, only live (it acts outside of the copy), or by the program that has it, not here.
+    `files`: what the paths in its arguments name, where that is known. `missing`: what an operation needs beyond what
+    the schema says, by the gate. `check_formats`: texts must be what a known `format` says. `origin`: where it
+    comes from, as `ToolFacts` has it.
     """
 
     name: str

@@ -104,7 +104,7 @@ FAULTS = [
         13,
         None,
     ),
-    ("[agents.a]\ntools = ['web_fetch']\n", "not-supported", 3, 10, None),
+    ("[agents.a]\ntools = ['send_message']\n", "not-supported", 3, 10, None),
     (f"[agents.a]\n{RULE}rule_type = {{ AllowedOperations = ['patch'] }}\n", "unknown-operation", 5, 36, None),
     ("[[compositions]]\nname = 'x'\n", "not-supported", 2, 1, None),
     ("[workspace]\nshell = {}\n", "not-supported", 3, 1, None),

@@ -6,7 +6,7 @@ import pytest
 
 from gatewright.base.errors import NotSupported
 from gatewright.base.problem import Severity
-from gatewright.policy.document import Policy, Roots
+from gatewright.policy.document import Policy, Roots, SearchEngine, SearchProvider, Web
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.tier import SafetyTier
 from gatewright.policyfile import KnownTools, parse_policy, patch_text, render_policy
@@ -36,7 +36,26 @@ def test_roots_are_read_inline_and_as_a_table() -> None:
 
 
 FAULTS = [
-    ("[workspace]\nshell = {}\nweb = {}\nendpoints = {}\n", ["not-supported"] * 3, "`shell` of `[workspace]`"),
+    ("[workspace]\nshell = {}\nendpoints = {}\n", ["not-supported"] * 2, "`shell` of `[workspace]`"),
+    ("[workspace]\nweb = true\n", ["wrong-type"], "must be a table"),
+    ("[workspace]\nweb = { allow_privat = true }\n", ["unknown-key"], "unknown key `allow_privat`"),
+    ("[workspace]\nweb = { allow_private = 1 }\n", ["wrong-type"], "true or false"),
+    ("[workspace]\nweb = { search = [] }\n", ["bad-value"], "one to 10"),
+    ("[workspace]\nweb = { search = ['bing'] }\n", ["unknown-variant"], "`searxng`"),
+    ("[workspace]\nweb = { search = [1] }\n", ["wrong-type"], "text or a table"),
+    ("[workspace]\nweb = { search = [{ url = 'https://x.org' }] }\n", ["missing-key"], "needs `engine`"),
+    ("[workspace]\nweb = { search = ['searxng'] }\n", ["missing-key"], "needs `url`"),
+    ("[workspace]\nweb = { search = ['google'] }\n", ["missing-key"], "needs `api_key_env`"),
+    (
+        "[workspace]\nweb = { search = [{ engine = 'google', api_key_env = 'AIza-1', engine_id_env = 'CX' }] }\n",
+        ["bad-value"],
+        "name of the environment variable",
+    ),
+    (
+        "[workspace]\nweb = { search = [{ engine = 'searxng', url = 'http://u:p@x.org' }] }\n",
+        ["bad-value"],
+        "address of a search engine",
+    ),
     ("[workspace]\nrots = {}\n", ["unknown-key"], "unknown key `rots`"),
     ("[workspace]\nroots = { share = 'x' }\n", ["unknown-key"], "unknown key `share`"),
     ("[workspace]\nroots = 'x'\n", ["wrong-type"], "must be a table"),
@@ -129,3 +148,46 @@ def test_policy_rules_are_held_against_the_tools_that_are_there() -> None:
     there = read(f"[workspace]\nroots = {{ shared = 's' }}\n{rule}", rooted())
     assert "file_read" not in str(without[1])
     assert (there[0] is None, without[0] is None) == (False, False)
+
+
+WEB = """\
+gatewright = 1
+
+[workspace]
+roots = { tmp = "t" }
+# who searches
+web = { search = ["duckduckgo", { engine = "searxng", url = "http://localhost:8888" }], allow_private = true } # ours
+
+[agents.a]
+tools = []
+"""
+ENGINES = (SearchProvider(SearchEngine.DUCKDUCKGO), SearchProvider(SearchEngine.SEARXNG, "http://localhost:8888"))
+GOOGLE = SearchProvider(SearchEngine.GOOGLE, None, "KEY", "CX")
+
+
+def test_web_is_read_and_without_it_nothing_private_is_reached() -> None:
+    assert policy_of(WEB).web == Web(allow_private=True, search=ENGINES)
+    assert policy_of(HEAD).web == policy_of(f"{HEAD}[workspace.web]\n").web == Web()
+    assert Web() == Web(allow_private=False, search=(SearchProvider(SearchEngine.DUCKDUCKGO),))
+    entry = '[[workspace.web.search]]\nengine = "google"\napi_key_env = "KEY"\nengine_id_env = "CX"\n'
+    assert policy_of(HEAD + entry).web.search == (GOOGLE,)
+
+
+@pytest.mark.parametrize("web", [Web(), Web(allow_private=True), Web(search=(GOOGLE, *ENGINES))])
+def test_a_changed_web_is_patched_and_rendered_to_the_same_policy(web: Web) -> None:
+    before = policy_of(WEB)
+    after = replace(before, web=web)
+    text = patch_text(WEB, before, after)
+    assert policy_of(text) == after == policy_of(render_policy(after))
+    assert text.startswith('gatewright = 1\n\n[workspace]\nroots = { tmp = "t" }\n')
+    bare = policy_of(HEAD)
+    assert policy_of(patch_text(HEAD, bare, replace(bare, web=web))).web == web
+
+
+def test_pattern_s_shape_has_no_place_for_the_web() -> None:
+    before = parse_policy(
+        '[[tool_rules]]\ntool_name = "block"\nrule_type = "ContinueLoop"\n', file="a.toml", known=KnownTools(FACTS)
+    )
+    assert before.policy is not None
+    with pytest.raises(NotSupported, match="web"):
+        patch_text(before.text, before.policy, replace(before.policy, web=Web(allow_private=True)))

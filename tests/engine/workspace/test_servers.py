@@ -275,7 +275,7 @@ async def test_a_sandbox_decides_calls_of_server_tools_and_runs_none(opened: Ope
         assert workspace.is_executable("echo")
         assert not sandbox.workspace.is_executable("echo")
         outcome = await sandbox.workspace.call("clerk", "echo", {"text": "hi"})
-        assert (outcome.status, outcome.code) == (Status.FAILED, "not-supported")
+        assert (outcome.status, outcome.code) == (Status.FAILED, "not-in-copy")
     finally:
         sandbox.close()
     assert log_of(folder) == ""

@@ -1,4 +1,4 @@
-"""Tools of MCP servers in the console: decided in the copy, which has no server, and run live."""
+"""Tools of MCP servers and of the web in the console: decided in the copy, and run live."""
 
 import json
 import sys
@@ -18,8 +18,9 @@ SERVER = json.dumps(str(ROOT / "tests" / "support" / "bad_server.py"))
 POLICY = """gatewright = 1
 
 [agents.clerk]
-tools = ["one"]
+tools = ["one", "web_fetch"]
 approvals = { privileged = "allow" }
+capabilities = [{ NetRead = { allowlist = ["*"] } }]
 """
 CATALOG = f"""
 [[catalogs]]
@@ -48,8 +49,17 @@ async def page(demo: Opened, tmp_path: Path) -> AsyncIterator[ConsolePage]:
 
 async def test_in_the_copy_a_call_of_a_servers_tool_is_decided_and_the_button_says_so(page: ConsolePage) -> None:
     assert page.run_button.text() == "Decide, not run"
-    assert page.run_button.toolTip().startswith("Its server is no part of the copy, and is called live only")
+    assert page.run_button.toolTip().startswith("It acts outside of the copy, and is called live only")
     call(page)
+    page.run()
+    record = await settled(page, 1)
+    assert (record.kind, record.verdict) == ("decide", "allow")
+
+
+async def test_in_the_copy_a_call_of_the_web_is_decided_too(page: ConsolePage) -> None:
+    page.request.choose_tool("web_fetch")
+    assert page.run_button.text() == "Decide, not run"
+    call(page, url="https://example.org/")
     page.run()
     record = await settled(page, 1)
     assert (record.kind, record.verdict) == ("decide", "allow")

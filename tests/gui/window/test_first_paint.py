@@ -40,7 +40,18 @@ sys.meta_path.insert(0, TreeWatch(look))
 from gatewright.cli.main import main
 sys.exit(main([]))
 """
-LIBRARIES = ("anyio", "httpx", "idna", "jsonschema", "loro", "pathspec", "toktok", "typer", "watchfiles")
+LIBRARIES = (
+    "anyio",
+    "httpcore2",
+    "idna",
+    "jsonschema",
+    "loro",
+    "pathspec",
+    "toktok",
+    "turbohtml",
+    "typer",
+    "watchfiles",
+)
 ROOMS = (
     "gatewright.blocks.block",
     "gatewright.blocks.schema",

@@ -168,13 +168,15 @@ def _target(
 ) -> Target | Refusal | UrlRefused:
     """What a marked text means, or why it is refused."""
     sources, allowed = state.ports.sources, state.agent.source_ids if state.agent else ()
+    private = state.ports.web is not None and state.ports.web.allow_private
     match item.mark.marker:
         case PathParameter() if sources is not None:
             return sources.locate(item.text, source_id=source_id, allowed=allowed)
         case UrlParameter(schemes=schemes, effect=effect):
-            return parse_url(item.text, schemes=schemes, parameter=item.where, writes=effect == "write")
+            writes = effect == "write"
+            return parse_url(item.text, schemes=schemes, allow_private=private, parameter=item.where, writes=writes)
         case HostParameter(effect=effect):
-            return parse_host(item.text, parameter=item.where, writes=effect == "write")
+            return parse_host(item.text, allow_private=private, parameter=item.where, writes=effect == "write")
         case TableParameter() | VariableParameter():
             return _name(item)
         case SourceParameter():

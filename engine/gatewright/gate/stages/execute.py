@@ -130,6 +130,8 @@ async def _execute(state: CallState) -> None:
 
 async def _invoke(state: CallState, context: ToolExecutionContext, ended: asyncio.Future[None]) -> JsonValue | bytes:
     try:
+        if state.ports.in_copy and state.plan.tool.actor.leaves_copy:
+            raise ToolFailure(message.NOT_IN_COPY, code="not-in-copy")
         given = copied(state.arguments)  # what a tool changes in it is neither recorded nor kept with its result
         return await state.plan.tool.actor.execute(state.chosen.name, given, context)
     except SystemExit as error:  # a task lets it through to the loop, and the program would end

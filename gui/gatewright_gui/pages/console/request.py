@@ -41,7 +41,7 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRequest, ShownTool, restored
 
 _ELSEWHERE = "The program that has this tool runs it"
-_ITS_SERVER = "Its server is no part of the copy, and is called live only"
+_OUTSIDE = "It acts outside of the copy, and is called live only"
 
 
 class RequestPanel(QWidget):
@@ -120,7 +120,7 @@ class RequestPanel(QWidget):
         tool = self._shown_tool()
         if tool is None or tool.runs == "copy" or (live and tool.runs == "live"):
             return ""
-        return _ITS_SERVER if tool.runs == "live" else _ELSEWHERE
+        return _OUTSIDE if tool.runs == "live" else _ELSEWHERE
 
     def set_agents(self, agents: tuple[Agent, ...], chosen: str | None) -> None:
         """Offer these agents; that the chosen one is gone is said."""

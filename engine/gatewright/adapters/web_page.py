@@ -1,0 +1,100 @@
+"""What a web server sent, as text that a model can read: HTML as Markdown, other texts in their encoding."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from turbohtml import parse
+from turbohtml.detect import detect
+
+from gatewright.tools.port import WebPage
+
+if TYPE_CHECKING:
+    from turbohtml import Document
+
+    from gatewright.adapters.web_request import Answer
+
+MAX_HTML_BYTES = 2 * 1024 * 1024
+"""Of a page: what it takes to read one holds up everything else in this process."""
+MAX_TITLE = 300
+_LOOKED_AT = 4096
+_CHARSET = re.compile(r"""charset\s*=\s*["']?([A-Za-z0-9_:-]{1,40})""", re.IGNORECASE)
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_TEXT = re.compile(
+    r"text/.*|.*[+/](?:xml|yaml|x-yaml|toml|javascript|x-javascript|ecmascript|x-sh|x-ndjson|graphql|sql)"
+    r"|application/x-www-form-urlencoded|message/.*"
+)
+_UNSAID = frozenset({"", "application/octet-stream", "binary/octet-stream", "application/unknown"})
+_PAGE = re.compile(rb"\s*(?:<!--.{0,1000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def is_read(content_type: str) -> bool:
+    """Whether a body of that type may be text."""
+    return kind_of(content_type) != "binary"
+
+
+def kind_of(content_type: str) -> str:
+    """html, json, text or binary by the type that the server names; nothing where that does not tell."""
+    mime = _mime(content_type)
+    if mime in _UNSAID:
+        return ""
+    if mime in _HTML:
+        return "html"
+    if mime == "application/json" or mime.endswith("+json"):
+        return "json"
+    return "text" if _TEXT.fullmatch(mime) else "binary"
+
+
+def page_of(url: str, answer: Answer, *, raw: bool) -> WebPage:
+    """The page; ``raw``: HTML as it was sent."""
+    content_type = answer.header("content-type")
+    kind = kind_of(content_type) or _kind_by_look(answer.body)
+    if kind in {"text", "json"} and b"\0" in answer.body[:_LOOKED_AT] and not answer.body.startswith(_UTF16):
+        kind = "binary" if "utf-16" not in content_type.lower() else kind
+    size, is_cut, title = len(answer.body), answer.is_cut, ""
+    charset = found[1] if (found := _CHARSET.search(content_type)) else ""
+    if kind == "binary":
+        said = answer.header("content-length")
+        size, text = (int(said) if said.isdecimal() and len(said) < 16 else size), ""
+    elif kind == "html" and not raw:
+        is_cut = is_cut or size > MAX_HTML_BYTES
+        document = document_of(answer.body[:MAX_HTML_BYTES], charset)
+        document.resolve_links(url)
+        text = document.to_markdown()
+        found_title = document.select_one("head > title")
+        title = " ".join(found_title.text.split())[:MAX_TITLE] if found_title is not None else ""
+    else:
+        text = decoded(answer.body, charset)
+    return WebPage(url, answer.status, _mime(content_type), kind, text, size, is_cut, title, answer.headers)
+
+
+def document_of(body: bytes, charset: str) -> Document:
+    """The parsed page: a byte order mark says its encoding, else ``charset``, the page, or its look."""
+    try:
+        return parse(body, encoding=charset or None, detect_encoding=True, positions=False)
+    except LookupError:
+        return parse(body, detect_encoding=True, positions=False)
+
+
+def decoded(body: bytes, charset: str) -> str:
+    """The text in the encoding that its byte order mark, ``charset`` or its look says."""
+    found = detect(body)
+    for codec in (f"whatwg-{charset.lower()}" if charset and not found.bom else None, found.codec):
+        if codec is not None:
+            try:
+                return body.decode(codec, "replace").removeprefix("\ufeff")
+            except LookupError:
+                continue
+    return body.decode("utf-8", "replace")
+
+
+def _mime(content_type: str) -> str:
+    return content_type.partition(";")[0].strip().lower()[:100]
+
+
+def _kind_by_look(body: bytes) -> str:
+    if _PAGE.match(body[:_LOOKED_AT]):
+        return "html"
+    return "binary" if b"\0" in body[:_LOOKED_AT] and not body.startswith(_UTF16) else "text"

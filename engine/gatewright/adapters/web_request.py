@@ -1,0 +1,196 @@
+"""One GET request over a connection to an address that was checked.
+
+A name is resolved once, when the connection is made; all its addresses are judged, and one of those is dialled, so that
+a resolver that answers otherwise a moment later gains nothing. Nothing of the environment is used (no proxy, no
+password file) and nothing is kept (no cookie, no connection).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from httpcore2 import (
+    URL,
+    AnyIOBackend,
+    AsyncConnectionPool,
+    AsyncNetworkBackend,
+    AsyncNetworkStream,
+    ConnectError,
+    ConnectTimeout,
+    NetworkError,
+    ProtocolError,
+    Response,
+    TimeoutException,
+)
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
+from gatewright.base.host import Host, HostRefused, read_host
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from httpcore2 import SOCKET_OPTION
+
+    from gatewright.arguments.url import UrlTarget
+
+MAX_BYTES = 5 * 1024 * 1024
+"""Of a body, as it is sent and as it is unpacked."""
+MAX_ADDRESSES = 4
+CONNECT_S = 10.0
+READ_S = 15.0
+_TIMEOUTS = {"connect": CONNECT_S, "read": READ_S, "write": READ_S, "pool": CONNECT_S}
+_GZIP_OR_ZLIB = 47
+_AGENT = "Mozilla/5.0 (compatible; Gatewright)"
+_ACCEPT = "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, */*;q=0.5"
+
+Headers = Sequence[tuple[str, str]]
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+Dial = Callable[[str, int, "float | None"], Awaitable[AsyncNetworkStream]]
+
+
+@frozen
+class Answer:
+    """What a server sent: ``headers`` with names in lower case, the body unpacked as far as it was read.
+
+    ``is_cut``: there is more of the body. Of a body that nobody wants nothing is read.
+    """
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    is_cut: bool
+
+    def header(self, name: str) -> str:
+        """The first header of that name, or nothing."""
+        return next((value for header, value in self.headers if header == name), "")
+
+
+async def look_up(host: str, port: int) -> Sequence[str]:
+    """The addresses that the system has for a name. Raises OSError."""
+    rows = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(row[4][0]) for row in rows]
+
+
+async def dial(address: str, port: int, timeout_s: float | None) -> AsyncNetworkStream:
+    """A connection to a literal address."""
+    return await AnyIOBackend().connect_tcp(address, port, timeout_s)
+
+
+class CheckedNetwork(AsyncNetworkBackend):
+    """Connects to public addresses alone; with ``allow_private`` to those of private networks and this machine, too."""
+
+    def __init__(self, *, allow_private: bool, resolve: Resolve = look_up, dial: Dial = dial) -> None:
+        self._allow_private, self._resolve, self._dial = allow_private, resolve, dial
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,  # noqa: ARG002
+        socket_options: Iterable[SOCKET_OPTION] | None = None,  # noqa: ARG002
+    ) -> AsyncNetworkStream:
+        """A connection to the first address of ``host`` that takes one. Raises ToolFailure where one is refused."""
+        failure: ConnectError | ConnectTimeout = ConnectError("no address")
+        for address in (await self._addresses(host, port))[:MAX_ADDRESSES]:
+            try:
+                return await self._dial(address, port, timeout)
+            except (ConnectError, ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+    async def _addresses(self, host: str, port: int) -> list[str]:
+        given = _read(host)
+        if given is None or given.address is not None:
+            found: Sequence[str] = [host]
+        else:
+            try:
+                async with asyncio.timeout(CONNECT_S):
+                    found = await self._resolve(host, port)
+            except (OSError, UnicodeError, TimeoutError):
+                raise ToolFailure("the name of that host could not be resolved", code="unknown-host") from None
+        for text in found:
+            address = _read(text)
+            what = "no address" if address is None else address.refusal(allow_private=self._allow_private)
+            if what is not None or address is None or address.address is None:
+                detail = f"`{host}` is `{text}`, which is {what}"
+                raise ToolFailure(
+                    "that host is not available to you; use another one", code="url-private", detail=detail
+                )
+        return list(dict.fromkeys(found))
+
+
+def _read(text: str) -> Host | None:
+    host = read_host(f"[{text}]" if ":" in text else text)
+    return None if isinstance(host, HostRefused) else host
+
+
+async def get(
+    target: UrlTarget, headers: Headers, network: CheckedNetwork, *, wants: Callable[[str], bool] = lambda _: True
+) -> Answer:
+    """The answer of the server, whatever its status; redirects are not followed. Raises ToolFailure.
+
+    ``wants`` says by the content type whether the body is wanted.
+    """
+    shown_host = f"[{target.host}]" if ":" in target.host else target.host
+    place = target.text.partition("#")[0].partition("://")[2]
+    url = URL(scheme=target.scheme, host=target.host, port=target.port, target="/" + place.partition("/")[2])
+    implied = target.port == (443 if target.scheme == "https" else 80)
+    named = {name.lower() for name, _ in headers}
+    ours = (("user-agent", _AGENT), ("accept", _ACCEPT))
+    sent = [
+        ("Host", shown_host if implied else f"{shown_host}:{target.port}"),
+        ("Accept-Encoding", "gzip"),
+        ("Connection", "close"),
+        *((name, value) for name, value in ours if name not in named),
+        *headers,
+    ]
+    try:
+        async with (
+            AsyncConnectionPool(max_connections=1, max_keepalive_connections=0, network_backend=network) as pool,
+            pool.stream("GET", url, headers=sent, extensions={"timeout": _TIMEOUTS}) as response,
+        ):
+            return await _read_answer(response, wants)
+    except TimeoutException:
+        raise ToolFailure("the server did not answer in time", code="no-answer") from None
+    except ProtocolError:
+        raise ToolFailure("the server does not answer as a web server does", code="bad-answer") from None
+    except NetworkError as error:
+        if any(isinstance(cause, ssl.SSLError) for cause in error.args):
+            detail = str(error)[:300]
+            raise ToolFailure("no secure connection could be made to the server", code="tls", detail=detail) from None
+        raise ToolFailure("no connection could be made to the server, or it broke", code="no-connection") from None
+
+
+async def _read_answer(response: Response, wants: Callable[[str], bool]) -> Answer:
+    headers = tuple((_text(name).lower(), _text(value)) for name, value in response.headers)
+    answer = Answer(response.status, headers, b"", is_cut=False)
+    if not wants(answer.header("content-type")):
+        return answer
+    packing = answer.header("content-encoding").strip().lower()
+    if packing not in {"", "identity", "gzip", "x-gzip", "deflate"}:
+        raise ToolFailure("the server packs what it sends in a way that was not asked for", code="bad-answer")
+    inflate = zlib.decompressobj(_GZIP_OR_ZLIB) if packing not in {"", "identity"} else None
+    body, received = bytearray(), 0
+    async for piece in response.aiter_stream():
+        received += len(piece)
+        try:
+            body += piece if inflate is None else inflate.decompress(piece, MAX_BYTES + 1 - len(body))
+        except zlib.error:
+            raise ToolFailure("what the server sent cannot be unpacked", code="bad-answer") from None
+        if len(body) > MAX_BYTES or received > MAX_BYTES:
+            return Answer(response.status, headers, bytes(body[:MAX_BYTES]), is_cut=True)
+    return Answer(response.status, headers, bytes(body), is_cut=False)
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
