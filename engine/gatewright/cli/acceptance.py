@@ -166,7 +166,7 @@ def _print_accept(
     if before.instructions != before.listing.instructions and (not acts or after.instructions != before.instructions):
         print_line("instructions of the server")
         _print_lines(text_difference(before.instructions, before.listing.instructions))
-    left = len(after.drift.new) + len(after.drift.changed) + len(after.drift.vanished)
+    left = len(after.drift.names)
     if acts:
         changed = sum(before.accepted.get(name) != row for name, row in after.accepted.items())
         gone = sum(name not in after.accepted for name in before.accepted)

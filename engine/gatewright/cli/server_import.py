@@ -129,7 +129,7 @@ def _print_pin(workspace: Workspace, catalog_id: str, pin: Pin, rows: Sequence[W
     accepted = [row for row in rows if row.name not in pin.held]
     if accepted:
         print_line(f"{len(accepted):,} of them were accepted: agents that list them see them")
-    waits = len(pin.drift.new) + len(pin.drift.changed) + len(pin.drift.vanished)
+    waits = len(pin.drift.names)
     if waits:
         command = f"gatewright catalog accept {shlex.quote(str(workspace.policy_path))} {catalog_id}"
         print_line(f"{waits:,} of them are held until they are accepted: {command}")

@@ -112,9 +112,14 @@ class Drift:
     instructions: bool = False
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The tools that wait to be accepted or forgotten."""
+        return (*self.new, *self.changed, *self.vanished)
+
+    @property
     def is_empty(self) -> bool:
         """Whether there is nothing to accept."""
-        return not (self.new or self.changed or self.vanished or self.instructions)
+        return not (self.names or self.instructions)
 
 
 @dataclass(frozen=True)
@@ -202,8 +207,7 @@ def accept(
     operation ("" for the tool). ``needs_capabilities``: whether agents need the grants that the side effects come
     under. ``instructions``: those of the server are accepted too. Raises EditRefused for a name that is not there.
     """
-    waiting = (*pin.drift.new, *pin.drift.changed, *pin.drift.vanished)
-    wanted = waiting if names is None else tuple(dict.fromkeys(names))
+    wanted = pin.drift.names if names is None else tuple(dict.fromkeys(names))
     listed, accepted = pin.listing.definitions, dict(pin.accepted)
     for name in wanted:
         if name not in listed and name not in accepted:

@@ -58,7 +58,7 @@ class Servers:
         self._lock = fork_safe_lock()
         self._made: dict[str, tuple[_Key, McpServer]] = {}
         self._lists: dict[str, tuple[ServerList, Listing]] = {}
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers: tuple[Callable[[], None], ...] = ()
 
     @property
     def states(self) -> Mapping[str, ServerState]:
@@ -72,10 +72,12 @@ class Servers:
 
     def subscribe(self, watcher: Callable[[], None]) -> Callable[[], None]:
         """Call ``watcher``, in a thread of ours, whenever a state changes; what is returned ends that."""
-        self._watchers = [*self._watchers, watcher]
+        with self._lock:
+            self._watchers = (*self._watchers, watcher)
 
         def leave() -> None:
-            self._watchers = [one for one in self._watchers if one is not watcher]
+            with self._lock:
+                self._watchers = tuple(one for one in self._watchers if one is not watcher)
 
         return leave
 

@@ -145,13 +145,3 @@ async def choose_open_file(parent: QWidget | None, title: str, start: Path, name
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
     dress(dialog)
     return await _picked(dialog)
-
-
-async def choose_save_file(parent: QWidget | None, title: str, start: Path, name_filter: str = "") -> Path | None:
-    """Let a file to write be named (an existing one is asked about); None when dismissed. `start` may name the file."""
-    dialog = QFileDialog(parent, title, str(start.parent), name_filter)
-    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
-    dialog.setFileMode(QFileDialog.FileMode.AnyFile)
-    dress(dialog)
-    dialog.selectFile(start.name)
-    return await _picked(dialog)

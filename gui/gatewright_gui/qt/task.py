@@ -56,11 +56,6 @@ class TaskOwner:
             if task.get_name() == name:
                 task.cancel()
 
-    def cancel_all(self) -> None:
-        """Ask every task to end; they end on the next turns of the loop."""
-        for task in self._tasks:
-            task.cancel()
-
     async def close(self) -> None:
         """Refuse new tasks, cancel the others and wait until each has ended. May be called twice, or by an own task."""
         self._closed = True

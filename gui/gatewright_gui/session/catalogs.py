@@ -102,8 +102,7 @@ class CatalogRow:
     @property
     def held_count(self) -> int:
         """How many tools wait to be accepted; `waiting` says of each what it would count as, a moment later."""
-        drift = self.state.pin.drift if self.state.pin is not None else None
-        return len((*drift.new, *drift.changed, *drift.vanished)) if drift is not None else 0
+        return len(self.state.pin.drift.names) if self.state.pin is not None else 0
 
     @property
     def held_words(self) -> str:

@@ -76,7 +76,7 @@ async def test_cancelled_task_is_no_failure() -> None:
     reports = Reports()
     owner = TaskOwner(reports)
     task = owner.start(forever(), "wait")
-    owner.cancel_all()
+    owner.cancel("wait")
     with pytest.raises(asyncio.CancelledError):
         await task
     assert reports.seen == []
