@@ -17,7 +17,7 @@ async def console_page(demo: Opened, agent_id: str | None = None) -> AsyncGenera
     made.resize(1228, 720)
     made.show()
     made.page_shown()
-    await until(lambda: made.request.tool.count() > 0)
+    await until(lambda: made.request.tool.is_known)
     if agent_id is None:
         made.request.choose_tool("file")
     else:

@@ -388,7 +388,7 @@ async def test_form_begins_with_what_is_chosen_on_another_page(demo: Opened) -> 
     page = dressed(ConsolePage(demo.context))
     page.show()
     page.page_shown()
-    await until(lambda: page.request.tool.count() > 0)
+    await until(lambda: page.request.tool.is_known)
     assert (page.request.agent_id, page.request.tool_name, page.request.form.operation) == ("operator", "file", "list")
     page.console.close()
     page.close()
