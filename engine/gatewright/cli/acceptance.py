@@ -50,6 +50,7 @@ def accept(
         bool, typer.Option("--no-capabilities", help="new tools need no capability, whatever they touch")
     ] = False,
     instructions: Annotated[bool, typer.Option("--instructions", help="the server's instructions too")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="of new tools too all that they say")] = False,
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
@@ -78,7 +79,7 @@ def accept(
     if json:
         print_json(_accept_json(catalog_id, rows, pin, after))
     else:
-        _print_accept(catalog_id, rows, pin, after, all_=all_, acts=acts)
+        _print_accept(catalog_id, rows, pin, after, all_=all_, acts=acts, verbose=verbose)
 
 
 def _accepted(
@@ -158,11 +159,15 @@ def _source(catalog: Catalog) -> str:
 
 
 def _print_accept(
-    catalog_id: str, rows: tuple[Waiting, ...], before: Pin, after: Pin, *, all_: bool, acts: bool
+    catalog_id: str, rows: tuple[Waiting, ...], before: Pin, after: Pin, *, all_: bool, acts: bool, verbose: bool
 ) -> None:
-    for row in rows:
-        if not acts or after.accepted.get(row.name) != before.accepted.get(row.name):
-            _print_waiting(row, after.accepted.get(row.name) if acts else row.after)
+    told = [row for row in rows if not acts or after.accepted.get(row.name) != before.accepted.get(row.name)]
+    for row in told:
+        counts_as = after.accepted.get(row.name) if acts else row.after
+        if verbose or row.change != "new" or counts_as is None:
+            _print_waiting(row, counts_as)
+        else:
+            print_line(f"new {row.name}  {_in_short(counts_as)}")
     if before.instructions != before.listing.instructions and (not acts or after.instructions != before.instructions):
         print_line("instructions of the server")
         _print_lines(text_difference(before.instructions, before.listing.instructions))
@@ -199,6 +204,19 @@ def _print_waiting(row: Waiting, counts_as: Acceptance | None) -> None:
         print_passage("  ", row.description)
     else:
         _print_lines(row.difference)
+
+
+def _in_short(counts_as: Acceptance) -> str:
+    """The tier, the operations by their tiers where these differ, what it touches."""
+    by_tier: dict[str, list[str]] = {}
+    for operation, tier in counts_as.operation_tiers.items():
+        by_tier.setdefault(str(tier), []).append(operation)
+    if len(by_tier) > 1:
+        said = "; ".join(f"{tier}: {', '.join(names)}" for tier, names in by_tier.items())
+    else:
+        names = ", ".join(counts_as.operation_tiers)
+        said = f"{counts_as.tier}: {names}" if names else str(counts_as.tier)
+    return said + (f"  touches {', '.join(sorted(counts_as.side_effects))}" if counts_as.side_effects else "")
 
 
 def _print_lines(text: str) -> None:
