@@ -24,7 +24,7 @@ from gatewright.schema.walk import Schema, as_list, as_object, objects
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.definition import EXTRAS, MAX_TOOLS, DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.tools.naming import check_tool_name
-from gatewright.tools.proposal import propose
+from gatewright.tools.proposal import Proposal, propose
 
 _T = TypeVar("_T")
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -214,7 +214,8 @@ def accept(
             raise EditRefused(f"the server lists no tool `{name}`{near_hint(name, (*listed, *accepted))}")
     rows = {name: accepted.get(name) for name in wanted if name in listed}
     for name, before in rows.items():
-        accepted[name] = _acceptance(listed[name], before, trusted=trusted, needs_capabilities=needs_capabilities)
+        proposed = propose(listed[name], trusted=trusted)
+        accepted[name] = acceptance(listed[name], before, proposed, needs_capabilities=needs_capabilities)
     for name in wanted:
         if name not in listed:
             del accepted[name]
@@ -268,10 +269,10 @@ def _problem(row: Schema) -> DefinitionProblem:
     return DefinitionProblem(pointer, name, message)
 
 
-def _acceptance(
-    definition: Schema, before: Acceptance | None, *, trusted: bool, needs_capabilities: bool
+def acceptance(
+    definition: Schema, before: Acceptance | None, proposed: Proposal, *, needs_capabilities: bool = True
 ) -> Acceptance:
-    proposed = propose(definition, trusted=trusted)
+    """What a listed definition counts as once it is accepted: as ``before``, a new one as it is proposed."""
     tiers = proposed.operation_tiers
     capabilities = proposed.capabilities if needs_capabilities else frozenset[CapabilityKind]()
     if before is None:

@@ -12,7 +12,7 @@ from gatewright.gate import AuditEntry, RowKind, key_folder
 from gatewright.policy.document import PINS, CatalogType
 from gatewright.policyfile import read_policy_text
 from gatewright.policyfile.reader import value_of
-from gatewright.tools.pin import PINNED, Pin, accept, write_pin
+from gatewright.tools.pin import PINNED, Pin, acceptance, write_pin
 from gatewright.tools.proposal import propose
 from gatewright.workspace.location import place_file, policy_path_of
 from gatewright.workspace.manifest import read_manifest
@@ -66,21 +66,19 @@ class Waiting:
 
 def waiting(pin: Pin, *, trusted: bool = False, needs_capabilities: bool = True) -> tuple[Waiting, ...]:
     """What waits to be accepted of a pin, with what it would count as."""
-    drift, after = pin.drift, accept(pin, None, trusted=trusted, needs_capabilities=needs_capabilities)
-    rows = [(name, "new") for name in drift.new] + [(name, "changed") for name in drift.changed]
-    return tuple(
-        _waiting(pin, after, name, change, trusted=trusted)
-        for name, change in (*rows, *((name, "vanished") for name in drift.vanished))
-    )
-
-
-def _waiting(pin: Pin, after: Pin, name: str, change: str, *, trusted: bool) -> Waiting:
-    before, listed = pin.accepted.get(name), pin.listing.definitions.get(name)
-    old = before.definition if before is not None else None
-    why = "" if listed is None else propose(listed, trusted=trusted).why
-    text = difference(old, listed) if old is not None or before is None else "the accepted definition was not kept\n"
-    description = str((listed or {}).get("description") or "")
-    return Waiting(name, change, before, after.accepted.get(name), why, description, text)
+    rows: list[Waiting] = []
+    for change, names in (("new", pin.drift.new), ("changed", pin.drift.changed), ("vanished", pin.drift.vanished)):
+        for name in names:
+            before, listed = pin.accepted.get(name), pin.listing.definitions.get(name)
+            after, why = None, ""
+            if listed is not None:
+                proposed = propose(listed, trusted=trusted)
+                after, why = acceptance(listed, before, proposed, needs_capabilities=needs_capabilities), proposed.why
+            old = before.definition if before is not None else None
+            is_kept = before is None or old is not None
+            text = difference(old, listed) if is_kept else "the accepted definition was not kept\n"
+            rows.append(Waiting(name, change, before, after, why, str((listed or {}).get("description") or ""), text))
+    return tuple(rows)
 
 
 def difference(old: Schema | None, new: Schema | None) -> str:

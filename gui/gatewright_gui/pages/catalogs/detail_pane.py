@@ -117,7 +117,7 @@ class DetailPane(QWidget):
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(WHY, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((TOOL, 220), (STATE, 110), (TIER, 110)):
+        for column, width in ((TOOL, 320), (STATE, 110), (TIER, 110)):
             view.setColumnWidth(column, width)
         return view
 
@@ -190,9 +190,9 @@ class DetailPane(QWidget):
         self.tool_header.set_note(
             f"{line.policy_name} in the policy" if line.policy_name not in ("", line.name) else ""
         )
-        if line.is_difference:
+        if line.waiting is not None:
             self.code.set_diff(line.text)
-        elif line.text.startswith("{"):
+        elif line.definition is not None:
             self.code.set_json(line.text)
         else:
             self.code.set_plain(line.text)

@@ -55,23 +55,23 @@ class CatalogsPage(Page):
         self.empty = named(EmptyState("plug", "No catalogs", NO_CATALOGS, action="Add servers..."), "catalogs.empty")
         foot = row_of(stretch(self.client_button), margins=2)
         left = holding(column_of(self.header, stretch(self.view), foot))
+        self.serving = Serving(context.document, context.tasks, self)
+        self.served = ServingPanel()
+        self._stack = QStackedWidget()
+        both = Splitter(Qt.Orientation.Vertical, "catalogs.serving", context.sizes)
         splitter = Splitter(Qt.Orientation.Horizontal, "catalogs", context.sizes)
+        column_of(stretch(both), into=self)  # from outside to inside: what moves is styled anew with all that is in it
+        for pane in (self._stack, self.served):
+            both.addWidget(pane)
+        for pane in (splitter, self.empty):
+            self._stack.addWidget(pane)
         for pane in (left, self.detail):
             splitter.addWidget(pane)
         splitter.setStretchFactor(1, 1)
         splitter.restore((280, 900))
-        self._whole = splitter
-        self._stack = QStackedWidget()
-        self._stack.addWidget(splitter)
-        self._stack.addWidget(self.empty)
-        self.serving = Serving(context.document, context.tasks, self)
-        self.served = ServingPanel()
-        both = Splitter(Qt.Orientation.Vertical, "catalogs.serving", context.sizes)
-        for pane in (self._stack, self.served):
-            both.addWidget(pane)
         both.setStretchFactor(0, 1)
         both.restore((520, 160))
-        column_of(stretch(both), into=self)
+        self._whole = splitter
         self._connect()
         self._refresh()
         self._look = QTimer(self, interval=LOOK_MS)

@@ -5,7 +5,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 
-from gatewright.workspace.api import frozen
+from gatewright.workspace.api import Schema, frozen
 from gatewright_gui.session.catalogs import CatalogRow, Waiting
 
 Index = QModelIndex | QPersistentModelIndex
@@ -16,17 +16,26 @@ _TIERS = {"read_only": "read-only", "side_effecting": "side effects", "privilege
 
 @frozen
 class ToolLine:
-    """A tool of a server. ``waiting`` None: it was accepted as it is listed."""
+    """A tool of a server. `waiting` None: it was accepted as it is listed, and `definition` is what was accepted.
+
+    `note`: what is to be said in the place of a definition; `policy_name`: empty for what cannot be called.
+    """
 
     name: str
     state: str
-    tier: str
-    why: str
-    text: str
-    is_difference: bool
+    tier: str = ""
+    why: str = ""
     waiting: Waiting | None = None
+    definition: Schema | None = None
+    note: str = ""
     policy_name: str = ""
-    """Its name in the policy; empty for what cannot be called."""
+
+    @property
+    def text(self) -> str:
+        """The definition as JSON, or how it differs from what was accepted."""
+        if self.waiting is not None:
+            return self.waiting.difference
+        return json.dumps(self.definition, indent=2, ensure_ascii=False) if self.definition is not None else self.note
 
 
 def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
@@ -34,31 +43,28 @@ def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
     state, pin = row.state, row.state.pin
     names = dict(zip(state.listed_names, state.tool_names, strict=True))
     if pin is None:
-        told = f"Its definition is in {state.catalog.manifest}.\n"
-        return tuple(ToolLine(name, "listed", "", "", told, False, policy_name=names[name]) for name in names)
-    held = {*pin.drift.new, *pin.drift.changed, *pin.drift.vanished}
+        note = f"Its definition is in {state.catalog.manifest}.\n"
+        return tuple(ToolLine(name, "listed", note=note, policy_name=names[name]) for name in names)
     lines = [
         ToolLine(
             one.name,
             f"{one.change}, held",
             _tier(one.after.tier) if one.after is not None else "is forgotten",
             one.why,
-            one.difference,
-            True,
             one,
-            names.get(one.name, ""),
+            policy_name=names.get(one.name, ""),
         )
         for one in row.waiting
     ]
     if not row.waiting:  # what they would count as is still being worked out
-        lines = [ToolLine(name, "held", "...", "", "", False, policy_name=names.get(name, "")) for name in pin.held]
+        lines = [ToolLine(name, "held", "...", policy_name=names.get(name, "")) for name in pin.held]
     for name, accepted in pin.accepted.items():
-        if name not in held:
+        if name not in pin.held:
             effects = ", ".join(sorted(str(effect) for effect in accepted.side_effects))
-            definition = json.dumps(pin.definition(name), indent=2, ensure_ascii=False)
-            words = name, "accepted", _tier(accepted.tier), effects, definition
-            lines.append(ToolLine(*words, False, policy_name=names.get(name, "")))
-    lines += [ToolLine(one.name, "cannot be used", "", one.message, one.message, False) for one in pin.listing.left_out]
+            definition, called = pin.definition(name), names.get(name, "")
+            words = name, "accepted", _tier(accepted.tier), effects
+            lines.append(ToolLine(*words, definition=definition, policy_name=called))
+    lines += [ToolLine(one.name, "cannot be used", why=one.message, note=one.message) for one in pin.listing.left_out]
     return tuple(lines)
 
 
