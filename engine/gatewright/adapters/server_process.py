@@ -40,13 +40,14 @@ class Command:
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
     cwd: Path | None = None
+    pass_fds: tuple[int, ...] = ()
 
 
 class ServerProcess:
     """A running process, for the length of an ``async with``. Entering raises OSError or ValueError."""
 
-    def __init__(self, command: Command, stderr: bytearray) -> None:
-        self._command, self._stderr = command, stderr
+    def __init__(self, command: Command, stderr: bytearray, leave_s: float = LEAVE_S) -> None:
+        self._command, self._stderr, self._leave_s = command, stderr, leave_s
         self.has_ended = asyncio.Event()
 
     async def __aenter__(self) -> Self:
@@ -59,6 +60,7 @@ class ServerProcess:
             env=dict(self._command.environment),
             cwd=self._command.cwd,
             start_new_session=True,
+            pass_fds=self._command.pass_fds,
         )
         pid = self._process.pid
         try:
@@ -80,7 +82,7 @@ class ServerProcess:
     async def __aexit__(self, *_: object) -> None:
         """Let it leave, ask it, then kill what is left of its group."""
         pid = self._process.pid
-        self._stdin.close()
+        self.end_input()
         if not await self._leaves():
             _signal_group(pid, signal.SIGTERM)
             await self._leaves()
@@ -104,11 +106,29 @@ class ServerProcess:
         """The id of the process, which is that of its group."""
         return self._process.pid
 
+    @property
+    def returncode(self) -> int | None:
+        """Its exit code, negative for a signal; None while it runs."""
+        return self._process.returncode
+
+    def end_input(self) -> None:
+        """Say that nothing more will be sent."""
+        self._stdin.close()
+
+    def kill_group(self) -> None:
+        """Kill it and all that it started in its group, at once."""
+        _signal_group(self.pid, signal.SIGKILL)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """What it writes, until it and all that it started close their output."""
+        stdout = self._process.stdout
+        while stdout is not None and (chunk := await stdout.read(_CHUNK)):
+            yield chunk
+
     async def lines(self) -> AsyncIterator[bytes]:
         """What it writes, line by line, until it closes its output. Raises LineTooLong."""
         line = bytearray()
-        stdout = self._process.stdout
-        while stdout is not None and (chunk := await stdout.read(_CHUNK)):
+        async for chunk in self.chunks():
             *whole, rest = chunk.split(b"\n")
             for piece in whole:
                 line += piece
@@ -143,7 +163,7 @@ class ServerProcess:
 
     async def _leaves(self) -> bool:
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.has_ended.wait(), LEAVE_S)
+            await asyncio.wait_for(self.has_ended.wait(), self._leave_s)
         return self.has_ended.is_set()
 
     async def _watch(self) -> None:

@@ -48,7 +48,7 @@ Locate = Callable[[str, bool], "str | CommandRefused"]
 class ShellCommand:
     """An accepted command. ``text`` is canonical; ``programs`` are what it may start, each once, in order.
 
-    ``words`` are the arguments whose text is known before it runs.
+    ``words`` are the arguments, of those that are known only in part the folders that they begin in.
     """
 
     text: str
@@ -283,7 +283,7 @@ class _Reader:
         """Refuse a program that may not be started, and an option with which it would start another one."""
         rules, bare = self._rules, name.rpartition("/")[2].lower()
         self._programs.setdefault(name)
-        self._words.update(dict.fromkeys(word.literal for word in words if word.literal))
+        self._words.update(dict.fromkeys(filter(None, map(_place_of, words))))
         self._moves = self._moves or name in _MOVING
         if not rules.deny.isdisjoint({name, name.lower(), bare, EVERY}):
             raise self._not_allowed("denied", f"`{name}` is denied by `[workspace] shell`")
@@ -436,6 +436,11 @@ class _Refused(Refusal):
 
 def _unknown(what: str) -> Refusal:
     return Refusal("construct", f"`{what}` is not supported in shell commands", WRITE_PLAINLY)
+
+
+def _place_of(word: Word) -> str:
+    """What an argument may name on disk; of one that is known only in part the folder that it begins in."""
+    return word.literal if word.literal is not None else word.head.rpartition("/")[0] or "."
 
 
 def _end(out: list[str]) -> None:

@@ -142,6 +142,8 @@ class WordReader:
             stop = max(start, stop - 1)
         for part in (*parts, None):
             end = part.start_byte if part is not None else stop
+            while end < stop and self._source[end : end + 1].isspace():
+                end += 1  # blanks before an expansion count as part of it in the tree
             text = self._source[start:end].decode()
             text = _TABS.sub("", text) if tabs else text
             if escape is not None:
@@ -150,13 +152,13 @@ class WordReader:
                 text = escape.sub(lambda found: found[1] or "", text)
             word.take(text)
             if part is not None:
-                held = self._text(part)
+                held = self._text(part).lstrip()
                 word.take_raw(f'"{self._expanded(part)}"', splits=held in {"$@", "${@}"})
                 start = part.end_byte
 
     def _expanded(self, node: Node) -> str:
         """A substitution or an expansion, where it can start nothing that is not judged."""
-        kind, text = node.type, self._text(node)
+        kind, text = node.type, self._text(node).lstrip()
         if kind == "simple_expansion" and (found := _VARIABLE.fullmatch(text)):
             return f"${{{found[1]}}}"
         if kind == "expansion" and _EXPANSION.fullmatch(text):

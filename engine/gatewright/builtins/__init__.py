@@ -18,13 +18,14 @@ from gatewright.builtins.memory_search import MemorySearchTool
 from gatewright.builtins.memory_update import MemoryUpdateTool
 from gatewright.builtins.read_file import ReadFileTool
 from gatewright.builtins.recall import RecallTool
-from gatewright.builtins.rooted import RootTool, lacking, why_absent
+from gatewright.builtins.rooted import RootTool, why_absent
+from gatewright.builtins.shell_exec import ShellExecTool, ShellPort
 from gatewright.builtins.vault_copyto import VaultCopyTool
 from gatewright.builtins.web_fetch import WebFetchTool
 from gatewright.builtins.web_search import WebSearchTool
 from gatewright.tools.tool import Tool
 
-__all__ = ["RootTool", "builtin_tools", "file_tool", "lacking", "note_tools", "root_tools", "why_absent"]
+__all__ = ["RootTool", "ShellPort", "builtin_tools", "file_tool", "note_tools", "root_tools", "why_absent"]
 
 
 def builtin_tools() -> tuple[Tool, ...]:
@@ -37,8 +38,8 @@ def note_tools() -> tuple[Tool, ...]:
     return (MemorySearchTool(), MemorySaveTool(), MemoryUpdateTool(), MemoryDeleteTool())
 
 
-def root_tools() -> tuple[RootTool, ...]:
-    """The tools on files of the roots; each comes and goes with the roots that it needs."""
+def root_tools(shell: ShellPort | None = None) -> tuple[RootTool, ...]:
+    """The tools that come and go with what they need of ``[workspace]``. ``shell``: what executes shell commands."""
     return (
         FileReadTool(),
         FileSearchTool(),
@@ -48,4 +49,5 @@ def root_tools() -> tuple[RootTool, ...]:
         FileDeleteTool(),
         VaultCopyTool(),
         ReadFileTool(),
+        ShellExecTool(shell),
     )

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.document import SHELL
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
@@ -20,7 +21,6 @@ from gatewright.tools.tool import Tool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gatewright.policy.document import Roots
 
 OPEN_ROOTS = ("shared", "tmp")
 VAULT = ("vault",)
@@ -43,15 +43,15 @@ class Input(BaseModel):
 
 
 class RootTool(Tool, abstract=True):
-    """A tool on files of the roots. ``needs_roots``: of each group the policy has to name one folder at least."""
+    """A tool that needs roots, or the shell. ``needs``: of each group the policy provides one (`Policy.provides`)."""
 
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON
-    needs_roots: tuple[tuple[str, ...], ...] = (OPEN_ROOTS,)
+    needs: tuple[tuple[str, ...], ...] = (OPEN_ROOTS,)
 
-    def is_there(self, roots: Roots) -> bool:
-        """Whether a policy with these roots has the tool."""
-        return lacking(self.needs_roots, roots) is None
+    def is_there(self, provided: frozenset[str]) -> bool:
+        """Whether a policy that provides this has the tool."""
+        return not any(provided.isdisjoint(group) for group in self.needs)
 
 
 class ReadingTool(RootTool, abstract=True):
@@ -70,15 +70,11 @@ class ReadingTool(RootTool, abstract=True):
         return Assessment(Action.READ)
 
 
-def lacking(needs: tuple[tuple[str, ...], ...], roots: Roots) -> tuple[str, ...] | None:
-    """The first group of which ``roots`` has none."""
-    return next((group for group in needs if not any(roots.folder(name) is not None for name in group)), None)
-
-
 def why_absent(name: str, needs: tuple[tuple[str, ...], ...]) -> str:
     """Why the tool is not there, for the operator."""
-    wanted = " and ".join(" or ".join(f"`{root}`" for root in group) for group in needs)
-    return f"`{name}` comes with `[workspace] roots`, where the policy has to name a folder for {wanted}"
+    wanted = " and ".join(" or ".join(f"`{root}`" for root in group) for group in needs if group != (SHELL,))
+    shell = ", and with a `backend` in `[workspace] shell`" if (SHELL,) in needs else ""
+    return f"`{name}` comes with `[workspace] roots`, where the policy has to name a folder for {wanted}{shell}"
 
 
 def text_of(arguments: Mapping[str, JsonValue], name: str) -> str:

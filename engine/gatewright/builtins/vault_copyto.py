@@ -44,7 +44,7 @@ class VaultCopyTool(RootTool):
     required_capabilities = frozenset[str]()  # each path is judged by its own kind, and by that alone
     resource_bounds = ResourceBounds(timeout_s=30.0)
     input_model = VaultCopy
-    needs_roots = (VAULT, OPEN_ROOTS)
+    needs = (VAULT, OPEN_ROOTS)
 
     def assess(
         self,

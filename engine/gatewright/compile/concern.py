@@ -33,7 +33,7 @@ def concerned(old: Policy, new: Policy, agent_id: str, facts: Iterable[ToolFacts
         return None
     parts: list[Callable[[], Tools]] = [
         lambda: _NONE if old.defaults == new.defaults and old.default is new.default else None,
-        lambda: _NONE if (old.roots, old.web) == (new.roots, new.web) else None,
+        lambda: _NONE if (old.roots, old.web, old.shell) == (new.roots, new.web, new.shell) else None,
         lambda: _NONE if old.catalogs == new.catalogs else None,
         lambda: _settings(old, new),
         lambda: _policy_rules(old, new, agent_id),

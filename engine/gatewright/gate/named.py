@@ -19,7 +19,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.tools.mark import Pointer, replaced, values_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gatewright.policy.target import NamedPlace
 
@@ -29,14 +29,18 @@ _SHOWN = 200
 _NOTED = 20
 
 
-def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | None:
+def look_at_names(
+    state: CallState, judged: Iterable[Pointer], words: Sequence[tuple[Pointer, str]] = (), start: str = ""
+) -> StageResult | None:
     """Note in ``state`` where the texts lead that are not ``judged`` by a marker; None where none leads anywhere.
+
+    ``words``: arguments of programs in a shell command that begins in the folder ``start``.
 
     A path that lies in a source is handed on without links and detours; conditions see every absolute one so.
     """
     sources = state.ports.sources
     paths = state.chosen.paths
-    if sources is None or not (paths or _may_name(state.arguments)):
+    if sources is None or not (paths or words or _may_name(state.arguments)):
         return None
     given = dict(_paths(state))
     silent = {p for plan in paths if plan.action is None for p, _ in values_at(state.arguments, plan.at)}
@@ -44,6 +48,7 @@ def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | 
     texts = [(pointer, text, action, True) for (pointer, action), text in given.items()]
     taken = {pointer for pointer, _ in given}.union(judged)
     texts += [(p, text, unknown, False) for p, text in _whole_paths(state.arguments) if p not in taken]
+    texts += [(pointer, word, unknown, True) for pointer, word in words]
     if len(texts) > MAX_TEXTS:
         return _too_many()
     folders = _folders(state)
@@ -54,8 +59,12 @@ def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | 
     left = MAX_TEXTS
     for pointer, text, action, is_path in texts:
         where = ".".join(map(str, pointer))
+        is_word = is_path and (pointer, action) not in given
         places = sources.named_by(
-            text, action, folders=folders if is_path else None, contents=is_path or pointer not in silent
+            text,
+            action,
+            folders=(start,) if is_word else folders if is_path else None,
+            contents=is_path or pointer not in silent,
         )
         if places is None:
             reason = f"`{where}` can be read as too many different paths to tell where it leads"
@@ -66,7 +75,7 @@ def look_at_names(state: CallState, judged: Iterable[Pointer]) -> StageResult | 
         held = [one for one in places if is_path or one.level is not None]
         named += (replace(one, argument=where, action=action) for one in held)
         first = next((one for one in held if one.start is None), None)
-        if is_path and first is not None and text.startswith("/"):
+        if is_path and not is_word and first is not None and text.startswith("/"):
             seen[pointer] = first.absolute
             if first.source_id is not None:
                 tool[pointer] = first.absolute

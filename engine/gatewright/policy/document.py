@@ -160,6 +160,10 @@ ROOT_NAMES = ("shared", "tmp", "vault")
 """The roots that the tools of files know; the first one is where a path without a root's name begins."""
 
 
+SHELL = "shell"
+"""What a tool needs that runs shell commands."""
+
+
 @frozen
 class Roots:
     """``[workspace] roots``: folders as written (relative to the policy file); None: there is no such root.
@@ -213,6 +217,28 @@ class Web:
     search: tuple[SearchProvider, ...] = (SearchProvider(SearchEngine.DUCKDUCKGO),)
 
 
+class ShellBackend(StrEnum):
+    """Who runs shell commands: nobody, a shell for each command, or one that lives as long as a session."""
+
+    DISABLED = "disabled"
+    HOST = "host"
+    SESSION = "session"
+
+
+@frozen
+class ShellSettings:
+    """``[workspace] shell``: what a shell command may start.
+
+    ``allow`` and ``deny`` are names of programs (``*``: every one that is not there to run others), in ``allow`` also
+    ``program option`` and ``NAME=``, a variable that may be set. ``deny`` beats ``allow``.
+    """
+
+    backend: ShellBackend = ShellBackend.DISABLED
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    allow_substitution: bool = False
+
+
 class Dialect(StrEnum):
     """The shape of the file: ours, or one agent's file as Pattern reads it."""
 
@@ -239,6 +265,13 @@ class Policy:
     catalogs: tuple[Catalog, ...] = ()
     roots: Roots = field(default_factory=Roots)
     web: Web = field(default_factory=Web)
+    shell: ShellSettings = field(default_factory=ShellSettings)
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """What ``[workspace]`` has for tools that need it: the names of its roots, and ``shell``."""
+        shell = () if self.shell.backend is ShellBackend.DISABLED else (SHELL,)
+        return frozenset((*self.roots.folders, *shell))
 
     def source(self, source_id: str) -> Source | None:
         """The source with that id, or None."""

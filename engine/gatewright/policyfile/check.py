@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.base.report import Report
-from gatewright.policy.document import Agent, Dialect, Policy
+from gatewright.policy.document import SHELL, Agent, Dialect, Policy
 from gatewright.policy.requirement import Sight, hidden_requirements, majors_of
 from gatewright.policy.rule import (
     OPERATION_CONDITION,
@@ -97,7 +97,7 @@ class PolicyCheck:
     def rules(self, report: Report) -> None:
         """Add the findings about policy rules."""
         if self._tables.isdisjoint(_SHARED - {"sources", "defaults"}):
-            check_policy_rules(self._policy, self._known.there(self._policy.roots), report)
+            check_policy_rules(self._policy, self._known.there(self._policy.provides), report)
 
     def everything(self) -> Checked:
         """All findings of the policy."""
@@ -163,12 +163,14 @@ def _warn_no_source(policy: Policy, agent: Agent, chosen: dict[str, ToolFacts], 
 
 def _warn_no_root(policy: Policy, agent: Agent, known: KnownTools, path: RawPath, report: Report) -> None:
     """A tool that the agent names, and that is not there without a root."""
-    lacking = {one.facts.name: group for one in known.rooted if (group := one.lacks(policy.roots)) is not None}
+    lacking = {one.facts.name: group for one in known.rooted if (group := one.lacks(policy.provides)) is not None}
     for index, written in enumerate(agent.tools or ()):
         name = split_name(written)[0]
         if name in lacking and len(known.of(name)) == 1:
             wanted = " or ".join(f"`{root}`" for root in lacking[name])
             message = f"`[workspace] roots` has no folder for {wanted}: agent `{agent.agent_id}` will not see `{name}`"
+            if lacking[name] == (SHELL,):
+                message = f"`[workspace] shell` has no backend: agent `{agent.agent_id}` will not see `{name}`"
             report.warning((*path, "tools", index), "no-root", message, at_value=True)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported
 from gatewright.base.report import shown
-from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, ToolSettings, Web
+from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, ShellSettings, ToolSettings, Web
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent
 from gatewright.policy.toolname import split_name
@@ -101,6 +101,8 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         yield f"the catalog {_on_one_line(catalog.catalog_id)}: its tools must be known there by other means"
     for name in policy.roots.folders:
         yield f"the root {name}"
+    if policy.shell != ShellSettings():
+        yield "what shell commands may start"
     if policy.web != Web():
         yield "what web tools may reach, and who is asked to search"
     if agent.capabilities:

@@ -12,10 +12,9 @@ from gatewright.policy.document import Catalog
 from gatewright.policy.toolname import split_name
 
 if TYPE_CHECKING:
-    from gatewright.policy.document import Roots
     from gatewright.policy.right import ToolFacts
 
-_PLAIN = "search send_message shell_exec"
+_PLAIN = "search send_message"
 
 NOT_YET: Mapping[str, frozenset[str]] = {
     "source": frozenset({"pause", "resume", "status", "list"}),
@@ -39,14 +38,14 @@ class CatalogFacts:
 
 @frozen
 class Rooted:
-    """A tool on files of the roots. ``needs``: of each group the policy names a folder for one root at least."""
+    """A tool that needs something of ``[workspace]``: of each group in ``needs`` one at least (`Policy.provides`)."""
 
     facts: ToolFacts
     needs: tuple[tuple[str, ...], ...]
 
-    def lacks(self, roots: Roots) -> tuple[str, ...] | None:
-        """The first group of which ``roots`` has none; None: the tool is there."""
-        return next((group for group in self.needs if roots.folders.keys().isdisjoint(group)), None)
+    def lacks(self, provided: frozenset[str]) -> tuple[str, ...] | None:
+        """The first group of which nothing is ``provided``; None: the tool is there."""
+        return next((group for group in self.needs if provided.isdisjoint(group)), None)
 
 
 Declare: TypeAlias = "Callable[[ToolFacts, str | None, tuple[str, ...] | None], ToolFacts]"
@@ -93,9 +92,9 @@ class KnownTools:
         more = tuple(one for one in self.rooted if (one.facts.name, one.facts.major) not in taken)
         return replace(self, facts=(*self.facts, *(one.facts for one in more)), rooted=more) if self.rooted else self
 
-    def there(self, roots: Roots) -> KnownTools:
-        """Without the tools on files of roots that a policy with these roots does not have."""
-        absent = [one.facts for one in self.rooted if one.lacks(roots) is not None]
+    def there(self, provided: frozenset[str]) -> KnownTools:
+        """Without the tools that a policy which provides this does not have."""
+        absent = [one.facts for one in self.rooted if one.lacks(provided) is not None]
         return replace(self, facts=tuple(facts for facts in self.facts if facts not in absent)) if absent else self
 
     def of(self, written: str) -> tuple[ToolFacts, ...]:

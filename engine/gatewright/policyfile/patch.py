@@ -298,8 +298,8 @@ class _Patch:
             raise NotSupported("a file in Pattern's shape holds one agent and nothing about tools")
         if after.catalogs:
             raise NotSupported("a file in Pattern's shape holds no catalogs")
-        if after.roots.folders:
-            raise NotSupported("a file in Pattern's shape holds no roots")
+        if after.provides:
+            raise NotSupported("a file in Pattern's shape holds no roots and no shell")
         if after.web != Web():
             raise NotSupported("a file in Pattern's shape says nothing of the web")
         if agents[0].tools == ():

@@ -6,35 +6,37 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.report import RawPath
 from gatewright.policyfile.editor import REMOVED
-from gatewright.policyfile.plain import plain_roots, plain_workspace
+from gatewright.policyfile.plain import plain_roots, plain_shell, plain_workspace
 
 if TYPE_CHECKING:
-    from gatewright.policy.document import Policy, Roots
+    from gatewright.policy.document import Policy
     from gatewright.policyfile.editor import Editor
+    from gatewright.policyfile.plain import Plain
 
 _ROOTS: RawPath = ("workspace", "roots")
+_SHELL: RawPath = ("workspace", "shell")
 
 
 def patch_workspace(editor: Editor, old: Policy, new: Policy) -> None:
-    """Edit what differs, each where it stands: of the roots single folders, any other key as one."""
+    """Edit what differs, each where it stands: of roots and shell single keys, any other as one."""
     if editor.find(_ROOTS[:1]) is None:
         editor.set_members(_ROOTS[:1], plain_workspace(new))
         return
-    _patch_roots(editor, old.roots, new.roots)
-    before, after = plain_workspace(old), plain_workspace(new)
-    for key in [key for key in {**before, **after} if key != _ROOTS[1] and before.get(key) != after.get(key)]:
+    _patch(editor, _ROOTS, plain_roots(old.roots), plain_roots(new.roots))
+    _patch(editor, _SHELL, plain_shell(old.shell), plain_shell(new.shell))
+    before, after, done = plain_workspace(old), plain_workspace(new), {_ROOTS[1], _SHELL[1]}
+    for key in [key for key in {**before, **after} if key not in done and before.get(key) != after.get(key)]:
         editor.remove((*_ROOTS[:1], key)) if key not in after else editor.set_members(_ROOTS[:1], {key: after[key]})
 
 
-def _patch_roots(editor: Editor, old: Roots, new: Roots) -> None:
-    """Edit the folders of the roots, each where it stands."""
-    before, after = plain_roots(old), plain_roots(new)
+def _patch(editor: Editor, path: RawPath, before: Plain, after: Plain) -> None:
+    """Edit one of its tables, each key where it stands."""
     if before == after:
         return
-    if editor.find(_ROOTS) is None:
-        editor.set_members(_ROOTS[:1], {"roots": after})
+    if editor.find(path) is None:
+        editor.set_members(path[:1], {str(path[1]): after})
     elif not after:
-        editor.remove(_ROOTS)
+        editor.remove(path)
     else:
-        changed = {name: folder for name, folder in after.items() if before.get(name) != folder}
-        editor.set_members(_ROOTS, {**{name: REMOVED for name in before if name not in after}, **changed})
+        changed = {key: value for key, value in after.items() if before.get(key) != value}
+        editor.set_members(path, {**{key: REMOVED for key in before if key not in after}, **changed})

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gatewright.base.duration import parse_duration, plain_duration, plain_number
-from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, Web
+from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, ShellBackend, Web
 from gatewright.policy.kinds.capability import plain_capability
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import DEFAULT_PRIORITY
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Policy,
         Roots,
         SearchProvider,
+        ShellSettings,
         Source,
         ToolSettings,
     )
@@ -110,7 +111,7 @@ def plain_catalog(catalog: Catalog) -> Plain:
 
 def plain_workspace(policy: Policy) -> Plain:
     """``[workspace]``, without the keys that say nothing."""
-    keys = {"roots": plain_roots(policy.roots), "web": plain_web(policy.web)}
+    keys = {"roots": plain_roots(policy.roots), "web": plain_web(policy.web), "shell": plain_shell(policy.shell)}
     return {key: value for key, value in keys.items() if value}
 
 
@@ -130,6 +131,13 @@ def plain_web(web: Web) -> Plain:
 def _plain_provider(one: SearchProvider) -> object:
     more = _present({"url": one.url, "api_key_env": one.api_key_env, "engine_id_env": one.engine_id_env})
     return {"engine": str(one.engine), **more} if more else str(one.engine)
+
+
+def plain_shell(shell: ShellSettings) -> Plain:
+    """The value of ``shell`` in ``[workspace]``."""
+    data: Plain = {} if shell.backend is ShellBackend.DISABLED else {"backend": str(shell.backend)}
+    data |= {key: list(words) for key, words in (("allow", shell.allow), ("deny", shell.deny)) if words}
+    return data | ({"allow_substitution": True} if shell.allow_substitution else {})
 
 
 def plain_tiers(tiers: Mapping[str, SafetyTier]) -> Plain:

@@ -1,4 +1,4 @@
-"""Reading ``[workspace]``: roots and web. It does not look at folders."""
+"""Reading ``[workspace]``: roots, shell and web. It does not look at folders."""
 
 from __future__ import annotations
 
@@ -7,20 +7,31 @@ import re
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from gatewright.arguments import UrlRefused, parse_url
+from gatewright.arguments.shell import EVERY
+from gatewright.arguments.shell_program import is_option_that_runs
 from gatewright.base.report import shown
 from gatewright.base.row import Row, kind_of, option
-from gatewright.policy.document import ROOT_NAMES, Roots, SearchEngine, SearchProvider, Web
+from gatewright.policy.document import (
+    ROOT_NAMES,
+    Roots,
+    SearchEngine,
+    SearchProvider,
+    ShellBackend,
+    ShellSettings,
+    Web,
+)
 from gatewright.policyfile.readsource import path_error
 
 if TYPE_CHECKING:
     from gatewright.base.report import RawPath
     from gatewright.base.row import Raw
 
-NOT_YET = ("shell", "endpoints")
+NOT_YET = ("endpoints",)
 MAX_PROVIDERS = 10
 _ENGINES = {str(engine): engine for engine in SearchEngine}
 _PROVIDER_KEYS = ("engine", "url", "api_key_env", "engine_id_env")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_ENTRY = re.compile(r"[^\s*?\[\]{}$`'\"\\|&;<>()=~#]+|[A-Za-z_][A-Za-z0-9_]*=|\[")
 
 
 class WorkspaceKeys(TypedDict):
@@ -28,19 +39,24 @@ class WorkspaceKeys(TypedDict):
 
     roots: Roots
     web: Web
+    shell: ShellSettings
 
 
 def read_workspace(row: Row | None) -> WorkspaceKeys:
     """What the table says; the defaults without it."""
     if row is None:
-        return WorkspaceKeys(roots=Roots(), web=Web())
-    row.only(("roots", "web", *NOT_YET), "`[workspace]`")
+        return WorkspaceKeys(roots=Roots(), web=Web(), shell=ShellSettings())
+    row.only(("roots", "shell", "web", *NOT_YET), "`[workspace]`")
     for key in NOT_YET:
         if key in row.raw:
             message = f"`{key}` of `[workspace]` is not supported yet"
             row.report.error(row.at(key), "not-supported", message, at_value=False)
-    roots, web = row.table("roots"), row.table("web")
-    return WorkspaceKeys(roots=_roots(roots) if roots else Roots(), web=_web(web) if web else Web())
+    roots, web, shell = row.table("roots"), row.table("web"), row.table("shell")
+    return WorkspaceKeys(
+        roots=_roots(roots) if roots else Roots(),
+        web=_web(web) if web else Web(),
+        shell=_shell(shell) if shell else ShellSettings(),
+    )
 
 
 def _web(row: Row) -> Web:
@@ -84,6 +100,30 @@ def _variable(row: Row, key: str) -> str | None:
         row.fault(key, "bad-value", f"`{key}` is the name of the environment variable with the value")
         return None
     return name
+
+
+def _shell(row: Row) -> ShellSettings:
+    row.only(("backend", "allow", "deny", "allow_substitution"), "`[workspace] shell`")
+    backend = row.choice("backend", {str(one): one for one in ShellBackend})
+    return ShellSettings(
+        backend or ShellBackend.DISABLED,
+        _entries(row, "allow"),
+        _entries(row, "deny"),
+        row.flag("allow_substitution", otherwise=False),
+    )
+
+
+def _entries(row: Row, key: str) -> tuple[str, ...]:
+    """The entries of one list; what could never match is an error."""
+    found = row.words(key) or ()
+    for index, entry in enumerate(found):
+        if entry == EVERY or _ENTRY.fullmatch(entry) or (key == "allow" and is_option_that_runs(entry)):
+            continue
+        message = f"{shown(entry)} is neither the name of a program nor `*` nor `NAME=`"
+        if key == "allow" and " " in entry:
+            message += ", and no option that is known to start other programs"
+        row.report.error((*row.at(key), index), "bad-value", message)
+    return found
 
 
 def _roots(row: Row) -> Roots:

@@ -31,6 +31,7 @@ class Role(StrEnum):
     FILE = "file"
     TABLE = "table"
     VARIABLE = "variable"
+    COMMAND = "command"
 
 
 Effect = Literal["read", "write"]
@@ -112,6 +113,11 @@ class VariableParameter:
     """Marks the name of an environment variable."""
 
 
+@frozen
+class CommandParameter:
+    """Marks a shell command; the tool is given its canonical form. What it may start is said in ``[workspace]``."""
+
+
 Marker = (
     PathParameter
     | LabelParameter
@@ -121,6 +127,7 @@ Marker = (
     | FileParameter
     | TableParameter
     | VariableParameter
+    | CommandParameter
 )
 MARKERS: tuple[type, ...] = get_args(Marker)
 _ROLES: dict[type, Role] = {
@@ -132,6 +139,7 @@ _ROLES: dict[type, Role] = {
     FileParameter: Role.FILE,
     TableParameter: Role.TABLE,
     VariableParameter: Role.VARIABLE,
+    CommandParameter: Role.COMMAND,
 }
 _OF_ROLE: dict[Role, type[Marker]] = {
     Role.PATH: PathParameter,
@@ -142,6 +150,7 @@ _OF_ROLE: dict[Role, type[Marker]] = {
     Role.FILE: FileParameter,
     Role.TABLE: TableParameter,
     Role.VARIABLE: VariableParameter,
+    Role.COMMAND: CommandParameter,
 }
 
 
@@ -219,6 +228,8 @@ def kind_needed(marker: Marker) -> CapabilityKind | None:
             return CapabilityKind.DB_WRITE if writes else CapabilityKind.DB_READ
         case VariableParameter():
             return CapabilityKind.ENV_READ
+        case CommandParameter():
+            return CapabilityKind.EXEC
         case PathParameter() | LabelParameter() | SourceParameter():
             return None
 

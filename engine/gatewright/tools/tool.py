@@ -301,6 +301,11 @@ class Tool(Declaration):
         """What ``operation`` needs and was not given, or was given and does not take."""
         return self._shape.missing(operation, arguments)
 
+    @property
+    def caveat(self) -> str:
+        """What the trace of a call says of where it is executed; empty for nothing."""
+        return ""
+
     def assess(
         self,
         operation: str,

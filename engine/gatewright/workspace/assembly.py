@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gatewright.base.clock import Clock
+    from gatewright.builtins import ShellPort
     from gatewright.gate.approval import ApprovalLimits
     from gatewright.memory import Archive, BlockService
     from gatewright.policy.edit import ChangeSet
@@ -100,7 +101,8 @@ class Parts:
         ``changed``: what is another than before, None: perhaps all of it. ``afresh``: look where the paths lead now.
         """
         policy, book = after.policy, after.book
-        same = (book, policy.catalogs, policy.roots) == (before.book, before.policy.catalogs, before.policy.roots)
+        old = before.policy
+        same = (book, policy.catalogs, policy.provides) == (before.book, old.catalogs, old.provides)
         given = () if same else book.tools(policy.catalogs)
         self.protection.cover(book.paths(policy.catalogs))
         self.attachments.follow(policy, afresh=afresh)
@@ -114,7 +116,7 @@ class Parts:
             roots=_roots(folders, self.folder, self.sources, self.protection, self.blocks),
             blocks=agent_blocks(self.shelf, self.sources.pinned()),
             web=WebClient(policy.web),
-            tools=None if same else lambda: self.rooted.follow(policy.roots, given, lambda: self.host.follow(given)),
+            tools=None if same else lambda: self.rooted.follow(policy.provides, given, lambda: self.host.follow(given)),
         )
         withdraw_idle()
 
@@ -174,15 +176,19 @@ def assemble(
     *,
     durable: bool,
     limits: ApprovalLimits | None,
+    shell: ShellPort,
     is_copy: bool = False,
 ) -> Parts:
-    """Registry, sources and gate for a policy; starts no process, connects nowhere, writes nothing."""
+    """Registry, sources and gate for a policy; starts no process, connects nowhere, writes nothing.
+
+    ``shell``: what executes shell commands.
+    """
     policy, book, folder = state.policy, state.book, policy_path.parent
     registry, no_notes = ToolRegistry(), NoteBook.why_absent()
     for tool in (*builtin_tools(), *(() if no_notes else note_tools()), *tools):
         registry.register(tool)
-    host, rooted_tools, given = HostTools(registry), RootTools(registry, tools), book.tools(policy.catalogs)
-    rooted_tools.follow(policy.roots, given, lambda: host.follow(given))
+    host, rooted_tools, given = HostTools(registry), RootTools(registry, tools, shell), book.tools(policy.catalogs)
+    rooted_tools.follow(policy.provides, given, lambda: host.follow(given))
     blocks = BlockStore(folders.state / "memory.sqlite", clock=clock)
     shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock)
     ours = (policy_path, folder / PINS, folders.state, folders.keys)

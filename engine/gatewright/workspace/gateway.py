@@ -100,6 +100,7 @@ class Gateway:
             finally:
                 keeping.cancel()
                 await asyncio.wait({keeping})
+                await self._workspace.end_shells(session_id)
 
     def _agent_server(self, caller: Caller) -> AgentServer:
         made = AgentServer(self._workspace.gate, caller, self._workspace.broker)

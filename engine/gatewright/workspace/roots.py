@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gatewright.base.problem import Address, Place
-    from gatewright.builtins import RootTool
+    from gatewright.builtins import RootTool, ShellPort
     from gatewright.policy.document import Roots
     from gatewright.policy.right import ToolFacts
     from gatewright.tools import Tool, ToolRegistry
@@ -37,7 +37,7 @@ def root_folders(roots: Roots, folder: Path) -> dict[str, Path]:
 
 def rooted() -> tuple[Rooted, ...]:
     """What policies may name where the roots are there."""
-    return tuple(Rooted(tool.facts(), tool.needs_roots) for tool in root_tools())
+    return tuple(Rooted(tool.facts(), tool.needs) for tool in root_tools())
 
 
 def declare_rooted(facts: ToolFacts, field: str | None, operations: tuple[str, ...] | None) -> ToolFacts:
@@ -50,7 +50,7 @@ def declare_rooted(facts: ToolFacts, field: str | None, operations: tuple[str, .
 
 def absences() -> dict[str, str]:
     """Why each of the tools may not be there."""
-    return {tool.name: why_absent(tool.name, tool.needs_roots) for tool in root_tools()}
+    return {tool.name: why_absent(tool.name, tool.needs) for tool in root_tools()}
 
 
 @cache
@@ -68,16 +68,16 @@ def _roots_of(tool: RootTool) -> tuple[str, ...]:
 class RootTools:
     """The tools on files of roots in a registry. One of a program or a catalog with the same name comes before ours."""
 
-    def __init__(self, registry: ToolRegistry, own: Iterable[Tool]) -> None:
+    def __init__(self, registry: ToolRegistry, own: Iterable[Tool], shell: ShellPort | None) -> None:
         self._registry = registry
         self._own = frozenset((tool.name, tool.major) for tool in own)
-        self._tools = root_tools()
+        self._tools = root_tools(shell)
         self._held: dict[Key, Callable[[], None]] = {}
 
-    def follow(self, roots: Roots, taken: Collection[Tool], change: Callable[[], None]) -> None:
-        """Have exactly the tools for ``roots`` registered; ``change`` registers those of ``taken`` meanwhile."""
+    def follow(self, provided: frozenset[str], taken: Collection[Tool], change: Callable[[], None]) -> None:
+        """Have exactly the tools registered for what is ``provided``; ``change`` registers ``taken`` meanwhile."""
         names = {*self._own, *((tool.name, tool.major) for tool in taken)}
-        wanted = {key: tool for tool in self._tools if (key := _key(tool)) not in names and tool.is_there(roots)}
+        wanted = {key: tool for tool in self._tools if (key := _key(tool)) not in names and tool.is_there(provided)}
         for key in [key for key in self._held if key not in wanted]:
             self._held.pop(key)()
         change()

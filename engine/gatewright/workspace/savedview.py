@@ -39,7 +39,7 @@ class SavedViews:
                 held = (
                     now
                     if now.policy is saved
-                    else now.renewed(replace(saved, catalogs=now.policy.catalogs, roots=now.policy.roots), None)
+                    else now.renewed(replace(saved, **{part: getattr(now.policy, part) for part in _OFFERS}), None)
                 )
                 self._policy, self._snapshot, self._views = saved, held, {}
             agent = held.agent(agent_id)
@@ -56,6 +56,9 @@ class SavedViews:
         return f"{' and '.join(parts)} changed since the last save: both sides have the tools of now" if parts else ""
 
 
+_OFFERS = ("catalogs", "roots", "shell")
+
+
 def _offers(one: Policy, other: Policy) -> list[str]:
     """In which of the parts that say where tools come from two policies differ."""
-    return [part for part in ("catalogs", "roots") if getattr(one, part) != getattr(other, part)]
+    return [part for part in _OFFERS if getattr(one, part) != getattr(other, part)]

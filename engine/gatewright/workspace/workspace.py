@@ -16,6 +16,7 @@ from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.once import once
 from gatewright.base.problem import Problem, Severity
+from gatewright.builtins import ShellPort
 from gatewright.gate import is_durable
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
@@ -35,6 +36,7 @@ from gatewright.workspace.watching import SourceWatches
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
+    from gatewright.adapters.shell import Shells
     from gatewright.base.clock import Clock
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.base.problem import Address, Place
@@ -126,6 +128,7 @@ class Workspace:
             self._records,
             durable=durable,
             limits=approvals,
+            shell=ShellPort(self._run_shell, self._shell_isolation),
             is_copy=is_copy,
         )
         self._watches = SourceWatches(self.sources, lambda: self.policy)
@@ -273,6 +276,18 @@ class Workspace:
             trusts=lambda catalog: self._records.trusts_server(self.policy_path, catalog),
             record=self.record_listing,
         )
+
+    @once
+    def shells(self) -> Shells:
+        """What executes shell commands; no process of it starts before the first one."""
+        from gatewright.adapters.shell import Shells
+
+        return Shells(self.folder, lambda: self.policy, hidden=(self._folders.state, self._folders.keys))
+
+    async def end_shells(self, session_id: str) -> None:
+        """End the shell that was kept for a session, with all that it started."""
+        if "shells" in vars(self):
+            await self.shells.end_session(session_id)
 
     @property
     def sources(self) -> SourceManager:
@@ -637,7 +652,7 @@ class Workspace:
         """Close what was opened, stop what was started; calls and decisions raise WorkspaceError afterwards."""
         self.gate.close()
         self._watches.close()
-        for name in ("servers", "serving"):
+        for name in ("servers", "serving", "shells"):
             if name in vars(self):  # else it was never asked for
                 getattr(self, name).close()
         self._parts.close()
@@ -718,6 +733,15 @@ class Workspace:
             return await self.servers.run(catalog_id, name, arguments, context)
 
         return run
+
+    async def _run_shell(self, command: str, context: ToolExecutionContext) -> dict[str, JsonValue]:
+        return await self.shells.run(command, context)
+
+    @staticmethod
+    def _shell_isolation() -> str:
+        from gatewright.adapters.shell import isolation_words
+
+        return isolation_words()
 
     def _put_in_force(self, after: PolicyState, changed: ChangeSet | None = None, *, afresh: bool = False) -> None:
         self._parts.enforce(self._state, after, changed, afresh=afresh)

@@ -185,6 +185,7 @@ def test_an_option_and_a_variable_may_be_allowed_by_name() -> None:
         ("ls;cat&echo", "ls; cat & echo"),
         ("echo $x'y'", "echo ${x}y"),
         ('echo "a $x"', "echo 'a '\"${x}\""),
+        ('echo "$x  $y ${z}"', """echo "${x}"'  '"${y}"' '"${z}\""""),
         ("echo then; ls", "echo 'then'; ls"),
         ("cat > out", "cat > /root/out"),
         ("cat <<'E'\n$x\nE", "cat <<< '$x'"),

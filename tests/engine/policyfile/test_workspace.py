@@ -6,7 +6,7 @@ import pytest
 
 from gatewright.base.errors import NotSupported
 from gatewright.base.problem import Severity
-from gatewright.policy.document import Policy, Roots, SearchEngine, SearchProvider, Web
+from gatewright.policy.document import Policy, Roots, SearchEngine, SearchProvider, ShellBackend, ShellSettings, Web
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.tier import SafetyTier
 from gatewright.policyfile import KnownTools, parse_policy, patch_text, render_policy
@@ -35,8 +35,35 @@ def test_roots_are_read_inline_and_as_a_table() -> None:
     assert list(wanted.folders.items()) == [("shared", "notes"), ("vault", "kept")]
 
 
+SHELL = """\
+gatewright = 1
+
+[workspace]
+shell = { backend = "host", allow = ["ls", "find -exec", "LC_ALL=", "*"] } # care
+
+[agents.a]
+tools = []
+"""
+
+
+def test_the_shell_is_read_kept_in_place_and_written() -> None:
+    policy = policy_of(SHELL)
+    wanted = ShellSettings(ShellBackend.HOST, ("ls", "find -exec", "LC_ALL=", "*"))
+    assert policy.shell == wanted
+    assert policy.provides == {"shell"}
+    assert policy_of(HEAD).shell == ShellSettings()
+    assert policy_of(render_policy(policy)) == policy
+    changed = replace(policy, shell=replace(wanted, backend=ShellBackend.SESSION, deny=("rm",)))
+    text = patch_text(SHELL, policy, changed)
+    assert "# care" in text
+    assert policy_of(text) == changed
+    bare = replace(policy, shell=ShellSettings())
+    assert policy_of(patch_text(SHELL, policy, bare)) == bare
+    assert policy_of(patch_text(HEAD, policy_of(HEAD), replace(policy_of(HEAD), shell=wanted))).shell == wanted
+
+
 FAULTS = [
-    ("[workspace]\nshell = {}\nendpoints = {}\n", ["not-supported"] * 2, "`shell` of `[workspace]`"),
+    ("[workspace]\nendpoints = {}\n", ["not-supported"], "`endpoints` of `[workspace]`"),
     ("[workspace]\nweb = true\n", ["wrong-type"], "must be a table"),
     ("[workspace]\nweb = { allow_privat = true }\n", ["unknown-key"], "unknown key `allow_privat`"),
     ("[workspace]\nweb = { allow_private = 1 }\n", ["wrong-type"], "true or false"),
@@ -56,6 +83,12 @@ FAULTS = [
         ["bad-value"],
         "address of a search engine",
     ),
+    ("[workspace]\nshell = { backend = 'wasm' }\n", ["unknown-variant"], "wasm"),
+    ("[workspace]\nshell = { allowed = [] }\n", ["unknown-key"], "`allowed`"),
+    ("[workspace]\nshell = { allow = 'ls' }\n", ["wrong-type"], "must be a list"),
+    ("[workspace]\nshell = { allow = ['git status'] }\n", ["bad-value"], "no option that is known"),
+    ("[workspace]\nshell = { allow = ['l*', 'a;b', '$x'] }\n", ["bad-value"] * 3, "neither the name of a program"),
+    ("[workspace]\nshell = { deny = ['find -exec'] }\n", ["bad-value"], "neither the name of a program"),
     ("[workspace]\nrots = {}\n", ["unknown-key"], "unknown key `rots`"),
     ("[workspace]\nroots = { share = 'x' }\n", ["unknown-key"], "unknown key `share`"),
     ("[workspace]\nroots = 'x'\n", ["wrong-type"], "must be a table"),

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from gatewright.arguments.shell import ShellCommand, ShellRules, parse_command
+from gatewright.arguments.shell_word import CommandRefused
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_url
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import message
@@ -19,11 +21,13 @@ from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.named import look_at_names
 from gatewright.gate.precondition import unmet
 from gatewright.gate.scope import file_prefixes
+from gatewright.policy.document import ROOT_NAMES, ShellBackend
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.target import BlockTarget, FileTarget, Located, NameTarget, Refusal
 from gatewright.tools.blockport import FILE_LABEL
 from gatewright.tools.mark import Pointer, replaced, values_at
 from gatewright.tools.parameter import (
+    CommandParameter,
     FileParameter,
     HostParameter,
     LabelParameter,
@@ -44,7 +48,7 @@ _SHOWN = 200
 _NOTED = 20
 _MAX_NAME = 1024
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_REFUSED = (Refusal, UrlRefused)
+_REFUSED = (Refusal, UrlRefused, CommandRefused)
 _IN_SOURCE = frozenset({PathParameter, SourceParameter})
 _DEFERRED = "names are resolved and checked at execution"
 
@@ -61,13 +65,21 @@ class _Given(NamedTuple):
         return ".".join(map(str, self.pointer))
 
 
-Target = Located | FileTarget | UrlTarget | NameTarget | BlockTarget | None
+class _Command(NamedTuple):
+    """A shell command as it will be executed, and the files that it redirects to; ``folder``: where it begins."""
+
+    said: ShellCommand
+    files: tuple[FileTarget, ...]
+    folder: str
+
+
+Target = Located | FileTarget | UrlTarget | NameTarget | BlockTarget | _Command | None
 
 
 class _Found:
     """What the texts came to: for the tool, for conditions (where that differs), and as targets."""
 
-    __slots__ = ("blocks", "files", "names", "notes", "places", "policy", "routed", "tool", "urls")
+    __slots__ = ("blocks", "files", "folder", "names", "notes", "places", "policy", "routed", "tool", "urls", "words")
 
     def __init__(self) -> None:
         self.tool: dict[Pointer, str] = {}
@@ -79,6 +91,8 @@ class _Found:
         self.names: list[NameTarget] = []
         self.routed: list[Located] = []
         self.blocks: list[BlockTarget] = []
+        self.words: list[tuple[Pointer, str]] = []
+        self.folder = ""
 
 
 def _run(state: CallState) -> StageResult:
@@ -97,16 +111,17 @@ def _run(state: CallState) -> StageResult:
         state.policy_arguments = state.arguments
         return look_at_names(state, ()) or StageResult(note="none of them is a path")
     given: list[_Given] = []
-    result = _canonical(state, given)
+    found = _Found()
+    result = _canonical(state, given, found)
     if result.findings:
         return result
-    more = look_at_names(state, (item.pointer for item in given))
+    more = look_at_names(state, (item.pointer for item in given), found.words, found.folder)
     if more is None or more.findings:
         return more or result
     return StageResult(note=f"{result.note}; {more.note}")
 
 
-def _canonical(state: CallState, given: list[_Given]) -> StageResult:
+def _canonical(state: CallState, given: list[_Given], found: _Found) -> StageResult:
     for parameter, mark, pointer, value in _marked(state):
         if len(given) == MAX_MARKED:
             reason = f"more than {MAX_MARKED:,} paths and addresses"
@@ -121,7 +136,7 @@ def _canonical(state: CallState, given: list[_Given]) -> StageResult:
     if not given:
         state.policy_arguments = state.arguments
         return StageResult(note="no path given")
-    return _located(state, given)
+    return _located(state, given, found)
 
 
 def _marked(state: CallState) -> Iterator[tuple[Parameter, Mark, Pointer, JsonValue]]:
@@ -139,7 +154,7 @@ def _marked(state: CallState) -> Iterator[tuple[Parameter, Mark, Pointer, JsonVa
                 yield parameter, mark, pointer, held
 
 
-def _located(state: CallState, given: list[_Given]) -> StageResult:
+def _located(state: CallState, given: list[_Given], found: _Found) -> StageResult:
     source_id: str | None = None
     kinds = {type(item.mark.marker) for item in given}
     if not _IN_SOURCE.isdisjoint(kinds):
@@ -153,7 +168,6 @@ def _located(state: CallState, given: list[_Given]) -> StageResult:
             names = ", ".join(f"`{name}`" for name in allowed)
             reason = f"agent `{state.agent_id}` has no source `{source_id[:_SHOWN]}`"
             return denied("unknown-source", reason, f"the source must be one of {names}")
-    found = _Found()
     prefixes = file_prefixes(state) if FileParameter in kinds else ()
     for item in given:
         target = _target(state, item, source_id, prefixes)
@@ -165,7 +179,7 @@ def _located(state: CallState, given: list[_Given]) -> StageResult:
 
 def _target(
     state: CallState, item: _Given, source_id: str | None, prefixes: tuple[str, ...]
-) -> Target | Refusal | UrlRefused:
+) -> Target | Refusal | UrlRefused | CommandRefused:
     """What a marked text means, or why it is refused."""
     sources, allowed = state.ports.sources, state.agent.source_ids if state.agent else ()
     private = state.ports.web is not None and state.ports.web.allow_private
@@ -181,6 +195,8 @@ def _target(
             return _name(item)
         case SourceParameter():
             return None
+        case CommandParameter():
+            return _command(state, item)
         case LabelParameter():
             return _labelled(state, item, source_id)
         case FileParameter(writes=writes, roots=roots) if roots:
@@ -215,6 +231,32 @@ def _in_root(state: CallState, item: _Given, roots: tuple[str, ...], *, writes: 
     if port is None:
         return Refusal("no-roots", "no port to the roots of the workspace", message.PLACE)
     return port.find(item.text, roots=roots, parameter=item.where, writes=writes)
+
+
+def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefused:
+    """What a command starts is judged by ``[workspace] shell``; what it redirects to lies in the open roots."""
+    port, agent = state.ports.roots, state.agent
+    if port is None or agent is None:
+        return Refusal("no-roots", "no port to the roots of the workspace", message.PLACE)
+    settings, files = agent.policy.shell, list[FileTarget]()
+    start = port.find(ROOT_NAMES[0], roots=ROOT_NAMES[:1])
+    if isinstance(start, Refusal):
+        return start
+
+    def locate(target: str, writes: bool) -> str | CommandRefused:
+        if settings.backend is ShellBackend.SESSION and not target.startswith("/"):
+            reason = "a relative redirect in a session: the folder that it begins in is known only when it runs"
+            return CommandRefused("shell-redirect", reason, "redirect to an absolute path; `pwd` tells the folder")
+        path = target if target.startswith("/") else f"{ROOT_NAMES[0]}/{target}"
+        found = port.find(path, roots=("shared", "tmp"), parameter=item.where, writes=writes)
+        if isinstance(found, Refusal):
+            return CommandRefused(found.code, found.reason, found.hint)
+        files.append(found)
+        return found.absolute
+
+    rules = ShellRules(frozenset(settings.allow), frozenset(settings.deny), settings.allow_substitution)
+    said = parse_command(item.text, rules, locate)
+    return said if isinstance(said, CommandRefused) else _Command(said, tuple(files), start.absolute)
 
 
 def _name(item: _Given) -> NameTarget | Refusal:
@@ -257,6 +299,14 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
             found.tool[item.pointer] = found.policy[item.pointer] = target.label
             found.blocks.append(target)
             found.notes.append(f"block `{shown}`")
+        case _Command(said=said, files=files):
+            found.tool[item.pointer] = found.policy[item.pointer] = said.text
+            found.files += files
+            found.places += (file.place for file in files if file.place is not None)
+            found.words += ((item.pointer, word) for word in said.words)
+            found.folder = target.folder
+            caveat = state.plan.tool.actor.caveat
+            found.notes.append(f"executes `{said.text[:_SHOWN]}`" + (f"; {caveat}" if caveat else ""))
         case None:
             pass
 

@@ -1,0 +1,319 @@
+"""What executes shell commands: a shell for each, or a sidecar that keeps folder and environment for one session.
+
+Either is a process with a session of its own, an environment of a few fixed variables and bounded output; nothing of
+its process group outlives the command, the session or this program. Where bubblewrap works, the shell sees the system
+read-only, may write below the agent's `FsWrite` alone, and has a network only with a grant that leaves no host out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gatewright.adapters.loop_thread import loop_thread
+from gatewright.adapters.server_process import Command, ServerProcess
+from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
+from gatewright.gate.scope import prefixes_of
+from gatewright.policy.document import ROOT_NAMES, ShellBackend
+from gatewright.policy.kinds.capability import FsWrite, NetRead, NetWrite
+from gatewright.policy.target import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.policy.document import Policy
+    from gatewright.tools.context import ToolExecutionContext
+
+SHELL = "/bin/bash"
+ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/nonexistent",
+    "LANG": "C.UTF-8",
+    "TERM": "dumb",
+    "PAGER": "cat",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+MAX_OUTPUT_BYTES = 256 * 1024
+MAX_SIDECARS = 16
+IDLE_S = 1800.0
+"""How long a sidecar that nobody uses is kept."""
+_DRAIN_S = 1.0
+_TAKEN = "enable -n printf test '['"
+"""These would evaluate what an argument holds (`-v`); the programs of these names do not."""
+_LOOP = f"""exec 2>&1; {_TAKEN}
+while IFS= builtin read -r -d '' -u 3 GATEWRIGHT; do
+  builtin eval "$GATEWRIGHT" </dev/null 3>&-
+  builtin echo -n "$? $PWD" >&3; builtin echo -ne '\\0' >&3
+  IFS= builtin read -r -d '' -u 3 GATEWRIGHT; builtin echo -n "$GATEWRIGHT"
+done"""
+_SOCKET = 3
+"""The stream of a sidecar that its end of the socket is."""
+_PROBE_S = 5.0
+
+
+@frozen
+class _Launch:
+    """How a shell is started: what stands before it, where it begins, and which limits it sets itself."""
+
+    prefix: tuple[str, ...]
+    folder: str
+    limits: str
+
+    def command(self, script: str, *, pass_fds: tuple[int, ...] = ()) -> Command:
+        first, *rest = (*self.prefix, SHELL, "--noprofile", "--norc", "-c", f"{self.limits}{script}")
+        return Command(first, tuple(rest), ENVIRONMENT, Path(self.folder), pass_fds)
+
+
+class Shells:
+    """The shells of one workspace, whose policy ``policy`` gives; any thread and any loop may use it.
+
+    ``hidden``: folders that no shell may see, as far as it can be kept from them.
+    """
+
+    def __init__(self, folder: Path, policy: Callable[[], Policy], *, hidden: Sequence[Path]) -> None:
+        self._folder, self._policy, self._hidden = str(folder), policy, hidden
+        self._sidecars: dict[tuple[str, str, str], _Sidecar] = {}
+
+    async def run(self, command: str, context: ToolExecutionContext) -> dict[str, JsonValue]:
+        """Execute a command that was judged: ``exit_code``, ``output`` (standard error in it).
+
+        Raises ToolFailure where no shell can be started. Whoever cancels it ends the shell with all that it started.
+        """
+        backend = self._policy().shell.backend
+        launch = self._launch(context)
+        try:
+            if backend is ShellBackend.SESSION:
+                data = await loop_thread().run(self._in_session(command, launch, context))
+            else:
+                data = await loop_thread().run(_once(command, launch))
+        except (OSError, ValueError) as error:
+            raise ToolFailure("no shell can be started here", code="no-shell", detail=str(error)) from None
+        return data
+
+    def close(self) -> None:
+        """End every sidecar; it waits for a few seconds at most."""
+        if self._sidecars:
+            with suppress(TimeoutError):
+                loop_thread().wait(self._end_all(), 5.0)
+
+    async def end_session(self, session_id: str) -> None:
+        """End the sidecars of a session that is over."""
+        await loop_thread().run(self._end_where(lambda key: key[1] == session_id))
+
+    async def _end_all(self) -> None:
+        await self._end_where(lambda _: True)
+
+    async def _end_where(self, is_meant: Callable[[tuple[str, str, str]], bool]) -> None:
+        ending = [self._sidecars.pop(key) for key in list(self._sidecars) if is_meant(key)]
+        await asyncio.gather(*(sidecar.end() for sidecar in ending))
+
+    async def _in_session(self, command: str, launch: _Launch, context: ToolExecutionContext) -> dict[str, JsonValue]:
+        key = (context.agent_id, context.session_id, context.user_id or "")
+        now = time.monotonic()
+        by_age = sorted(self._sidecars, key=lambda one: self._sidecars[one].used_s)
+        too_many = frozenset(by_age[: max(0, len(by_age) - MAX_SIDECARS + 1)]) - {key}
+        await self._end_where(lambda one: one in too_many or now - self._sidecars[one].used_s > IDLE_S)
+        held = self._sidecars.get(key)
+        if held is not None and (held.launch != launch or held.is_over):
+            del self._sidecars[key]
+            await held.end()
+        sidecar = self._sidecars.setdefault(key, _Sidecar(launch))
+        return await sidecar.run(command)
+
+    def _launch(self, context: ToolExecutionContext) -> _Launch:
+        start = context.require_roots().find(ROOT_NAMES[0], roots=ROOT_NAMES[:1])
+        if isinstance(start, Refusal):
+            raise ToolFailure(start.hint, code=start.code)
+        bounds, limits = context.bounds, ""
+        if bounds.cpu_s is not None:
+            limits += f"ulimit -t {math.ceil(bounds.cpu_s)} || exit 126; "
+        if bounds.memory_bytes is not None:
+            limits += f"ulimit -v {max(1, bounds.memory_bytes // 1024)} || exit 126; "
+        return _Launch(self._prefix(start.absolute, context), start.absolute, limits)
+
+    def _prefix(self, start: str, context: ToolExecutionContext) -> tuple[str, ...]:
+        """The call of bubblewrap with what the agent is granted; empty where it does not work."""
+        tool, _ = _bubblewrap()
+        if not tool:
+            return ()
+        granted = context.capabilities
+        written = [path for one in granted if isinstance(one, FsWrite) for path in prefixes_of(one, self._folder)]
+        has_network = any(isinstance(one, NetRead | NetWrite) and one.is_whole for one in granted)
+        vault = self._policy().roots.vault
+        hidden = [*self._hidden, *([Path(self._folder, vault)] if vault is not None else [])]
+        return (
+            *(tool, *_SYSTEM, *(("--share-net",) if has_network else ()), "--ro-bind", start, start),
+            *(word for path in written if Path(path).exists() for word in ("--bind", path, path)),
+            *(word for path in hidden if path.is_dir() for word in ("--tmpfs", str(path.resolve()))),
+            "--",
+        )
+
+
+_SYSTEM = shlex.split("--ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-all --die-with-parent")
+
+
+@cache
+def _bubblewrap() -> tuple[str, str]:
+    """Where bubblewrap is, and where it does not work why; tried once."""
+    tool = shutil.which("bwrap")
+    if tool is None:
+        return "", "bubblewrap is not installed"
+    try:
+        tried = subprocess.run([tool, *_SYSTEM, "--", "/bin/true"], capture_output=True, timeout=_PROBE_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "", "bubblewrap cannot be started"
+    return (tool, "") if tried.returncode == 0 else ("", "bubblewrap does not work on this system")
+
+
+def isolation_words() -> str:
+    """How far shells are kept apart from the rest of the system, in plain words."""
+    tool, why = _bubblewrap()
+    if tool:
+        return "isolated: the system is read-only, written is only below what is granted"
+    return f"not isolated: {why}, so programs may reach all that the user may"
+
+
+async def _once(command: str, launch: _Launch) -> dict[str, JsonValue]:
+    """One command in a shell of its own."""
+    output = _Output()
+    async with ServerProcess(launch.command(f"exec 2>&1; {_TAKEN}; {command}"), bytearray(), 0.0) as process:
+        process.end_input()
+        reading = asyncio.create_task(output.read(process))
+        try:
+            await process.has_ended.wait()
+            process.kill_group()  # what it left in the background holds the output open
+            with suppress(TimeoutError):
+                await asyncio.wait_for(reading, _DRAIN_S)
+        finally:
+            process.kill_group()
+            reading.cancel()
+        return {"exit_code": process.returncode, **output.data}
+
+
+class _Output:
+    """The beginning of what a process writes, and how much more there was; ``marker`` ends it."""
+
+    def __init__(self, marker: bytes = b"") -> None:
+        self._kept, self._last, self._count = bytearray(), b"", 0
+        self._marker, self.has_marker = marker, asyncio.Event()
+
+    async def read(self, process: ServerProcess) -> None:
+        """Read until it closes its output."""
+        async for chunk in process.chunks():
+            self.take(chunk)
+
+    def take(self, chunk: bytes) -> None:
+        """Add a piece."""
+        self._count += len(chunk)
+        self._kept += chunk[: MAX_OUTPUT_BYTES - len(self._kept)]
+        self._last = (self._last + chunk)[-MAX_OUTPUT_BYTES:]
+        if self._marker and self._marker in self._last:
+            self.has_marker.set()
+
+    def expect(self, marker: bytes) -> None:
+        """Look for what the shell writes when a command is over."""
+        self._marker = marker
+        self.take(b"")
+
+    @property
+    def data(self) -> dict[str, JsonValue]:
+        """What is told of it."""
+        kept, count = bytes(self._kept), self._count
+        if self._marker and self.has_marker.is_set():
+            kept, count = kept.partition(self._marker)[0], count - len(self._marker)
+        left_out = count - len(kept)
+        text: dict[str, JsonValue] = {"output": kept.decode("utf-8", "replace")}
+        return {**text, "left_out_bytes": left_out} if left_out > 0 else text
+
+
+class _Sidecar:
+    """A shell that lives as long as a session. Commands come and answers go over a Unix socket that only it has."""
+
+    def __init__(self, launch: _Launch) -> None:
+        self.launch = launch
+        self.used_s = time.monotonic()
+        self.is_over = False
+        self._turn = asyncio.Lock()
+        self._process: ServerProcess | None = None
+        self._output = _Output()
+
+    async def run(self, command: str) -> dict[str, JsonValue]:
+        """Execute a command after those that were given before. Cancelled, it ends the shell."""
+        async with self._turn:
+            self.used_s = time.monotonic()
+            try:
+                process = self._process or await self._start()
+                self._output = output = _Output()
+                self._writer.write(command.encode() + b"\0")
+                status, _, folder = (await self._reader.readuntil(b"\0"))[:-1].decode("utf-8", "replace").partition(" ")
+                marker = secrets.token_hex(16).encode()
+                self._writer.write(marker + b"\0")
+                output.expect(marker)
+                await output.has_marker.wait()
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return await self._ended()
+            except BaseException:
+                self.is_over = True
+                if self._process is not None:
+                    self._process.kill_group()
+                raise
+            finally:
+                self.used_s = time.monotonic()
+        assert process is self._process
+        return {"exit_code": int(status), **output.data, "folder": folder}
+
+    async def end(self) -> None:
+        """Kill it with all that it started."""
+        self.is_over = True
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill_group()
+            self._writer.close()
+            self._reading.cancel()
+            await process.__aexit__(None, None, None)
+
+    async def _start(self) -> ServerProcess:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            number = theirs.fileno()
+            script = _LOOP if number == _SOCKET else f"exec {_SOCKET}<&{number} {number}<&-; {_LOOP}"
+            made = ServerProcess(self.launch.command(script, pass_fds=(number,)), bytearray(), 0.0)
+            try:
+                self._process = process = await made.__aenter__()
+            except BaseException:
+                ours.close()
+                raise
+        process.end_input()
+        self._reader, self._writer = await asyncio.open_connection(sock=ours)
+        self._reading = asyncio.create_task(self._read(process))
+        return process
+
+    async def _read(self, process: ServerProcess) -> None:
+        async for chunk in process.chunks():
+            self._output.take(chunk)
+
+    async def _ended(self) -> dict[str, JsonValue]:
+        """What came of a command that ended its shell."""
+        process, output = self._process, self._output
+        code: JsonValue = None
+        if process is not None:
+            await process.has_ended.wait()
+            process.kill_group()
+            with suppress(TimeoutError, asyncio.CancelledError):
+                await asyncio.wait_for(self._reading, _DRAIN_S)
+            code = process.returncode
+        await self.end()
+        return {"exit_code": code, **output.data, "session": "the shell ended; the next command begins a new one"}

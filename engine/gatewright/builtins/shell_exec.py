@@ -1,0 +1,82 @@
+"""The ``shell_exec`` tool: a command of programs that the policy allows. It starts nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins.result import done
+from gatewright.builtins.rooted import Input, RootTool, text_of
+from gatewright.policy.document import ROOT_NAMES, SHELL
+from gatewright.policy.target import Assessment
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import ResourceBounds, SideEffect
+from gatewright.tools.parameter import CommandParameter
+
+
+@frozen
+class ShellPort:
+    """What executes commands. ``run`` answers ``exit_code``, ``output`` and what else is worth telling of a canonical
+    command; ``isolation`` says how far it is kept apart from the system."""
+
+    run: Callable[[str, ToolExecutionContext], Awaitable[dict[str, JsonValue]]]
+    isolation: Callable[[], str]
+
+
+class ShellExec(Input):
+    """What to execute."""
+
+    command: Annotated[
+        str,
+        CommandParameter(),
+        Field(description="The command, in plain shell: programs with `|`, `&&`, `||`, `;` and redirects to files."),
+    ]
+
+
+class ShellExecTool(RootTool):
+    """Executes one command. Without a port commands are only decided."""
+
+    name = "shell_exec"
+    description = (
+        "Executes a shell command in the folder `shared` and answers its exit code and what it wrote. "
+        "Only the programs that are allowed here can be started."
+    )
+    safety_tier = SafetyTier.PRIVILEGED
+    side_effects = frozenset({SideEffect.PROCESS_SPAWN, SideEffect.FS_READ, SideEffect.FS_WRITE})
+    required_capabilities = frozenset({"Exec"})  # the files of redirects are judged each by its own kind
+    resource_bounds = ResourceBounds(timeout_s=60.0)
+    enforces_bounds = True
+    leaves_copy = True
+    input_model = ShellExec
+    needs = (ROOT_NAMES[:1], (SHELL,))
+
+    def __init__(self, shell: ShellPort | None = None) -> None:
+        self._shell = shell
+        self.is_executable = shell is not None
+
+    @property
+    def caveat(self) -> str:
+        """How far what is executed is kept apart."""
+        return self._shell.isolation() if self._shell is not None else ""
+
+    def assess(
+        self,
+        operation: str,  # noqa: ARG002
+        arguments: Mapping[str, JsonValue],
+        context: ToolExecutionContext,  # noqa: ARG002
+    ) -> Assessment:
+        """Whoever is asked sees the command that will be executed, and how far it is kept apart."""
+        return Assessment(diff=f"executes: {text_of(arguments, 'command')}\n{self.caveat}\n")
+
+    async def run(self, arguments: ShellExec, context: ToolExecutionContext) -> JsonValue:
+        """Execute it."""
+        if self._shell is None:
+            raise ToolFailure(f"`{self.name}` cannot be executed here", code="not-supported")
+        data = await self._shell.run(arguments.command, context)
+        return done(f"exit code {data['exit_code']}", dict(data))
