@@ -12,6 +12,7 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.preset import Preset
+from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents import right_lines
 from gatewright_gui.session.argument import arguments_of
@@ -32,6 +33,7 @@ from gatewright_gui.session.verbs.rights import Target, planned_cells, worked_ou
 from gatewright_gui.session.worker import WorkerFault
 from gatewright_gui.session.worker_process import WorkerProcess
 from tests.gui.session.opened import demo, opened_document, until
+from tests.support.git_tools import LOG
 from tests.support.questions import PATIENCE_S, end_process, fail, leave_file, loaded_modules, wait_for, wait_in_pieces
 
 
@@ -361,3 +363,24 @@ async def test_difference_names_the_tool_of_each_hunk_and_the_lines_of_a_long_te
     assert len(gone) == 1
     assert "append (" not in gone[0]
     assert gone[0].endswith("\\n")
+
+
+async def test_preview_of_all_tools_tells_what_their_server_says_and_that_of_one_does_not(tmp_path: Path) -> None:
+    folder = tmp_path / "git"
+    (folder / "catalogs").mkdir(parents=True)
+    (folder / "policy.toml").write_text(
+        'gatewright = 1\n[agents.a]\ntools = ["git_log"]\n'
+        '[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\n',
+        encoding="utf-8",
+    )
+    pin = accept(Pin(Listing.of([LOG], instructions="Look at the log first.")), None, instructions=True)
+    (folder / "catalogs" / "git.json").write_bytes(write_pin(pin))
+    async with opened_document(folder) as document:
+        deriver = Deriver(document)
+        try:
+            whole = await deriver.derive(preview, "a", None, "mcp")
+            one = await deriver.derive(preview, "a", "git_log", "mcp")
+        finally:
+            deriver.close()
+    assert whole.usage_rules.endswith("## Instructions of the server `git`\n\n> Look at the log first.\n")
+    assert "Look at the log" not in one.usage_rules
