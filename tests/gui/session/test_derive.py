@@ -382,5 +382,7 @@ async def test_preview_of_all_tools_tells_what_their_server_says_and_that_of_one
             one = await deriver.derive(preview, "a", "git_log", "mcp")
         finally:
             deriver.close()
+    assert whole is not None
+    assert one is not None
     assert whole.usage_rules.endswith("## Instructions of the server `git`\n\n> Look at the log first.\n")
     assert "Look at the log" not in one.usage_rules
