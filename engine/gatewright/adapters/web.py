@@ -65,7 +65,7 @@ class WebClient:
             answer = await get(target, headers, network, wants=is_read)
             location = answer.header("location").strip() if answer.status in _REDIRECTS else ""
             if not location:
-                return page_of(target.text, answer, raw=raw)
+                return await asyncio.to_thread(page_of, target.text, answer, raw=raw)
             try:
                 onward = self._target(follow(urljoin(target.text, location)))
             except ValueError:

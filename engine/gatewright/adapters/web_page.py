@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from turbohtml import parse
 from turbohtml.detect import detect
@@ -61,7 +62,7 @@ def page_of(url: str, answer: Answer, *, raw: bool) -> WebPage:
     elif kind == "html" and not raw:
         is_cut = is_cut or size > MAX_HTML_BYTES
         document = document_of(answer.body[:MAX_HTML_BYTES], charset)
-        document.resolve_links(url)
+        _make_links_whole(document, url)
         text = document.to_markdown()
         found_title = document.select_one("head > title")
         title = " ".join(found_title.text.split())[:MAX_TITLE] if found_title is not None else ""
@@ -76,6 +77,21 @@ def document_of(body: bytes, charset: str) -> Document:
         return parse(body, encoding=charset or None, detect_encoding=True, positions=False)
     except LookupError:
         return parse(body, detect_encoding=True, positions=False)
+
+
+def _make_links_whole(document: Document, url: str) -> None:
+    try:
+        base = document.base_url(url)
+    except ValueError:  # the page names a base that is no address
+        base = url
+
+    def whole(link: str) -> str:
+        try:
+            return urljoin(base, link)
+        except ValueError:
+            return link
+
+    document.rewrite_links(whole)
 
 
 def decoded(body: bytes, charset: str) -> str:

@@ -67,6 +67,22 @@ async def test_page_is_read_as_markdown_with_its_title_and_whole_links(bench: We
     assert bench.site.requests[0].startswith("GET /a/b HTTP/1.1\r\nHost: example.com\r\n")
 
 
+@pytest.mark.parametrize(
+    ("base", "link", "whole"),
+    [
+        ("<base href='//other.example.org/z/'>", "y", "http://other.example.org/z/y"),
+        ("<base href='http://[::1'>", "y", "http://example.com/a/y"),
+        ("", "http://[::1", "http://[::1"),
+        ("", "?q", "http://example.com/a/b?q"),
+    ],
+)
+async def test_link_that_is_no_address_spoils_no_page(bench: WebBench, base: str, link: str, whole: str) -> None:
+    bench.site.pages["/a/b"] = answer(f"{base}<a href='{link}'>l</a> <a href='/'>top</a>", content_type=HTML)
+    content = (await bench.data("web_fetch", url="http://example.com/a/b"))["content"]
+    assert f"[l]({whole})" in content
+    assert "[top](http://" in content
+
+
 async def test_long_text_is_given_in_parts_that_join(bench: WebBench) -> None:
     text = "".join(f"line {number}\n" for number in range(3_000))
     bench.site.pages["/"] = answer(text)
