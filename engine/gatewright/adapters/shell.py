@@ -254,6 +254,7 @@ class _Sidecar:
         """Execute a command after those that were given before. Cancelled, it ends the shell."""
         async with self._turn:
             self.used_s = time.monotonic()
+            began = {} if self._process is not None else {"session": "begins with this command"}
             try:
                 process = self._process or await self._start()
                 self._output = output = _Output()
@@ -273,7 +274,7 @@ class _Sidecar:
             finally:
                 self.used_s = time.monotonic()
         assert process is self._process
-        return {"exit_code": int(status), **output.data, "folder": folder}
+        return {"exit_code": int(status), **output.data, "folder": folder, **began}
 
     async def end(self) -> None:
         """Kill it with all that it started."""

@@ -118,6 +118,7 @@ _REDIRECTS = frozenset({"file_redirect", "herestring_redirect", "heredoc_redirec
 _AFTER_END = names("then do done fi elif else esac } if while until for case { ( !")
 _NO_END = names("if then elif else while until do ( { ! && || | |& & ; ;; ;& ;;&")
 """After these the end of a command would be a fault, or says nothing."""
+_CASE_ENDS = frozenset({";;", ";&", ";;&"})
 _SETTING = frozenset({"export", "readonly", "local"})
 _FILES = {">": True, ">>": True, ">|": True, "&>": True, "&>>": True, "<": False}
 _STREAMS = frozenset({"0", "1", "2"})
@@ -195,6 +196,8 @@ class _Reader:
         self._deeper()
         for at, node in enumerate(nodes):
             if not node.is_named:
+                if node.type in _CASE_ENDS and kind != "case_item":
+                    raise _unknown(node.type)
                 self._token(node.type, out)
             elif kind in _WITH_WORDS and node.type == "variable_name":
                 out.append(self._variable(node))
@@ -283,7 +286,7 @@ class _Reader:
         """Refuse a program that may not be started, and an option with which it would start another one."""
         rules, bare = self._rules, name.rpartition("/")[2].lower()
         self._programs.setdefault(name)
-        self._words.update(dict.fromkeys(filter(None, map(_place_of, words))))
+        self._words.update(dict.fromkeys(word.place for word in words if word.place))
         self._moves = self._moves or name in _MOVING
         if not rules.deny.isdisjoint({name, name.lower(), bare, EVERY}):
             raise self._not_allowed("denied", f"`{name}` is denied by `[workspace] shell`")
@@ -374,6 +377,8 @@ class _Reader:
         sign, *rest = nodes
         if rest:
             self._require_one_line(sign.end_byte, rest[0].start_byte)
+            if self._text(rest[0]).isdigit() and self._source[rest[0].end_byte : rest[0].end_byte + 1] in {b"<", b">"}:
+                raise Refusal("syntax", "a number that may be a file or a stream", WRITE_PLAINLY)
         if stream and stream not in _STREAMS:
             raise Refusal("redirect", "a redirect of another stream than 0, 1 and 2", "redirect streams 0 to 2 only")
         if node.type == "heredoc_redirect":
@@ -436,11 +441,6 @@ class _Refused(Refusal):
 
 def _unknown(what: str) -> Refusal:
     return Refusal("construct", f"`{what}` is not supported in shell commands", WRITE_PLAINLY)
-
-
-def _place_of(word: Word) -> str:
-    """What an argument may name on disk; of one that is known only in part the folder that it begins in."""
-    return word.literal if word.literal is not None else word.head.rpartition("/")[0] or "."
 
 
 def _end(out: list[str]) -> None:

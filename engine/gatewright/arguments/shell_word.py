@@ -88,6 +88,11 @@ class Word:
         text = "".join((*self._parts, quoted(self._plain) if self._plain else "")) or "''"
         return strictly_quoted(text) if text in TOKENS or text in KEYWORDS else text
 
+    @property
+    def place(self) -> str:
+        """What it may name on disk; of one that is known only in part the folder that it begins in."""
+        return self.literal if self.literal is not None else self.head.rpartition("/")[0] or "."
+
 
 def quoted(text: str) -> str:
     """The text in quotes, where it needs them."""

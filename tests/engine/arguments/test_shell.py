@@ -131,6 +131,8 @@ def test_a_substitution_is_refused_and_where_it_is_allowed_its_commands_are_judg
         ("", "empty"),
         ("# nothing", "empty"),
         ("ls (", "syntax"),
+        ("ls ;;", "construct"),
+        ("cat <2>ls", "syntax"),
         ("ls '", "syntax"),
         ("ls; ((", "syntax"),
         ("ls a\\\nb", "syntax"),

@@ -233,7 +233,9 @@ async def test_a_session_that_died_begins_anew_and_says_so(opened: Open) -> None
     found = await data(workspace, "echo bye; exit 7")
     assert (found["exit_code"], found["output"]) == (7, "bye\n")
     assert "begins a new one" in found["session"]
-    assert (await data(workspace, 'echo "<$x>"'))["output"] == "<>\n"
+    found = await data(workspace, 'echo "<$x>"')
+    assert (found["output"], found["session"]) == ("<>\n", "begins with this command")
+    assert "session" not in await data(workspace, "true")
     assert (await data(workspace, "kill -9 $$"))["exit_code"] == -signal.SIGKILL
     assert (await data(workspace, "echo here"))["output"] == "here\n"
 
