@@ -7,8 +7,9 @@ from typing import Annotated
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.plural import plural
 from gatewright.builtins.result import done
-from gatewright.builtins.rooted import READ, Input, ReadingTool, counted, plural, until_stopped
+from gatewright.builtins.rooted import READ, Input, ReadingTool, counted, until_stopped
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds
 

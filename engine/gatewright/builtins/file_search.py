@@ -15,8 +15,9 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.pattern import LinearPattern, compile_linear
+from gatewright.base.plural import plural
 from gatewright.builtins.result import done
-from gatewright.builtins.rooted import READ, Input, ReadingTool, counted, plural, until_stopped
+from gatewright.builtins.rooted import READ, Input, ReadingTool, counted, until_stopped
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds
 from gatewright.tools.operation import ArgumentIssue
@@ -67,7 +68,7 @@ class FileSearchTool(ReadingTool):
         data = await roots.search(arguments.path, find, hits=arguments.max_hits, stopped=until_stopped(context))
         data = _told_of_long(data, find)
         count = counted(data, "hits")
-        what = plural(count, "hit", "hits") if count else "no hits"
+        what = plural(count, "hit") if count else "no hits"
         return done(f"{what} in `{roots.shown(arguments.path)}`", data)
 
 

@@ -9,9 +9,10 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.plural import plural
 from gatewright.builtins.note import NoteTool
 from gatewright.builtins.result import done
-from gatewright.builtins.rooted import Input, plural
+from gatewright.builtins.rooted import Input
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
@@ -56,7 +57,7 @@ class MemorySearchTool(NoteTool):
         found = await notes.search(arguments.query, user_id=user_id, top_k=arguments.top_k, said=said or ())
         if not isinstance(found, dict) or not isinstance(hits := found["hits"], list):
             raise ToolFailure("the notes gave no list", code="bad-result")
-        message = plural(len(hits), "result", "results") if hits else "nothing fits"
+        message = plural(len(hits), "result") if hits else "nothing fits"
         message += "" if found["by_meaning"] else _BY_WORDS
         return done(message + (_NOTHING_SAID if said is None else ""), hits)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.plural import plural
 from gatewright.policy.target import Approved, Located, Refusal
 from gatewright.tools.context import ToolExecutionContext
 
@@ -20,7 +21,7 @@ def found(hits: JsonValue) -> JsonValue:
     """What a search answered, with how many hits it has."""
     many = hits.get("hits") if isinstance(hits, dict) else None
     count = len(many) if isinstance(many, list) else 0
-    return done("nothing was found" if not count else f"{count} hit{'' if count == 1 else 's'}", hits)
+    return done("nothing was found" if not count else plural(count, "hit"), hits)
 
 
 def place(found: Located | Refusal) -> Located:

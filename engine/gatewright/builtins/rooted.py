@@ -99,8 +99,3 @@ def counted(data: JsonValue, key: str) -> int:
         raise ToolFailure("the result is no object", code="bad-result")
     rows = data.get(key)
     return len(rows) if isinstance(rows, list) else 0
-
-
-def plural(count: int, one: str, many: str) -> str:
-    """``1 file``, ``2 files``."""
-    return f"{count:,} {one if count == 1 else many}"

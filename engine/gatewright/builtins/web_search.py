@@ -9,8 +9,9 @@ from pydantic import Field
 
 from gatewright.arguments.url import UrlTarget
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.plural import plural
 from gatewright.builtins.result import done
-from gatewright.builtins.rooted import Input, counted, plural
+from gatewright.builtins.rooted import Input, counted
 from gatewright.builtins.web_fetch import WebTool
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.right import ToolFacts
@@ -56,4 +57,4 @@ class WebSearchTool(WebTool):
         web = context.require_web()
         data = await web.search(arguments.query, count=arguments.count, freshness=arguments.freshness)
         count = counted(data, "results")
-        return done(plural(count, "result", "results") if count else "no results", data)
+        return done(plural(count, "result") if count else "no results", data)

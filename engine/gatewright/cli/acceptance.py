@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gatewright.base.plural import plural
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, opened, user_name
@@ -135,7 +136,7 @@ def _print_state(state: CatalogState) -> None:
     trust = "" if state.is_trusted is None else ", trusted" if state.is_trusted else ", not trusted"
     print_line(f"{catalog.catalog_id}  {catalog.kind}{trust}: {_source(catalog)}")
     open_count = len(state.tool_names) - len(state.held)
-    print_line(f"  {_tools(open_count)}, {len(state.held):,} held{_drift_words(pin)}")
+    print_line(f"  {plural(open_count, 'tool')}, {len(state.held):,} held{_drift_words(pin)}")
     if pin is not None:
         server = f"{pin.listing.name} {pin.listing.version}".strip()
         print_line(f"  digest {pin.digest}" + (f", server {server}" if server else ""))
@@ -176,7 +177,9 @@ def _print_accept(
         changed = sum(before.accepted.get(name) != row for name, row in after.accepted.items())
         gone = sum(name not in after.accepted for name in before.accepted)
         wait = "1 waits" if left == 1 else f"{left:,} wait"
-        print_line(f"accepted {_tools(changed)}, forgot {_tools(gone)}; of catalog `{catalog_id}` {wait}")
+        print_line(
+            f"accepted {plural(changed, 'tool')}, forgot {plural(gone, 'tool')}; of catalog `{catalog_id}` {wait}"
+        )
         if all_ and after.drift.vanished:
             print_line(f"vanished, and the policy still names them: {', '.join(after.drift.vanished)}")
     elif rows or after.drift.instructions:
@@ -184,10 +187,6 @@ def _print_accept(
         print_line(f"{wait}: name what to accept, or say --all; --tier TOOL=TIER takes another tier than proposed")
     else:
         print_line(f"nothing of catalog `{catalog_id}` waits to be accepted")
-
-
-def _tools(count: int) -> str:
-    return "1 tool" if count == 1 else f"{count:,} tools"
 
 
 def _print_waiting(row: Waiting, counts_as: Acceptance | None) -> None:

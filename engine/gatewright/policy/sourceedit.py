@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.plural import plural
 from gatewright.policy.edit import AgentChange, Edit, SourceChange
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def remove_source(policy: Policy, source_id: str) -> Edit:
     agents = _renamed(policy, source_id, ())
     name = f"remove source `{source_id}`"
     if agents:
-        name += f" and take it from {len(agents)} agent{'' if len(agents) == 1 else 's'}"
+        name += f" and take it from {plural(len(agents), 'agent')}"
     return Edit(name, (*agents, SourceChange(source, None, policy.sources.index(source))))
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from gatewright.base.frozen import frozen
     from gatewright.base.jsonvalue import JsonValue, parse_object
+    from gatewright.base.plural import plural
     from gatewright.base.printable import printable
     from gatewright.base.problem import Address, Problem, Subject
     from gatewright.blocks import diff_text
@@ -170,7 +171,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     # base
     "Address", "EditRefused", "GatewrightError", "JsonRefused", "JsonValue", "PolicyInvalid", "Problem", "SchemaError",
     "Subject", "ToolFailure", "WorkspaceError", "duration_words", "frozen", "parse_duration_words", "parse_object",
-    "printable", "rate_words",
+    "plural", "printable", "rate_words",
     # schema
     "ArgumentError", "FORMATS", "Format", "Level", "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey",
     "ToolListing", "count_tokens", "discover_operations", "folder_of", "folder_pattern",
@@ -224,6 +225,7 @@ door(
         ),
         "gatewright.base.frozen": ("frozen",),
         "gatewright.base.jsonvalue": ("JsonValue", "parse_object"),
+        "gatewright.base.plural": ("plural",),
         "gatewright.base.printable": ("printable",),
         "gatewright.base.problem": ("Address", "Problem", "Subject"),
         # schema

@@ -6,6 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from gatewright.workspace.api import plural
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote
 
@@ -134,7 +135,7 @@ def found_words(found: CheckCount) -> str:
     """`172 of 172 operations agree, of 4 agents with 15 tools each`."""
     good = found.checked - len(found.differences)
     tools = max((agent.tools for agent in found.agents), default=0)
-    agents = f"{len(found.agents):,} agent{'' if len(found.agents) == 1 else 's'}"
+    agents = plural(len(found.agents), "agent")
     return f"{good:,} of {found.checked:,} operations agree, of {agents} with {tools:,} tools each"
 
 

@@ -14,6 +14,7 @@ from gatewright.workspace.api import (
     Verdict,
     Workspace,
     frozen,
+    plural,
     printable,
 )
 from gatewright_gui.session.call_paths import FilesOf, files_of
@@ -307,9 +308,7 @@ def change_words(diff: str, operation: str) -> tuple[str, str]:
     was_empty = re.match(r"@@ -[01],0 ", lines[2]) is not None
     said = ["new file" if operation == "create" else "empty before"] if was_empty else []
     said += ["the whole file" if takes_away(diff) else ""] if not was_empty else []
-    counts = [
-        f"{sign}{count} line{'s' if count != 1 else ''}" for sign, count in (("+", added), ("-", removed)) if count
-    ]
+    counts = [f"{sign}{plural(count, 'line')}" for sign, count in (("+", added), ("-", removed)) if count]
     told = (visible(lines[0][4:].rstrip("\n")), *said, *counts)
     return " · ".join(filter(None, told)), "".join(lines[2:])
 

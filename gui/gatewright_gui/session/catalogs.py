@@ -27,6 +27,7 @@ from gatewright.workspace.api import (
     frozen,
     gateway_command,
     gateway_edit,
+    plural,
     read_client_file,
     read_typed_servers,
     waiting,
@@ -110,7 +111,7 @@ class CatalogRow:
         known, held = len(self.state.tool_names), self.held_count
         if self.is_server and self.state.pin is None:
             return "tools not known yet"
-        tools = f"{known} tool{'' if known == 1 else 's'}"
+        tools = plural(known, "tool")
         return f"{tools}, {held} to accept" if held else tools
 
 

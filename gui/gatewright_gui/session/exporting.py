@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from gatewright.workspace.api import Workspace
+from gatewright.workspace.api import Workspace, plural
 
 
 def write_export(workspace: Workspace, folder: Path, dialect: str) -> tuple[tuple[Path, ...], str]:
@@ -20,4 +20,4 @@ def write_export(workspace: Workspace, folder: Path, dialect: str) -> tuple[tupl
 
 def _what_was_written(files: Sequence[Path], folders: int) -> str:
     names = files[0].name if len(files) == 1 else f"{len(files)} files"
-    return names if not folders else f"{names} and {folders} empty folder{'s' if folders != 1 else ''}"
+    return names if not folders else f"{names} and {plural(folders, 'empty folder')}"

@@ -20,6 +20,7 @@ from gatewright.workspace.api import (
     entries_of,
     frozen,
     is_leftover,
+    plural,
 )
 
 Stop = Callable[[], bool]
@@ -105,7 +106,7 @@ class PatternCount:
         more = "more than " if self.truncated else ""
         if not self.matches:
             return "matches no file now"
-        files = f"{more}{self.matches:,} file{'' if self.matches == 1 else 's'}"
+        files = f"{more}{plural(self.matches, 'file')}"
         if self.decides == self.matches:
             return f"{files}, {'it is' if self.matches == 1 else 'all'} decided by it"
         return f"{files}, {self.decides:,} of them decided by it" if self.decides else f"{files}, none decided by it"

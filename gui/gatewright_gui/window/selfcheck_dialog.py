@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gatewright.workspace.api import plural
 from gatewright_gui.models.selfcheck import (
     AGENT,
     NOTE,
@@ -229,5 +230,5 @@ class SelfCheckDialog(QDialog):
 
 def _note_words(found: CheckCount) -> str:
     wrong, untried = len(found.differences), len(found.untried)
-    parts = [f"{wrong:,} difference{'' if wrong == 1 else 's'}"]
+    parts = [plural(wrong, "difference")]
     return ", ".join([*parts, *([f"{untried:,} not tried"] if untried else [])])

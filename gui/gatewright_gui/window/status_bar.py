@@ -6,6 +6,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
+from gatewright.workspace.api import plural
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
@@ -133,8 +134,8 @@ class StatusBar(QWidget):
             self._problem_icon.set_icon("triangle-alert", "ask")
         else:
             self._problem_icon.set_icon("circle-check", "allow")
-        parts = [_number(errors, "error")] if errors else []
-        parts += [_number(warnings, "warning")] if warnings or not errors else []
+        parts = [plural(errors, "error")] if errors else []
+        parts += [plural(warnings, "warning")] if warnings or not errors else []
         self.problems.setText(", ".join(parts) if errors or warnings else "no problems")
 
     def set_waiting(self, count: int) -> None:
@@ -212,10 +213,6 @@ def ago(seconds: float) -> str:
     if seconds < 86_400:
         return f"{int(seconds // 3600)} h ago"
     return f"{int(seconds // 86_400)} d ago"
-
-
-def _number(count: int, word: str) -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"
 
 
 def _label(name: str) -> QLabel:

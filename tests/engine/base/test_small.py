@@ -12,6 +12,7 @@ import pytest
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.duration import format_duration, parse_duration
 from gatewright.base.pattern import compile_linear
+from gatewright.base.plural import plural
 from gatewright.base.problem import Place, Problem, Severity, near_miss
 from gatewright.base.regex import late_regex
 
@@ -96,3 +97,8 @@ def test_regular_expression_that_is_made_late_answers_like_one_made_at_once() ->
 def test_late_regular_expression_that_is_wrong_says_so_when_it_is_used() -> None:
     with pytest.raises(re.error):
         late_regex("(").match("a")
+
+
+def test_numbers_of_things_are_told_in_words() -> None:
+    assert [plural(1, "file"), plural(0, "file"), plural(2_000, "file")] == ["1 file", "0 files", "2,000 files"]
+    assert plural(2, "entry", "entries") == "2 entries"

@@ -13,7 +13,7 @@ from PySide6.QtCore import (
     Signal,
 )
 
-from gatewright.workspace.api import Agent, Layer, Problem, ToolRight
+from gatewright.workspace.api import Agent, Layer, Problem, ToolRight, plural
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import ChangeSet, Document
@@ -112,7 +112,7 @@ class AgentListModel(QAbstractListModel):
 
     def _marks(self, agent: Agent) -> tuple[str, ...]:
         count, wrong = self._count(agent.agent_id), len(self._problems.get(agent.agent_id, ()))
-        said = f"{wrong} problem{'s' if wrong != 1 else ''}" if wrong else ""
+        said = plural(wrong, "problem") if wrong else ""
         return tuple(part for part in (f"{count} on" if count else "", said) if part)
 
     def _tip(self, agent: Agent) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from gatewright.workspace.api import Operation, OperationSet, Survey, frozen
+from gatewright.workspace.api import Operation, OperationSet, Survey, frozen, plural
 from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS, Declaration
 
 Index = QModelIndex | QPersistentModelIndex
@@ -77,7 +77,7 @@ def _named(now: Declaration) -> Choice:
 
 
 def _counted(found: OperationSet) -> str:
-    return f"{len(found.operations)} operation{'' if len(found.operations) == 1 else 's'}"
+    return plural(len(found.operations), "operation")
 
 
 class ChoiceModel(QAbstractListModel):

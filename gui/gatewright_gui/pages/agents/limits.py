@@ -40,6 +40,7 @@ from gatewright.workspace.api import (
     frozen,
     names_tool,
     parse_duration_words,
+    plural,
     rate_words,
 )
 from gatewright_gui.pages.agents.constraint import constraint_words
@@ -321,7 +322,7 @@ def value_of(row: LimitRow) -> str:
     kind = row.kind
     match kind:
         case MaxCalls(calls):
-            return f"{calls:,} call{'' if calls == 1 else 's'} in a session"
+            return f"{plural(calls, 'call')} in a session"
         case Cooldown():
             return f"{limit_text(kind)} from start to start"
         case RateLimit():

@@ -16,6 +16,7 @@ from gatewright.workspace.api import (
     Source,
     Verdict,
     frozen,
+    plural,
 )
 from gatewright_gui.pages.files.blocks import Blocks, ReconcileBar
 from gatewright_gui.pages.files.flow_layout import FlowLayout
@@ -298,8 +299,8 @@ class OnePath(QObject):
         self._shown.tree_model.set_standings(standings)
         count, open_conflicts = len(standings.files), standings.open_conflicts
         more = "more than " if standings.truncated else ""
-        told = f"{more}{count:,} block{'' if count == 1 else 's'}" if count else ""
-        conflicts = f", {open_conflicts:,} conflict{'' if open_conflicts == 1 else 's'}" if open_conflicts else ""
+        told = f"{more}{plural(count, 'block')}" if count else ""
+        conflicts = f", {plural(open_conflicts, 'conflict')}" if open_conflicts else ""
         self._folder.set_note(f"{told}{conflicts}")
         self.show_again()
 

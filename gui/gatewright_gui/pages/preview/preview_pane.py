@@ -11,6 +11,7 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QComboBox, QSizePolicy, QStackedWidget, QWidget
 
+from gatewright.workspace.api import plural
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.preview.answers import Answers, Wanted
 from gatewright_gui.pages.preview.lint_pane import LintPane, ProviderStrip
@@ -380,7 +381,7 @@ class PreviewPane(QWidget):
         self.about.set_text(words, detail=f"{said}; {remark}" if remark else said)
 
     def _tell_lines(self, count: int) -> None:
-        self.about.set_text(f"{count:,} line{'' if count == 1 else 's'}")
+        self.about.set_text(plural(count, "line"))
 
     def _say_empty(self, icon: str, title: str, text: str) -> None:
         for button in (self.code.find_button, self.code.wrap_button, self.code.copy_button, self.copy_tokens):

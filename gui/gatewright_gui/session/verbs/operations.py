@@ -13,6 +13,7 @@ from gatewright.workspace.api import (
     ToolSettingsChange,
     frozen,
     names_tool,
+    plural,
 )
 from gatewright_gui.session.document import Document
 
@@ -83,7 +84,7 @@ def _counted(facts: ToolFacts, names: tuple[str, ...]) -> str:
     if not names:
         return "the whole tool is one box" if not had else f"one box takes the place of {had} operations"
     before = f"instead of {had}" if had else "instead of one box"
-    now = f"{has} operation{'' if has == 1 else 's'}"
+    now = plural(has, "operation")
     return f"{now}, as now" if facts.operation_names == names else f"{now} {before}"
 
 

@@ -23,6 +23,7 @@ from gatewright.workspace.api import (
     apply,
     changed_rights,
     frozen,
+    plural,
     rights,
 )
 
@@ -163,11 +164,13 @@ def _switched_words(
     come = [row for row in rows if row.before in _UNSEEN and row.after not in _UNSEEN]
     gone = sum(row.before not in _UNSEEN and row.after in _UNSEEN for row in rows)
     if not come:
-        return f"turned off {_operations(gone)} of `{agent_id}`; undo brings {'it' if gone == 1 else 'them'} back"
+        return (
+            f"turned off {plural(gone, 'operation')} of `{agent_id}`; undo brings {'it' if gone == 1 else 'them'} back"
+        )
     marked = _count_privileged(come, now), sum(row.after is RightState.ASKS for row in come)
     more = [f"{count:,} {word}" for count, word in zip(marked, ("privileged", "asking first"), strict=True) if count]
     some, them = ", ".join(more) or "none of them privileged", "it" if len(come) == 1 else "them"
-    return f"turned on {_operations(len(come))} of `{agent_id}`, {some}; undo takes {them} back"
+    return f"turned on {plural(len(come), 'operation')} of `{agent_id}`, {some}; undo takes {them} back"
 
 
 def _count_privileged(rows: Sequence[RightChange], rights: Mapping[str, ToolRight]) -> int:
@@ -178,10 +181,6 @@ def _count_privileged(rows: Sequence[RightChange], rights: Mapping[str, ToolRigh
         if row.tier is SafetyTier.PRIVILEGED
     }
     return sum((row.tool, row.operation) in privileged for row in rows)
-
-
-def _operations(count: int) -> str:
-    return "1 operation" if count == 1 else f"{count:,} operations"
 
 
 def tell_held_off(document: "Document", agent_id: str, left: int) -> None:
