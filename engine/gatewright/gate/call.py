@@ -108,7 +108,7 @@ class CallState:
     are the bytes that stand for it. ``execution``: the call was recorded and began; ``stopped``: the
     tool does not run any more. ``reused``: an earlier result
     stands for it. ``detail``: what went wrong in the execution, for the operator. ``again``: see
-    `ToolExecutionContext`.
+    `ToolExecutionContext`; ``led_to``: the hosts that it let the call go on to.
     The defaults stand in the class: a call costs only what it fills in.
     """
 
@@ -145,6 +145,7 @@ class CallState:
     reused: bool = False
     detail: str = ""
     again: Again | None = None
+    led_to: tuple[str, ...] = ()
 
     def __init__(
         self,

@@ -117,9 +117,11 @@ class Passage:
 
     def _again(self, arguments: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
         """The canonical form of other arguments with which the call would be carried out too, unasked."""
-        decision = Passage(self.state.instead(arguments), self._force).decide()
+        state = self.state.instead(arguments)
+        decision = Passage(state, self._force).decide()
         if decision.verdict is not Verdict.ALLOW:
             raise ToolFailure(message.NOT_INSTEAD, code=decision.code, detail=decision.reason)
+        self.state.led_to += tuple(f"{url.host}:{url.port}" for url in state.urls)
         return decision.arguments
 
     def decision(self) -> Decision:

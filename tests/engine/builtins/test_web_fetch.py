@@ -133,6 +133,7 @@ async def test_redirects_are_followed_to_where_the_same_call_would_be_allowed(be
     data = await bench.data("web_fetch", url="http://example.com/")
     assert (data["url"], data["content"]) == ("http://other.example.com:8080/end", "there")
     assert bench.names.dialled == [(PUBLIC, 80), (PUBLIC, 80), (PUBLIC, 8080)]
+    assert bench.ends() == [{"led_to": ["example.com:80", "other.example.com:8080"], "code": ""}]
 
 
 @pytest.mark.parametrize(

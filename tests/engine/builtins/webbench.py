@@ -130,6 +130,11 @@ class WebBench:
         assert outcome.status == "allowed", (outcome.output, outcome.detail)
         return json.loads(outcome.data or b"")["data"]
 
+    def ends(self) -> list[dict[str, Any]]:
+        """What the log says at the end of each call that was carried out: the code, and where it was led to."""
+        rows = [json.loads(row.body) for row in AuditLog(self.folder / "state", self.folder / "keys").rows()]
+        return [{key: row[key] for key in ("led_to", "code") if key in row} for row in rows if "elapsed_ms" in row]
+
     async def code(self, tool: str, **arguments: Any) -> str:
         """The code of a call that may not succeed."""
         outcome = await self.call(tool, **arguments)

@@ -260,6 +260,7 @@ async def _close(state: CallState, more: dict[str, JsonValue], opening: RowBuild
         "hash": state.output_hash,
         "elapsed_ms": round((time.monotonic() - began_s) * 1000, 3),
         **({"reused": True} if state.reused else {}),
+        **({"led_to": list(state.led_to)} if state.led_to else {}),
         **more,
     }
 
