@@ -134,7 +134,7 @@ def _tier(text: str, catalog: Catalog, pin: Pin) -> tuple[tuple[str, str], Safet
 def _print_state(state: CatalogState) -> None:
     catalog, pin = state.catalog, state.pin
     trust = "" if state.is_trusted is None else ", trusted" if state.is_trusted else ", not trusted"
-    print_line(f"{catalog.catalog_id}  {catalog.kind}{trust}: {_source(catalog)}")
+    print_line(f"{catalog.catalog_id}  {catalog.kind}{trust}: {catalog.runs or catalog.manifest}")
     open_count = len(state.tool_names) - len(state.held)
     print_line(f"  {plural(open_count, 'tool')}, {len(state.held):,} held{_drift_words(pin)}")
     if pin is not None:
@@ -151,12 +151,6 @@ def _drift_words(pin: Pin | None) -> str:
     rows = (("new", drift.new), ("changed", drift.changed), ("vanished", drift.vanished))
     told = [f"{len(names):,} {what} ({', '.join(names)})" for what, names in rows if names]
     return ": " + ", ".join([*told, *(["other instructions"] if drift.instructions else [])])
-
-
-def _source(catalog: Catalog) -> str:
-    if catalog.command is not None:
-        return " ".join((catalog.command, *catalog.args))
-    return catalog.url or catalog.manifest
 
 
 def _print_accept(

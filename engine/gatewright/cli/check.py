@@ -2,28 +2,50 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from gatewright.base.errors import PolicyInvalid
-from gatewright.cli.exit import Exit
+from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened
 from gatewright.cli.output import print_error, print_json, print_line
 
 
 def check(
-    policy: PolicyArgument, json: JsonOption = False, state: StateOption = None, trust: TrustOption = False
+    policy: PolicyArgument,
+    only: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ID]...", help="with --trust: trust the servers of these catalogs alone"),
+    ] = None,
+    json: JsonOption = False,
+    state: StateOption = None,
+    trust: TrustOption = False,
 ) -> None:
-    """Report every problem of a policy; exit 1 when it may not be enforced."""
+    """Report every problem of a policy; exit 1 when it may not be enforced. What --trust trusts is named."""
+    if only and not trust:
+        raise UsageProblem("catalogs are named with `--trust` alone")
+    trusted: dict[str, str] = {}
     try:
-        with opened(policy, state=state, trust=trust) as workspace:
+        if only:
+            with opened(policy, state=state) as workspace:
+                for catalog_id in only:
+                    workspace.trust_server(catalog_id)
+        with opened(policy, state=state, trust=trust and not only) as workspace:
             problems = workspace.problems
+            for catalog in workspace.policy.catalogs if trust else ():
+                if catalog.runs and (not only or catalog.catalog_id in only):
+                    trusted[catalog.catalog_id] = catalog.runs
             summary = f"{workspace.policy_path}: fine, {_counted(len(workspace.policy.agents), 'agent')}"
     except PolicyInvalid as error:
         problems, summary = error.problems, ""
     errors = sum(problem.is_error for problem in problems)
     if json:
-        print_json({"ok": errors == 0, "problems": [problem.to_json() for problem in problems]})
+        said = {"trusted": list(trusted)} if trust else {}
+        print_json({"ok": errors == 0, "problems": [problem.to_json() for problem in problems], **said})
     else:
+        for catalog_id, runs in trusted.items():
+            print_error(f"gatewright: trusts `{catalog_id}` from now on: {runs}")
         for problem in problems:
             print_error(str(problem))
         warnings = _counted(len(problems) - errors, "warning")

@@ -107,12 +107,11 @@ def catalog_now(workspace: Workspace, catalog_id: str) -> Catalog:
 
 def _print_untrusted(workspace: Workspace, catalog_id: str, *, as_json: bool) -> None:
     catalog = catalog_now(workspace, catalog_id)
-    how = catalog.url or shlex.join((catalog.command or "", *catalog.args))
     if as_json:
-        print_json({"catalog": catalog_id, "trusted": False, "command": how})
+        print_json({"catalog": catalog_id, "trusted": False, "command": catalog.runs})
     print_error(f"gatewright: catalog `{catalog_id}` is in the policy; its server was not asked, since nothing is")
     print_error("started or reached before exactly this was trusted. Look at it, then say --trust:")
-    print_error(f"  {how}")
+    print_error(f"  {catalog.runs}")
 
 
 def _print_pin(workspace: Workspace, catalog_id: str, pin: Pin, rows: Sequence[Waiting]) -> None:

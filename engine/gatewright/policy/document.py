@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import field, replace
 from enum import StrEnum
@@ -154,6 +155,11 @@ class Catalog:
     def file(self) -> str:
         """What says which tools it has, relative to the policy file: the manifest, or the pin of an MCP server."""
         return f"{PINS}/{self.catalog_id}.json" if self.kind is CatalogType.MCP else self.manifest
+
+    @property
+    def runs(self) -> str:
+        """What starts its server, as it is typed in a shell, or where that is reached; empty for a manifest."""
+        return self.url or ("" if self.command is None else shlex.join((self.command, *self.args)))
 
 
 ROOT_NAMES = ("shared", "tmp", "vault")

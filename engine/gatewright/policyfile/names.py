@@ -162,6 +162,7 @@ class Names:
             hint = (
                 ""
                 if near
-                else ": a tool of your own program needs a manifest that `[[catalogs]]` names (`write_manifest`)"
+                else ": tools of an MCP server come with `gatewright catalog import`, those of your own program with a "
+                "manifest that `[[catalogs]]` names (`write_manifest`)"
             )
             self._report.error(path, "unknown-tool", f"{text}{hint}", near=near)

@@ -64,6 +64,26 @@ def test_list_tells_trust_and_what_is_held(folder: Path, run: Runner) -> None:
     assert row["digest"] == pin_of(folder).digest
 
 
+def test_servers_are_trusted_by_name_and_each_that_is_trusted_is_named(folder: Path, run: Runner) -> None:
+    other = '\n[[catalogs]]\nid = "hub"\ntype = "mcp"\nurl = "https://hub.example.org/mcp"\n'
+    (folder / "policy.toml").write_text(POLICY.replace("\n[agents.a]", f"{other}\n[agents.a]"), encoding="utf-8")
+    assert run("check", folder, "git")[0] == 2
+    status, _, err = run("check", folder, "--trust", "gti")
+    assert (status, "did you mean `git`?" in err) == (2, True), err
+
+    status, _, err = run("check", folder, "--trust", "git")
+    assert status == 0
+    assert "gatewright: trusts `git` from now on: mcp-server-git --repository .\n" in err
+    assert "trusts `hub`" not in err
+    _, out, _ = run("catalog", "list", folder, "--json")
+    assert {row["id"]: row["trusted"] for row in json.loads(out)} == {"git": True, "hub": False}
+
+    _, out, _ = run("check", folder, "--trust", "--json")
+    assert json.loads(out)["trusted"] == ["git", "hub"]
+    _, out, _ = run("catalog", "list", folder, "--json")
+    assert {row["id"]: row["trusted"] for row in json.loads(out)} == {"git": True, "hub": True}
+
+
 def test_accept_without_a_tool_shows_the_proposals_and_changes_nothing(folder: Path, run: Runner) -> None:
     before = (folder / "catalogs" / "git.json").read_bytes()
     status, out, _ = run("catalog", "accept", folder, "git")

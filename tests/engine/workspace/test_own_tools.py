@@ -63,7 +63,7 @@ def opened(folder: Path, *tools: Tool) -> Workspace:
 
 def test_policy_that_names_a_tool_nobody_brought_is_refused(folder: Path) -> None:
     with pytest.raises(
-        PolicyInvalid, match=r"no tool is named `tide`: a tool of your own program needs a manifest .*`write_manifest`"
+        PolicyInvalid, match=r"no tool is named `tide`: .* `gatewright catalog import`, .* manifest .*`write_manifest`"
     ):
         opened(folder)
 
