@@ -80,11 +80,13 @@ class _Launch:
 class Shells:
     """The shells of one workspace, whose policy ``policy`` gives; any thread and any loop may use it.
 
-    ``hidden``: folders that no shell may see, as far as it can be kept from them.
+    ``hidden``: folders that no shell may see, ``fixed``: what none may change, as far as it can be kept from them.
     """
 
-    def __init__(self, folder: Path, policy: Callable[[], Policy], *, hidden: Sequence[Path]) -> None:
-        self._folder, self._policy, self._hidden = str(folder), policy, hidden
+    def __init__(
+        self, folder: Path, policy: Callable[[], Policy], *, hidden: Sequence[Path], fixed: Sequence[Path]
+    ) -> None:
+        self._folder, self._policy, self._hidden, self._fixed = str(folder), policy, hidden, fixed
         self._sidecars: dict[tuple[str, str, str], _Sidecar] = {}
 
     async def run(self, command: str, context: ToolExecutionContext) -> dict[str, JsonValue]:
@@ -157,6 +159,7 @@ class Shells:
         return (
             *(tool, *_SYSTEM, *(("--share-net",) if has_network else ()), "--ro-bind", start, start),
             *(word for path in written if Path(path).exists() for word in ("--bind", path, path)),
+            *(word for path in self._fixed if path.exists() for word in ("--ro-bind", str(path), str(path))),
             *(word for path in hidden if path.is_dir() for word in ("--tmpfs", str(path.resolve()))),
             "--",
         )

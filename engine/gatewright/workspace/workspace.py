@@ -18,6 +18,7 @@ from gatewright.base.once import once
 from gatewright.base.problem import Problem, Severity
 from gatewright.builtins import ShellPort
 from gatewright.gate import is_durable
+from gatewright.policy.document import PINS
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
@@ -282,7 +283,8 @@ class Workspace:
         """What executes shell commands; no process of it starts before the first one."""
         from gatewright.adapters.shell import Shells
 
-        return Shells(self.folder, lambda: self.policy, hidden=(self._folders.state, self._folders.keys))
+        hidden, fixed = (self._folders.state, self._folders.keys), (self.policy_path, self.folder / PINS)
+        return Shells(self.folder, lambda: self.policy, hidden=hidden, fixed=fixed)
 
     async def end_shells(self, session_id: str) -> None:
         """End the shell that was kept for a session, with all that it started."""

@@ -274,7 +274,10 @@ async def test_a_session_ends_with_the_program_however_that_ends(opened: Open) -
     program = f"""
         import asyncio, os
         from pathlib import Path
+        from gatewright.adapters import shell
         from gatewright.workspace import Workspace
+
+        shell._bubblewrap = lambda: ("", "off, so that the number of the process is its number here")
 
         async def main():
             workspace = Workspace.open({str(folder)!r}, keys=Path({str(keys)!r}), state=Path({str(state)!r}))
@@ -341,16 +344,19 @@ async def test_where_bubblewrap_works_the_system_is_read_only_and_keys_are_out_o
     monkeypatch.undo()
     if not shells._bubblewrap()[0]:  # pyright: ignore[reportPrivateUsage]
         pytest.skip("bubblewrap does not work here")
-    workspace = opened(backend, capabilities='"Exec", { FsWrite = { prefixes = ["tmp"] } }')
+    workspace = opened(backend, capabilities='"Exec", { FsWrite = { prefixes = ["tmp", "policy.toml"] } }')
+    policy = (workspace.folder / "policy.toml").read_text()
     keys = workspace.folder.parent / "keys"
     tries = [
         *(f"echo x > {place}/a" for place in (f"{workspace.folder}/tmp", f"{workspace.folder}/shared", "/etc")),
         f"ls {keys}",
+        f"echo >> {workspace.folder}/policy.toml",
         "cat < /dev/tcp/127.0.0.1/22",
         f"kill -9 {os.getpid()}",
     ]
     found = await data(workspace, f"bash -c '{'; '.join(tries)}'")
     assert (workspace.folder / "tmp/a").exists()
     assert not (workspace.folder / "shared/a").exists()
-    assert found["output"].count("Read-only file system") == 2
+    assert found["output"].count("Read-only file system") == 3
+    assert (workspace.folder / "policy.toml").read_text() == policy
     assert "/dev/tcp" in found["output"]
