@@ -20,6 +20,7 @@ from gatewright.builtins.read_file import ReadFileTool
 from gatewright.builtins.recall import RecallTool
 from gatewright.builtins.rooted import RootTool, why_absent
 from gatewright.builtins.shell_exec import ShellExecTool, ShellPort
+from gatewright.builtins.source import SourceTool
 from gatewright.builtins.vault_copyto import VaultCopyTool
 from gatewright.builtins.web_fetch import WebFetchTool
 from gatewright.builtins.web_search import WebSearchTool
@@ -30,7 +31,7 @@ __all__ = ["RootTool", "ShellPort", "builtin_tools", "file_tool", "note_tools", 
 
 def builtin_tools() -> tuple[Tool, ...]:
     """The tools that are always registered; ``file`` comes and goes with the sources."""
-    return (BlockTool(), BlockEditTool(), RecallTool(), WebFetchTool(), HttpFetchTool(), WebSearchTool())
+    return (BlockTool(), BlockEditTool(), RecallTool(), SourceTool(), WebFetchTool(), HttpFetchTool(), WebSearchTool())
 
 
 def note_tools() -> tuple[Tool, ...]:

@@ -50,7 +50,7 @@ def _paths(paths: list[str] | None) -> list[str]:
 
 
 def _require_source(workspace: Workspace, source_id: str) -> str:
-    known = [source.source_id for source in workspace.policy.sources]
+    known = [source.source_id for source in workspace.policy.file_sources]
     if source_id in known:
         return source_id
     near = near_hint(source_id, known, listed=True)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from gatewright.tools.blockport import BlockPort
     from gatewright.tools.context import Again, Progress
-    from gatewright.tools.port import NotePort, RootPort, SourcePort, WebPort
+    from gatewright.tools.port import NotePort, RootPort, SourcePort, StreamPort, WebPort
 
 MOST_AT_ONCE = 8
 """Calls of one turn that may be carried out together."""
@@ -91,6 +91,7 @@ class CallPorts:
     notes: NotePort | None = None
     web: WebPort | None = None
     in_copy: bool = False
+    streams: StreamPort | None = None
 
 
 class CallState:

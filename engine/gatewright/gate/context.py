@@ -29,6 +29,7 @@ def context_of(state: CallState) -> ToolExecutionContext:
         blocks=state.ports.blocks,
         notes=state.ports.notes,
         web=state.ports.web,
+        streams=state.ports.streams,
         client=state.client,
     )
 
@@ -67,6 +68,7 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         notes=state.ports.notes,
         web=state.ports.web,
         again=state.again,
+        streams=state.ports.streams,
         approved_change=state.assessment.change if state.assessment and state.answer else None,
         agreed=state.assessment is not None and state.assessment.ask is not None,
         approved=_approved(state),

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from gatewright.policy.right import Reason
     from gatewright.tools.blockport import BlockPort
     from gatewright.tools.context import ToolExecutionContext
-    from gatewright.tools.port import NotePort, RootPort, SourcePort, WebPort
+    from gatewright.tools.port import NotePort, RootPort, SourcePort, StreamPort, WebPort
     from gatewright.tools.registry import ToolRegistry
 
 
@@ -89,12 +89,12 @@ class Gate:
         notes: NotePort | None = None,
         web: WebPort | None = None,
         in_copy: bool = False,
+        streams: StreamPort | None = None,
     ) -> None:
         self._lock = fork_safe_lock()
         self._audit = audit
         self._approver = approver or broker
-        if grants is None and broker is not None:
-            grants = broker.grants
+        grants = broker.grants if grants is None and broker is not None else grants
         ports = CallPorts(
             sources,
             clock or SystemClock(),
@@ -110,6 +110,7 @@ class Gate:
             notes,
             web,
             in_copy,
+            streams,
         )
         _refuse_unknown(policy, None, registry, ports.absent)
         self._force = InForce(Snapshot(policy, registry), places, ports, ProofKeys(audit))

@@ -71,7 +71,7 @@ def scope_example(kind: CapabilityKind, policy: Policy | None = None) -> str:
     folders: list[str] = []
     if policy is not None and kind in {CapabilityKind.FS_READ, CapabilityKind.FS_WRITE}:
         folders = [folder for name, folder in policy.roots.folders.items() if name != "vault"]
-        folders = folders or [source.base_path for source in policy.sources]
+        folders = folders or [source.base_path for source in policy.file_sources]
     return ", ".join(dict.fromkeys(folders)) or CAPABILITIES[kind].typed_example
 
 

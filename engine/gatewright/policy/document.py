@@ -63,12 +63,20 @@ class PermissionRule:
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
 
+class SourceType(StrEnum):
+    """What a source gives: files that agents work with, or a stream of the changes below a folder."""
+
+    FILE = "file"
+    FOLDER_CHANGES = "folder_changes"
+
+
 @frozen
 class Source:
     """``[[sources]]``; ``base_path`` is as written (relative to the policy file).
 
     ``required_tools`` are tool rules that bind only the calls that go to this source. ``watch``: changes from outside
-    are taken into blocks as they happen, while somebody watches.
+    are taken into blocks as they happen, while somebody watches. A stream of changes has levels alone: of a path whose
+    level is none it tells nothing.
     """
 
     source_id: str
@@ -78,6 +86,7 @@ class Source:
     max_file_bytes: int = DEFAULT_MAX_FILE_BYTES
     required_tools: tuple[ToolRule, ...] = ()
     watch: bool = False
+    kind: SourceType = SourceType.FILE
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     @property
@@ -287,11 +296,21 @@ class Policy:
         """The catalog with that id, or None."""
         return next((catalog for catalog in self.catalogs if catalog.catalog_id == catalog_id), None)
 
+    @property
+    def file_sources(self) -> tuple[Source, ...]:
+        """The sources of files, in file order."""
+        return tuple([source for source in self.sources if source.kind is SourceType.FILE])
+
     def sources_of(self, agent: Agent) -> tuple[Source, ...]:
-        """The sources that the agent may use, in file order."""
-        if agent.sources is None:
-            return self.sources
-        return tuple(source for source in self.sources if source.source_id in agent.sources)
+        """The sources of files that the agent may use, in file order."""
+        return tuple(
+            [source for source in self.file_sources if agent.sources is None or source.source_id in agent.sources]
+        )
+
+    def streams_of(self, agent: Agent) -> tuple[Source, ...]:
+        """The streams that the agent may use, in file order."""
+        streams = (source for source in self.sources if source.kind is not SourceType.FILE)
+        return tuple(one for one in streams if agent.sources is None or one.source_id in agent.sources)
 
     def is_same(self, other: Policy) -> bool:
         """Whether it says the same, with its agents in the same order."""

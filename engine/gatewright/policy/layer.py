@@ -214,7 +214,7 @@ class _Rows:
 
     def _says_more(self, op: OperationFacts) -> bool:
         """Whether any layer but the agent's list and rules may deny some call of it or ask."""
-        on_disk = op.paths and self._layers.policy.sources
+        on_disk = op.paths and self._layers.policy.file_sources
         asks = TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
         return bool(self._may_say_more or op.capabilities or on_disk or asks)
 
@@ -265,8 +265,8 @@ class _Rows:
                     pass
                 case _:
                     by_value |= _DENIALS
-        if op.paths and layers.policy.sources:
-            by_path |= path_outcomes(layers.policy.sources, op)
+        if op.paths and layers.policy.file_sources:
+            by_path |= path_outcomes(layers.policy.file_sources, op)
         if self._policy_speaks:
             by_value |= outcomes(layers.policy, rules_for_operation(self._policy_rules, op.name))
         return stricter(by_path, verdict), stricter(by_value, verdict)

@@ -47,6 +47,7 @@ def render_pattern(policy: Policy, agent_id: str) -> str:
         raise NotSupported(f"agent `{agent_id}` has no tools, and Pattern reads an empty list as all of them")
     sources = policy.sources_of(agent)
     lost = [*_lost(policy, agent), *(fault for source in sources for fault in _lost_source(source))]
+    lost += [f"the stream {stream.source_id}" for stream in policy.streams_of(agent)]
     return "\n".join(_blocks(agent, sources, "".join(f"# Lost here: {fault}.\n" for fault in lost)))
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _PLAIN = "search send_message"
 
 NOT_YET: Mapping[str, frozenset[str]] = {
-    "source": frozenset({"pause", "resume", "status", "list"}),
     "context": frozenset({"append", "replace", "archive", "load_from_archival", "swap"}),
     **dict.fromkeys(_PLAIN.split(), frozenset[str]()),
 }

@@ -223,7 +223,7 @@ class _Patch:
 
     def _change_source(self, path: RawPath, old: Source, new: Source) -> None:
         self._scalars(path, {"id": (old.source_id, new.source_id), "base_path": (old.base_path, new.base_path)})
-        self._scalars(path, {"watch": (old.watch, new.watch)})
+        self._scalars(path, {"watch": (old.watch, new.watch), "type": (str(old.kind), str(new.kind))})
         self._change_levels(path, old, new)
         self._agent.rules((*path, "required_tools"), old.required_tools, new.required_tools)
 

@@ -175,7 +175,7 @@ def plain_permission_rule(rule: PermissionRule) -> Plain:
 
 def plain_source(source: Source) -> Plain:
     """A source without its rules (levels and required tools)."""
-    data: Plain = {"id": source.source_id, "type": "file", "base_path": source.base_path}
+    data: Plain = {"id": source.source_id, "type": str(source.kind), "base_path": source.base_path}
     if source.default_permission is not Permission.READ_ONLY:
         data["default_permission"] = str(source.default_permission)
     if source.max_file_bytes != DEFAULT_MAX_FILE_BYTES:

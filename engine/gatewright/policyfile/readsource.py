@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.base.report import shown
-from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, PermissionRule, Source
+from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, PermissionRule, Source, SourceType
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.permission import Permission
 from gatewright.policyfile.place import ids_of_paths
@@ -29,7 +29,7 @@ SOURCE_KEYS = (
 )
 FILE_DATA_KEYS = ("type", "paths", "permission_rules", "default_permission", "max_file_bytes")
 FOREIGN_DATA_KEYS = ("name", "recursive", "include_patterns", "exclude_patterns")
-SOURCE_TYPES = {"file": "file", "folder_changes": "folder_changes"}
+SOURCE_TYPES = {str(kind): kind for kind in SourceType}
 DATA_TYPES = ("file", "bluesky", "discord", "shell", "custom")
 
 
@@ -72,14 +72,18 @@ def _source(row: Row, names: Names) -> Source | None:
     row.only(SOURCE_KEYS, "a source")
     source_id = row.text("id", filled=True) if row.require("id", "a source") else None
     base_path = _base_path(row) if row.require("base_path", "a source") else None
-    if row.require("type", "a source") and row.choice("type", SOURCE_TYPES) == "folder_changes":
-        row.fault("type", "not-supported", "sources of type `folder_changes` are not supported yet")
+    kind = row.choice("type", SOURCE_TYPES) if row.require("type", "a source") else None
+    if kind is SourceType.FOLDER_CHANGES:
+        for key in ("required_tools", "watch", "max_file_bytes", "follow_symlinks"):
+            if key in row.raw:
+                row.fault(key, "bad-value", f"a source of type `folder_changes` has no `{key}`")
     _refuse_unsupported(row)
     level, size, rules = _common(row, None)
     required = read_required_tools(row.rows("required_tools"), names)
     if source_id is None or base_path is None:
         return None
-    return Source(source_id, base_path, level, rules, size, required, row.flag("watch", otherwise=False))
+    watch = row.flag("watch", otherwise=False)
+    return Source(source_id, base_path, level, rules, size, required, watch, kind or SourceType.FILE)
 
 
 def _refuse_unsupported(row: Row) -> None:

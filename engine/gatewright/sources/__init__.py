@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from gatewright.sources.protection import ProtectedSet, Protection
     from gatewright.sources.reconcile import Strategy
     from gatewright.sources.state import FileState, OutsideChange
+    from gatewright.sources.stream import ChangeKind, FolderStream, StreamBatch, Streams, StreamState, Subscription
     from gatewright.sources.watch import Noticed, SourceWatcher
 
 __all__ = [
     "BlockStorePort",
+    "ChangeKind",
     "Entry",
     "Explanation",
     "FileSource",
     "FileState",
+    "FolderStream",
     "Listing",
     "Noticed",
     "OutsideChange",
@@ -34,6 +37,10 @@ __all__ = [
     "SourceWatcher",
     "StoredBlock",
     "Strategy",
+    "StreamBatch",
+    "StreamState",
+    "Streams",
+    "Subscription",
     "check_pattern",
 ]
 
@@ -48,6 +55,14 @@ door(
         "gatewright.sources.protection": ("ProtectedSet", "Protection"),
         "gatewright.sources.reconcile": ("Strategy",),
         "gatewright.sources.state": ("FileState", "OutsideChange"),
+        "gatewright.sources.stream": (
+            "ChangeKind",
+            "FolderStream",
+            "StreamBatch",
+            "StreamState",
+            "Streams",
+            "Subscription",
+        ),
         "gatewright.sources.watch": ("Noticed", "SourceWatcher"),
     },
 )

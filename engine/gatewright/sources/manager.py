@@ -65,6 +65,8 @@ class SourceManager:
         self._withdraw: Callable[[], None] | None = None
         self._blocks = blocks
         self._protection = protection
+        self.watched: frozenset[str] = frozenset()
+        """The ids of the sources whose changes are taken in now."""
         self._places = KnownPlaces({}, protection)
         self._locks = tuple(fork_safe_lock() for _ in range(_STRIPES))
 
@@ -167,6 +169,10 @@ class SourceManager:
             return not named and inodes.isdisjoint(of_files)
 
         return Overlay(source, decide, plain if alone else None)
+
+    def protects_by_name(self, absolute: str) -> bool:
+        """Whether a canonical path is protected by its name alone; no disk is asked."""
+        return self._protection.by_name.covers(absolute)
 
     def protects(self, path: Path) -> bool:
         """Whether a file or folder on disk is protected, by its path (with or without links) or by identity."""

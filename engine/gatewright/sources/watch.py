@@ -78,6 +78,7 @@ class SourceWatcher:
             if name not in self._watches:
                 made = _Watch(self._manager, name, folder, self._notify, self._debounce_ms, self._tick_ms)
                 self._watches[name] = made
+        self._manager.watched = frozenset(self._watches)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until every base that is there is being watched; whether that came to be in time."""

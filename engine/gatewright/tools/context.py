@@ -13,7 +13,7 @@ from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Action
 from gatewright.tools.blockport import BlockPort
 from gatewright.tools.declaration import ResourceBounds
-from gatewright.tools.port import NotePort, RootPort, SourcePort, WebPort
+from gatewright.tools.port import NotePort, RootPort, SourcePort, StreamPort, WebPort
 
 _USUAL = ResourceBounds()
 
@@ -71,6 +71,7 @@ class ToolExecutionContext:
     roots: RootPort | None = None
     blocks: BlockPort | None = None
     notes: NotePort | None = None
+    streams: StreamPort | None = None
     agreed: bool = False
     approved: bool = False
     client: str = ""
@@ -117,6 +118,12 @@ class ToolExecutionContext:
         if self.web is None:
             raise ToolFailure("the web cannot be reached from here; go on without it", code="no-web")
         return self.web
+
+    def require_streams(self) -> StreamPort:
+        """The sources and streams, or a ToolFailure when the workspace has none."""
+        if self.streams is None:
+            raise ToolFailure("there are no sources here", code="no-source")
+        return self.streams
 
     def require_user(self) -> str:
         """The id of the user, or a ToolFailure when the call is made for nobody."""

@@ -320,3 +320,19 @@ class NotePort(Protocol):
         ``said``: what of a conversation has words of the query, the best first, ranked among the notes.
         """
         ...
+
+
+class StreamPort(Protocol):
+    """The sources of files and the streams of changes of an agent, by what is said of them: id, type, state."""
+
+    def rows(self, *, agent_id: str) -> list[JsonValue]:
+        """All of them."""
+        ...
+
+    def pause(self, source_id: str, *, agent_id: str) -> JsonValue:
+        """Pause a stream; a source of files only answers with its state. Raises ToolFailure for one of nobody's."""
+        ...
+
+    def resume(self, source_id: str, *, agent_id: str) -> JsonValue:
+        """Let a stream go on, as ``pause``."""
+        ...

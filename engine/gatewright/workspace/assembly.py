@@ -16,7 +16,7 @@ from gatewright.memory import BlockStore, NoteBook, Shelf, owner_of
 from gatewright.memory.notes import FOLDER as NOTES
 from gatewright.policy.document import PINS
 from gatewright.record import PrivateFolder
-from gatewright.sources import Protection, SourceManager
+from gatewright.sources import Protection, SourceManager, Streams
 from gatewright.sources.rootfolder import RootFolders
 from gatewright.tools import ToolRegistry
 from gatewright.workspace.attachment import Attachments
@@ -88,6 +88,7 @@ class Parts:
     shelf: Shelf
     notes: NoteBook
     sources: SourceManager
+    streams: Streams
     audit: AuditLog
     rates: RateBook
     broker: PermissionBroker
@@ -107,6 +108,7 @@ class Parts:
         self.protection.cover(book.paths(policy.catalogs))
         self.attachments.follow(policy, afresh=afresh)
         withdraw_idle = self.sources.follow(self.attachments.sources(policy))
+        self.streams.follow(policy, self.attachments.streams(policy))
         folders = self.attachments.roots()
         self.gate.reload(
             policy,
@@ -139,6 +141,7 @@ class Parts:
         self.broker.close()
         self.audit.close()
         self.rates.close()
+        self.streams.close()
         self.blocks.close()
         self.notes.close()
 
@@ -197,6 +200,8 @@ def assemble(
     attachments = Attachments(policy_path, records)
     attachments.follow(policy)
     sources.follow(attachments.sources(policy))
+    streams = Streams(sources)
+    streams.follow(policy, attachments.streams(policy))
     audit = AuditLog(folders.state, folders.keys, clock=clock, durable=durable)
     rates = RateBook(folders.state / RATES_FILE)
     broker = broker_of(folders, clock, audit, limits)
@@ -217,6 +222,7 @@ def assemble(
         notes=notes,
         web=WebClient(policy.web),
         in_copy=is_copy,
+        streams=streams,
     )
     return Parts(
         folder,
@@ -229,6 +235,7 @@ def assemble(
         shelf,
         notes,
         sources,
+        streams,
         audit,
         rates,
         broker,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.policy.document import SourceType
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.workspace.location import is_inside, resolved
 
@@ -38,7 +39,14 @@ class Attachments:
         return before != self._held
 
     def sources(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:
-        """The sources of the policy that is followed, each with its folder."""
+        """The sources of files of the policy that is followed, each with its folder."""
+        return [pair for pair in self._opened(policy) if pair[0].kind is SourceType.FILE]
+
+    def streams(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:
+        """Its streams of changes, each with its folder."""
+        return [pair for pair in self._opened(policy) if pair[0].kind is SourceType.FOLDER_CHANGES]
+
+    def _opened(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:
         return [(one, self._held["source", one.source_id, one.base_path]) for one in policy.sources]
 
     def roots(self) -> dict[str, BaseFolder]:

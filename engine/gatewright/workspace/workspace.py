@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from gatewright.policy.right import ToolFacts, ToolRight
     from gatewright.policy.tier import SafetyTier
     from gatewright.schema import Schema, Survey
-    from gatewright.sources import Noticed, SourceManager
+    from gatewright.sources import Noticed, SourceManager, Streams
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.folderwatch import FolderNews, FolderWatch
     from gatewright.tools import Tool, ToolExecutionContext
@@ -316,6 +316,11 @@ class Workspace:
         Without an agent: the shared one alone, which every agent finds.
         """
         return self._parts.archive_of(agent_id)
+
+    @property
+    def streams(self) -> Streams:
+        """The streams of changes (sources of type ``folder_changes``), to subscribe to, pause and resume."""
+        return self._parts.streams
 
     @property
     def notes(self) -> NoteBook:

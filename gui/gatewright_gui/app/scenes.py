@@ -314,9 +314,9 @@ def matrix(tour: Tour) -> None:
 def files(tour: Tour) -> None:
     """The rules of a source, and the folder in their colours; a rule gets another level."""
     tour.click("rail.files")
-    if not tour.document.policy.sources:
+    if not tour.document.policy.file_sources:
         raise NotHere("the policy has no source")
-    source = tour.document.policy.sources[0]
+    source = tour.document.policy.file_sources[0]
     rules, folder = tour.find("files.rules", QAbstractItemView), tour.find("files.tree", QTreeView)
     levels = [str(rule.permission) for rule in source.permission_rules]
     shown = column(rules.model(), rule_model.LEVEL)
@@ -612,7 +612,7 @@ def send(tour: Tour, page: ConsolePage, button: str, reply: Callable[[], None] |
 
 def file_call(tour: Tour, wanted: Verdict, **arguments: str) -> Path:
     """The folder of files. Raises NotHere where the gate does not give a call of the tool `file` this verdict."""
-    workspace, sources = tour.document.workspace, tour.document.policy.sources
+    workspace, sources = tour.document.workspace, tour.document.policy.file_sources
     if not sources or workspace.decide(tour.subject.agent_id, "file", arguments).verdict is not wanted:
         raise NotHere(f"the gate does not {wanted} `file` with {arguments}")
     return workspace.folder / sources[0].base_path

@@ -26,7 +26,7 @@ class Place(NamedTuple):
 def places_of(document: Document) -> tuple[Place, ...]:
     """All of them, agents first; empty when nothing is open."""
     agents = [Place("agent", agent.agent_id, detail=agent.description) for agent in document.agents]
-    sources = [Place("source", source.source_id, detail=source.base_path) for source in document.policy.sources]
+    sources = [Place("source", source.source_id, detail=source.base_path) for source in document.policy.file_sources]
     tools: list[Place] = []
     operations: list[Place] = []
     for facts in document.catalog:

@@ -109,7 +109,7 @@ FAULTS = [
     ("[[compositions]]\nname = 'x'\n", "not-supported", 2, 1, None),
     ("[workspace]\nshell = {}\n", "not-supported", 3, 1, None),
     ("[agents.a]\napprovals = { 'file@1' = 'ask' }\n", "not-supported", 3, 26, None),
-    (f"{SOURCE.replace('file', 'folder_changes')}", "not-supported", 4, 8, None),
+    (f"{SOURCE.replace('file', 'folder_changes')}watch = true\n", "bad-value", 6, 9, None),
     (f"{SOURCE}follow_symlinks = true\n", "not-supported", 6, 19, None),
     ("[tools.'file@9']\nscrub = true\n", "unknown-tool", 2, 1, "file"),
     ("[tools.'memo@2']\noperation_tiers = { fnd = 'privileged' }\n", "unknown-operation", 3, 21, "find"),

@@ -136,7 +136,7 @@ def _named_paths(policy: Policy, op: OperationFacts) -> Iterator[Note]:
     unknown = Action.READ if op.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
     for one in op.paths:
         action = unknown if one.use is None else one.use.action
-        for source in policy.sources if one.counts else ():
+        for source in policy.file_sources if one.counts else ():
             if text := _by_path(source, (action,)):
                 said = f"`{one.argument}` is a path ({action}, {_sure(one)}); {text}"
                 yield Note("path", said, ("sources", source.source_id, "default_permission"))

@@ -33,7 +33,7 @@ def advice_for(policy: Policy, agent: Agent, rights: Iterable[ToolRight]) -> Adv
     """The next step for an agent of a policy with these rights; None when there is none to name."""
     ticked = (right for right in rights if right.shown or right.ticked_count)
     first = next(ticked, None)
-    stranded = bool(policy.sources) and not policy.sources_of(agent)
+    stranded = bool(policy.file_sources) and not policy.sources_of(agent)
     if first is None:
         return Advice("info", NOTHING_AT_ALL if stranded else NOTHING_TICKED)
     if stranded and any(right.facts.needs_source for right in chain((first,), ticked)):
@@ -51,7 +51,7 @@ def sources_words(policy: Policy, agent: Agent) -> str:
         return f"every source ({only})" if agent.sources is None else only
     if agent.sources is None:
         return "every source"
-    return f"{len(attached)} of {len(policy.sources)}"
+    return f"{len(attached)} of {len(policy.file_sources)}"
 
 
 _WIDEST = 200
@@ -99,9 +99,9 @@ class SourceBar(QWidget):
     def _fill(self) -> None:
         self.menu.clear()
         attached = {source.source_id for source in self._policy.sources_of(self._agent)}
-        for source in self._policy.sources:
+        for source in self._policy.file_sources:
             self._add(source.source_id, source.base_path, on=source.source_id in attached)
-        if not self._policy.sources:
+        if not self._policy.file_sources:
             self.menu.addAction("The policy has no source: add a [[sources]] table to its file").setEnabled(False)
             return
         self.menu.addSeparator()

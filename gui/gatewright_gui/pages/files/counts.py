@@ -165,7 +165,7 @@ class FileCounts(QObject):
     def _question_of(self, source: Source) -> object:
         """What the counts depend on: of a source that is alone levels and comments do not matter."""
         patterns = tuple(rule.pattern for rule in source.permission_rules)
-        others = self._document.policy.sources
+        others = self._document.policy.file_sources
         return source.base_path, patterns, others if len(others) > 1 else None
 
     def _stop(self) -> None:

@@ -98,7 +98,7 @@ class FilesPage(Page):
     def _open(self) -> None:
         """Everything anew."""
         self._is_stale = False
-        offered = self._context.document.policy.sources
+        offered = self._context.document.policy.file_sources
         if self._shown.source is None:
             self._shown.source_id = offered[0].source_id if offered else None
         self.rules.header.show_sources(offered, self._shown.source_id)
@@ -130,7 +130,7 @@ class FilesPage(Page):
     def _changed(self, changes: ChangeSet) -> None:
         if self._is_stale:
             return
-        ids = tuple(source.source_id for source in self._context.document.policy.sources)
+        ids = tuple(source.source_id for source in self._context.document.policy.file_sources)
         source = self._shown.source
         if (
             source is None

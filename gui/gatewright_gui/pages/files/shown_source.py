@@ -57,7 +57,7 @@ def root_line(document: Document) -> tuple[str, str]:
     """One line on the roots of the policy, and their real folders, a line for each; both empty where there is none."""
     policy, path = document.policy, document.path
     folder = path.parent if path is not None else Path()
-    bases = {source.source_id: _real(folder, source.base_path) for source in policy.sources}
+    bases = {source.source_id: _real(folder, source.base_path) for source in policy.file_sources}
     plain: list[str] = []
     levelled: list[str] = []
     whole: list[str] = []

@@ -1,0 +1,294 @@
+"""Streams of the changes below folders: whoever subscribes pulls them in their own time, and waits for nobody.
+
+A stream watches while somebody subscribes to it and nobody paused it. A subscription holds the newest change of each
+path, of so many paths; what is beyond is not told by path, but that there was more is.
+"""
+
+from __future__ import annotations
+
+import threading
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.policy.glob import PermissionRules
+from gatewright.policy.permission import Permission
+from gatewright.policy.target import Located
+from gatewright.record import fork_safe_lock
+from gatewright.sources.folderwatch import FolderWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.policy.document import Policy, Source
+    from gatewright.sources.basefolder import BaseFolder
+    from gatewright.sources.folderwatch import FolderNews
+    from gatewright.sources.manager import SourceManager
+
+MAX_WAITING = 1_000
+"""The changes of how many paths one subscription holds."""
+
+
+class StreamState(StrEnum):
+    """Whether a stream tells changes: nobody subscribes, somebody does, or it was paused."""
+
+    STOPPED = "stopped"
+    RUNNING = "running"
+    PAUSED = "paused"
+
+
+class ChangeKind(StrEnum):
+    """What happened to a path since it was last told."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    DELETED = "deleted"
+
+
+@frozen
+class StreamBatch:
+    """Changes by path, from the base of the stream, the oldest first.
+
+    ``more``: others happened that are not told by path: look at the folder. ``problem``: why none come.
+    """
+
+    changes: tuple[tuple[str, ChangeKind], ...] = ()
+    more: bool = False
+    problem: str | None = None
+
+
+class Subscription:
+    """What waits for one subscriber. End it with ``close``, or at the end of a ``with`` block."""
+
+    def __init__(self, end: Callable[[Subscription], None]) -> None:
+        self._end = end
+        self._news = threading.Condition()
+        self._waiting: dict[str, ChangeKind] = {}
+        self._more = False
+        self._problem: str | None = None
+
+    def pull(self, *, limit: int = 100, timeout_s: float = 0.0) -> StreamBatch:
+        """At most ``limit`` changes; without any it waits for some, ``timeout_s`` at most. Blocks: call it in a thread.
+
+        Once a batch has all that waited it says whether there was more.
+        """
+        with self._news:
+            self._news.wait_for(lambda: bool(self._waiting or self._more or self._problem), timeout_s)
+            taken = {path: self._waiting.pop(path) for path in list(self._waiting)[:limit]}
+            if self._waiting:
+                return StreamBatch(tuple(taken.items()))
+            batch = StreamBatch(tuple(taken.items()), self._more, self._problem)
+            self._more, self._problem = False, None
+            return batch
+
+    def put(self, changes: Sequence[tuple[str, ChangeKind]], *, more: bool = False, problem: str | None = None) -> None:
+        """Have these wait, too; never blocks."""
+        with self._news:
+            for path, change in changes:
+                before = self._waiting.pop(path, None)
+                if before is None and len(self._waiting) >= MAX_WAITING:
+                    self._more = True
+                elif (before, change) == (ChangeKind.DELETED, ChangeKind.ADDED):
+                    self._waiting[path] = ChangeKind.CHANGED
+                elif (before, change) == (ChangeKind.ADDED, ChangeKind.CHANGED):
+                    self._waiting[path] = ChangeKind.ADDED
+                else:
+                    self._waiting[path] = change
+            self._more = self._more or more
+            self._problem = problem or self._problem
+            self._news.notify_all()
+
+    def close(self) -> None:
+        """Hear of nothing any more."""
+        self._end(self)
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class FolderStream:
+    """The changes below the folder of one source. Methods may be called from any thread."""
+
+    def __init__(self, source: Source, folder: BaseFolder, manager: SourceManager) -> None:
+        self.source = source
+        self.folder = folder
+        self._manager = manager
+        self._rules = PermissionRules(source.permission_rules, source.default_permission)
+        self._lock = fork_safe_lock()
+        self._subscribed: list[Subscription] = []
+        self._watch: FolderWatch | None = None
+        self._paused = False
+
+    @property
+    def state(self) -> StreamState:
+        """What it does now."""
+        if self._paused:
+            return StreamState.PAUSED
+        return StreamState.STOPPED if self._watch is None else StreamState.RUNNING
+
+    def follow(self, source: Source) -> None:
+        """Tell changes by the levels of ``source`` from now on."""
+        with self._lock:
+            self.source = source
+            self._rules = PermissionRules(source.permission_rules, source.default_permission)
+
+    def subscribe(self) -> Subscription:
+        """Hear of the changes from now on. Raises WorkspaceError where the folder may not be watched."""
+        if self.folder.refused:
+            raise WorkspaceError(self.folder.refused)
+        with self._lock:
+            made = Subscription(self._unsubscribe)
+            self._subscribed.append(made)
+            self._watch_or_not()
+            return made
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the folder is watched; whether that came to be in time."""
+        watch = self._watch
+        return watch is not None and watch.wait(timeout_s)
+
+    def pause(self) -> None:
+        """Tell nothing until it is resumed."""
+        with self._lock:
+            self._paused = True
+            self._watch_or_not()
+
+    def resume(self) -> None:
+        """Go on; whoever subscribed is told that there may have been more meanwhile."""
+        with self._lock:
+            was_paused, self._paused = self._paused, False
+            self._watch_or_not()
+            for one in self._subscribed if was_paused else ():
+                one.put((), more=True)
+
+    def close(self, problem: str | None = None) -> None:
+        """Stop; whoever subscribed is told ``problem``."""
+        with self._lock:
+            ended, self._subscribed = self._subscribed, []
+            self._watch_or_not()
+        for one in ended if problem else ():
+            one.put((), problem=problem)
+
+    def row(self) -> dict[str, JsonValue]:
+        """What is said of it: id, type, state, subscribers."""
+        return {
+            "source_id": self.source.source_id,
+            "type": str(self.source.kind),
+            "state": str(self.state),
+            "subscribers": len(self._subscribed),
+        }
+
+    def _unsubscribe(self, one: Subscription) -> None:
+        with self._lock:
+            self._subscribed = [other for other in self._subscribed if other is not one]
+            self._watch_or_not()
+
+    def _watch_or_not(self) -> None:
+        wanted = bool(self._subscribed) and not self._paused
+        if wanted and self._watch is None:
+            self._watch = FolderWatch(self.folder, self._take)
+        elif not wanted and self._watch is not None:
+            self._watch.stop()
+            self._watch = None
+
+    def _take(self, news: FolderNews) -> None:
+        kinds = ((news.came, ChangeKind.ADDED), (news.changed, ChangeKind.CHANGED), (news.went, ChangeKind.DELETED))
+        told = [(path, kind) for paths, kind in kinds for path in sorted(paths) if not self._is_hidden(path)]
+        with self._lock:
+            hearing = () if self._paused else tuple(self._subscribed)
+        if told or news.more or news.problem:
+            for one in hearing:
+                one.put(told, more=news.more, problem=news.problem)
+
+    def _is_hidden(self, path: str) -> bool:
+        """Whether it is protected, or its level none, here or by a source of files over the same folder."""
+        place = self.folder.path.rstrip("/") + "/" + path
+        if self._rules.level(path) is Permission.NONE or self._manager.protects_by_name(place):
+            return True
+        over = ((one, self._manager.get(one)) for one in self._manager.ids)
+        found = ((name, source.relative_of(place)) for name, source in over if source is not None)
+        return any(
+            self._manager.level(Located(name, relative, place)).permission is Permission.NONE
+            for name, relative in found
+            if relative is not None
+        )
+
+
+class Streams:
+    """The streams of a workspace, and what agents are told of them and of its sources of files."""
+
+    def __init__(self, manager: SourceManager) -> None:
+        self._manager = manager
+        self._policy: Policy | None = None
+        self._running: dict[str, FolderStream] = {}
+
+    def follow(self, policy: Policy, wanted: Sequence[tuple[Source, BaseFolder]]) -> None:
+        """Have exactly these; one whose folder is another ends, and who subscribed to it is told so."""
+        self._policy, before = policy, self._running
+        self._running = {source.source_id: self._followed(source, folder) for source, folder in wanted}
+        for name, stream in before.items():
+            if self._running.get(name) is not stream:
+                stream.close("the stream is not attached any more")
+
+    def get(self, source_id: str) -> FolderStream | None:
+        """A stream, or None."""
+        return self._running.get(source_id)
+
+    def close(self) -> None:
+        """Stop all of them."""
+        for stream in self._running.values():
+            stream.close("the workspace was closed")
+
+    def _followed(self, source: Source, folder: BaseFolder) -> FolderStream:
+        stream = self._running.get(source.source_id)
+        if stream is None or stream.folder is not folder:
+            return FolderStream(source, folder, self._manager)
+        if stream.source != source:
+            stream.follow(source)
+        return stream
+
+    # the port
+
+    def rows(self, *, agent_id: str) -> list[JsonValue]:
+        """Every source and stream of the agent, in the order of the policy: id, type, state."""
+        policy = self._policy
+        agent = None if policy is None else policy.agents.get(agent_id)
+        if policy is None or agent is None:
+            return []
+        theirs = {*policy.sources_of(agent), *policy.streams_of(agent)}
+        found = (self._row(source) for source in policy.sources if source in theirs)
+        return [row for row in found if row is not None]
+
+    def pause(self, source_id: str, *, agent_id: str) -> JsonValue:
+        """Pause a stream; a source of files only answers with its state. Raises ToolFailure for one of nobody's."""
+        return self._done(source_id, agent_id, FolderStream.pause)
+
+    def resume(self, source_id: str, *, agent_id: str) -> JsonValue:
+        """Let a stream go on, as ``pause``."""
+        return self._done(source_id, agent_id, FolderStream.resume)
+
+    def _done(self, source_id: str, agent_id: str, act: Callable[[FolderStream], None]) -> JsonValue:
+        def row() -> JsonValue:
+            found = (one for one in self.rows(agent_id=agent_id) if isinstance(one, dict))
+            return next((one for one in found if one["source_id"] == source_id), None)
+
+        if row() is None:
+            raise ToolFailure("there is no source of that id", code="no-source")
+        stream = self._running.get(source_id)
+        if stream is not None:
+            act(stream)
+        return row()
+
+    def _row(self, source: Source) -> JsonValue:
+        stream = self._running.get(source.source_id)
+        if stream is not None:
+            return stream.row()
+        if self._manager.get(source.source_id) is None:
+            return None
+        state = "watching" if source.source_id in self._manager.watched else "idle"
+        return {"source_id": source.source_id, "type": str(source.kind), "state": state}

@@ -1,0 +1,228 @@
+"""Streams of the changes below a folder: a real folder, a real workspace, and the tool ``source`` through the gate."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatewright.base.errors import PolicyInvalid
+from gatewright.gate import Outcome, Status
+from gatewright.policy.permission import Permission
+from gatewright.policy.sourceedit import change_source, set_default_level
+from gatewright.sources import ChangeKind, FolderStream, StreamBatch, StreamState, Subscription
+from gatewright.sources.stream import MAX_WAITING
+from gatewright.workspace import Workspace
+
+POLICY = """gatewright = 1
+
+[agents.a]
+tools = ["source", "file"]
+
+[agents.b]
+tools = ["source"]
+sources = ["docs"]
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "docs"
+
+[[sources.permission_rules]]
+pattern = "hidden/**"
+permission = "none"
+
+[[sources]]
+id = "inbox"  # a stream
+type = "folder_changes"
+base_path = "inbox"
+
+[[sources.permission_rules]]
+pattern = "secret*"
+permission = "none"
+"""
+LONG_S = 30.0
+
+
+class Bench:
+    """One open workspace with a source of files and a stream."""
+
+    def __init__(self, folder: Path, policy: str = POLICY) -> None:
+        self.folder = folder / "ws"
+        for name in ("docs/hidden", "inbox"):
+            (self.folder / name).mkdir(parents=True)
+        (self.folder / "policy.toml").write_text(policy, "utf-8")
+        self.workspace = Workspace.open(self.folder, keys=folder / "keys")
+
+    @property
+    def stream(self) -> FolderStream:
+        stream = self.workspace.streams.get("inbox")
+        assert stream is not None
+        return stream
+
+    def subscribed(self) -> Subscription:
+        """One that hears of everything from now on."""
+        made = self.stream.subscribe()
+        assert self.stream.wait(LONG_S)
+        return made
+
+    async def call(self, op: str, agent: str = "a", **arguments: Any) -> Outcome:
+        return await self.workspace.call(agent, "source", {"op": op, **arguments})
+
+    async def data(self, op: str, agent: str = "a", **arguments: Any) -> Any:
+        outcome = await self.call(op, agent, **arguments)
+        assert outcome.status is Status.ALLOWED, outcome.output
+        return json.loads(outcome.data or b"")["data"]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    made.workspace.close()
+
+
+def pulled(subscription: Subscription, *paths: str) -> dict[str, ChangeKind]:
+    """Everything until these paths were told."""
+    found: dict[str, ChangeKind] = {}
+    end = time.monotonic() + LONG_S
+    while not found.keys() >= set(paths) and time.monotonic() < end:
+        found |= dict(subscription.pull(timeout_s=1.0).changes)
+    assert found.keys() >= set(paths)
+    return found
+
+
+def test_changes_are_pulled_by_whoever_subscribed(bench: Bench) -> None:
+    with bench.subscribed() as one, bench.subscribed() as other:
+        (bench.folder / "inbox" / "a.txt").write_text("new")
+        assert pulled(one, "a.txt")["a.txt"] is ChangeKind.ADDED
+        assert pulled(other, "a.txt")["a.txt"] is ChangeKind.ADDED
+        (bench.folder / "inbox" / "a.txt").unlink()
+        assert pulled(one, "a.txt")["a.txt"] is ChangeKind.DELETED
+    assert bench.stream.state is StreamState.STOPPED
+
+
+def test_nothing_is_told_of_what_has_level_none(bench: Bench) -> None:
+    with bench.subscribed() as one:
+        (bench.folder / "inbox" / "secret.txt").write_text("x")
+        (bench.folder / "inbox" / "open.txt").write_text("x")
+        assert pulled(one, "open.txt").keys() == {"open.txt"}
+
+
+def test_level_none_of_a_source_of_files_over_the_same_folder_holds(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, POLICY.replace('base_path = "inbox"', 'base_path = "docs"'))
+    with bench.subscribed() as one:
+        (bench.folder / "docs" / "hidden" / "x.txt").write_text("x")
+        (bench.folder / "docs" / "y.txt").write_text("x")
+        assert pulled(one, "y.txt").keys() == {"y.txt"}
+    bench.workspace.close()
+
+
+def test_paused_stream_tells_nothing_and_says_afterwards_that_there_may_have_been_more(bench: Bench) -> None:
+    with bench.subscribed() as one:
+        bench.stream.pause()
+        (bench.folder / "inbox" / "meanwhile.txt").write_text("x")
+        assert one.pull(timeout_s=0.7) == StreamBatch()
+        bench.stream.resume()
+        assert one.pull(timeout_s=LONG_S).more
+        assert bench.stream.wait(LONG_S)
+        (bench.folder / "inbox" / "after.txt").write_text("x")
+        pulled(one, "after.txt")
+
+
+def test_slow_reader_costs_no_more_than_a_bounded_queue() -> None:
+    one = Subscription(lambda _: None)
+    one.put([(str(number), ChangeKind.ADDED) for number in range(MAX_WAITING + 10)])
+    one.put([("0", ChangeKind.CHANGED), ("1", ChangeKind.DELETED), ("1", ChangeKind.ADDED)])
+
+    first = one.pull(limit=10)
+    assert len(first.changes) == 10
+    assert not first.more
+    rest = one.pull(limit=MAX_WAITING)
+    told = dict((*first.changes, *rest.changes))
+    assert rest.more
+    assert len(told) == MAX_WAITING
+    assert (told["0"], told["1"]) == (ChangeKind.ADDED, ChangeKind.CHANGED)
+    assert one.pull() == StreamBatch()
+
+
+async def test_agent_lists_its_sources_and_streams_alone(bench: Bench) -> None:
+    assert await bench.data("list") == [
+        {"source_id": "docs", "type": "file"},
+        {"source_id": "inbox", "type": "folder_changes"},
+    ]
+    assert await bench.data("status") == [
+        {"source_id": "docs", "type": "file", "state": "idle"},
+        {"source_id": "inbox", "type": "folder_changes", "state": "stopped", "subscribers": 0},
+    ]
+    assert await bench.data("list", "b") == [{"source_id": "docs", "type": "file"}]
+    for op in ("status", "pause", "resume"):
+        outcome = await bench.call(op, "b", source_id="inbox")
+        assert (outcome.status, outcome.code) == (Status.FAILED, "no-source")
+        assert outcome.output == "Tool execution failed: there is no source of that id"
+
+
+async def test_agent_pauses_a_stream_and_a_source_of_files_only_says_what_it_does(bench: Bench) -> None:
+    with bench.subscribed():
+        assert (await bench.data("status", source_id="inbox"))["state"] == "running"
+        assert (await bench.data("pause", source_id="inbox"))["state"] == "paused"
+        assert bench.stream.state is StreamState.PAUSED
+        assert (await bench.data("resume", source_id="inbox"))["state"] == "running"
+    for op in ("pause", "resume"):
+        assert await bench.data(op, source_id="docs") == {"source_id": "docs", "type": "file", "state": "idle"}
+
+
+async def test_stream_is_no_source_of_files(bench: Bench) -> None:
+    (bench.folder / "inbox" / "a.txt").write_text("x")
+    outcome = await bench.workspace.call("a", "file", {"op": "read", "path": "a.txt", "source": "inbox"})
+    assert outcome.status is Status.DENIED
+    assert bench.workspace.selfcheck().differences == ()
+
+
+def test_agent_with_a_stream_alone_has_no_tool_for_files(tmp_path: Path) -> None:
+    bench = Bench(
+        tmp_path,
+        POLICY.replace('sources = ["docs"]', 'sources = ["inbox"]').replace(
+            'tools = ["source"]', 'tools = ["source", "file"]'
+        ),
+    )
+    assert [tool["name"] for tool in bench.workspace.view("b").tools("mcp")] == ["source"]
+    assert bench.workspace.selfcheck().differences == ()
+    bench.workspace.close()
+
+
+def test_stream_that_the_policy_drops_ends_and_its_reader_is_told(bench: Bench) -> None:
+    with bench.subscribed() as one:
+        text = (bench.folder / "policy.toml").read_text()
+        (bench.folder / "policy.toml").write_text(text[: text.rindex("[[sources]]\n")])
+        bench.workspace.reload()
+        assert one.pull(timeout_s=LONG_S).problem == "the stream is not attached any more"
+        assert bench.workspace.streams.get("inbox") is None
+
+
+@pytest.mark.parametrize(
+    "key", ["watch = true", "max_file_bytes = 5", "follow_symlinks = false", "required_tools = []"]
+)
+def test_stream_has_no_key_that_is_about_texts(tmp_path: Path, key: str) -> None:
+    with pytest.raises(PolicyInvalid) as caught:
+        Bench(tmp_path, POLICY.replace('type = "folder_changes"', f'type = "folder_changes"\n{key}'))
+    (problem,) = caught.value.problems
+    assert problem.code == "bad-value"
+    assert "has no `" in problem.message
+
+
+def test_other_edits_leave_the_text_of_a_stream_alone(bench: Bench) -> None:
+    policy = bench.workspace.policy
+    docs, inbox = policy.sources
+    bench.workspace.apply(change_source(policy, "docs", replace(docs, source_id="papers")))
+    bench.workspace.apply(set_default_level(bench.workspace.policy, "inbox", Permission.APPEND))
+    bench.workspace.apply(set_default_level(bench.workspace.policy, "inbox", inbox.default_permission))
+    bench.workspace.save()
+    assert (bench.folder / "policy.toml").read_text() == POLICY.replace('"docs"', '"papers"').replace(
+        'base_path = "papers"', 'base_path = "docs"'
+    )
