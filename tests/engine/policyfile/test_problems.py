@@ -107,7 +107,7 @@ FAULTS = [
     ("[agents.a]\ntools = ['send_message']\n", "not-supported", 3, 10, None),
     (f"[agents.a]\n{RULE}rule_type = {{ AllowedOperations = ['patch'] }}\n", "unknown-operation", 5, 36, None),
     ("[[compositions]]\nname = 'x'\n", "not-supported", 2, 1, None),
-    ("[workspace]\nshell = {}\n", "not-supported", 3, 1, None),
+    ("[workspace]\nendpoints = {}\n", "not-supported", 3, 1, None),
     ("[agents.a]\napprovals = { 'file@1' = 'ask' }\n", "not-supported", 3, 26, None),
     (f"{SOURCE.replace('file', 'folder_changes')}watch = true\n", "bad-value", 6, 9, None),
     (f"{SOURCE}follow_symlinks = true\n", "not-supported", 6, 19, None),
