@@ -119,8 +119,8 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
         await hand.type("tool_0123", pause_ms=TYPING_MS)
         await until(lambda: matrix.model.tool_count == 1, "the row")
     async with during("open a row of the matrix"):
-        await hand.key("Down", "ctrl+Home", "plus")
-        await until(lambda: matrix.model.rowCount() == 1 + len(EIGHT), "its operations")
+        await hand.key("Down", "ctrl+Home", "Down", "plus")  # below the row of its group
+        await until(lambda: matrix.model.rowCount() == 2 + len(EIGHT), "its operations")
     async with during("choose cells of several agents"):
         await hand.key("Down", "shift+Right", "shift+Right", "shift+Right", "shift+Right")
         await until(lambda: sum(len(row) for row in matrix.chosen_cells().values()) == 5, "five cells")

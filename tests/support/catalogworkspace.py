@@ -7,7 +7,7 @@ from typing import Any
 
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 
-PLANT, FAR, NEW = 500, 30, 3
+PLANT, FAR, NEW = 60, 30, 3
 """How many tools the program and the server have; the last of the server are not accepted yet."""
 HELD = tuple(f"far_{number:02}" for number in range(FAR - NEW, FAR))
 _POLICY = f"""gatewright = 1

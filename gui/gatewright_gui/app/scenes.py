@@ -28,7 +28,8 @@ from gatewright.workspace.api import MaxCalls, Permission, Verdict
 from gatewright_gui.app.driver import CTRL, DriveError, Driver
 from gatewright_gui.pages.agents import limit_list
 from gatewright_gui.pages.agents.agents import AGENT_ID
-from gatewright_gui.pages.agents.matrix import UNKNOWN, MatrixModel, Place
+from gatewright_gui.pages.agents.matrix import MatrixModel, Place
+from gatewright_gui.pages.agents.matrix_words import UNKNOWN
 from gatewright_gui.pages.agents.tool_delegate import ask_rect, box_rect
 from gatewright_gui.pages.agents.tool_tree import TOOL, Column
 from gatewright_gui.pages.agents.why_pane import WHY, Why
@@ -307,7 +308,7 @@ def matrix(tour: Tour) -> None:
                 wanted[f"{agent.agent_id} {tool}"] = f"{on}/{len(right.operations)}"
                 found[f"{agent.agent_id} {tool}"] = cell.data()
     tour.check("every cell counts what the engine allows", found, wanted)
-    tour.show("matrix", f"{len(document.agents)} agents by {model.rowCount()} tools")
+    tour.show("matrix", f"{len(document.agents)} agents by {model.tool_count} tools")
     tour.choose("agents.mode", "tree")
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import time
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import IntEnum
@@ -11,6 +10,7 @@ from functools import lru_cache
 from typing import cast
 
 from gatewright.workspace.api import (
+    Catalog,
     Layer,
     OperationRight,
     Policy,
@@ -21,6 +21,8 @@ from gatewright.workspace.api import (
     chosen_tools,
     frozen,
 )
+from gatewright_gui.session.readings import BUILT_IN
+from gatewright_gui.session.tool_groups import by_origin
 
 AT_A_TIME_S = 0.02
 """How long one question may take; then what is known is shown, and the next is asked."""
@@ -75,6 +77,9 @@ class GridTool:
     start: int
     said: tuple[str, ...]
     """What each operation says of itself, and the tool last."""
+    origin: str = BUILT_IN
+    is_held: bool = False
+    """Whether it waits to be accepted, so that nobody may see it."""
 
     @property
     def has_operations(self) -> bool:
@@ -88,6 +93,8 @@ class GridLayout:
 
     tools: tuple[GridTool, ...] = ()
     size: int = 0
+    is_grouped: bool = False
+    """Whether the tools come from more than one place."""
 
 
 @frozen
@@ -101,9 +108,11 @@ class Summary:
     limited: bool = False
 
 
-def layout_of(catalog: Sequence[ToolFacts]) -> GridLayout:
-    """Every tool once, with the operations of all its versions."""
-    found: dict[str, dict[str, str]] = {name: {} for name in chosen_tools(catalog, None)}
+def layout_of(catalog: Sequence[ToolFacts], catalogs: Sequence[Catalog] = ()) -> GridLayout:
+    """Every tool once, with the operations of all its versions; those of one place follow each other."""
+    chosen = chosen_tools(catalog, None)
+    together = by_origin(chosen, lambda name: chosen[name].origin, catalogs)
+    found: dict[str, dict[str, str]] = {name: {} for names in together.values() for name in names}
     said: dict[str, str] = {}
     for facts in catalog:
         said.setdefault(facts.name, facts.description)
@@ -113,16 +122,19 @@ def layout_of(catalog: Sequence[ToolFacts]) -> GridLayout:
     tools: list[GridTool] = []
     start = 0
     for name, operations in found.items():
-        tools.append(GridTool(name, tuple(operations), start, (*operations.values(), said[name])))
+        texts, facts = (*operations.values(), said[name]), chosen[name]
+        tools.append(GridTool(name, tuple(operations), start, texts, facts.origin, bool(facts.held)))
         start += len(operations)
-    return GridLayout(tuple(tools), start)
+    return GridLayout(tuple(tools), start, len(together) > 1)
 
 
 @lru_cache(maxsize=4_096)
 def texts_of(tool: GridTool) -> tuple[str, ...]:
     """What each operation can be found by, in small letters; the tool's own text is last."""
     names = (*tool.operations, "")
-    return tuple(f"{tool.name} {name} {said}".casefold() for name, said in zip(names, tool.said, strict=True))
+    return tuple(
+        f"{tool.name} {name} {tool.origin} {said}".casefold() for name, said in zip(names, tool.said, strict=True)
+    )
 
 
 def column_of(layout: GridLayout, rights: Mapping[str, ToolRight], source_ids: tuple[str, ...]) -> Column:
@@ -182,22 +194,34 @@ def _cell(row: OperationRight) -> int:
 @lru_cache(maxsize=16_384)
 def summary_of(cells: bytes) -> Summary:
     """The operations of one tool of one agent in a cell."""
-    found = [OPERATION_CELLS[cell] for cell in cells]
-    states = Counter(cell.state for cell in found)
-    asking = states[Cell.ASKS] + states[Cell.LOCKED] + states[Cell.SOME_ASK]
+    return summed(cells)
+
+
+def summed(cells: bytes) -> Summary:
+    """As `summary_of`, of any number of tools; nothing of it is kept."""
+    counts = {cell: cells.count(cell) for cell in OPERATION_CELLS}
+
+    def count(*states: Cell) -> int:
+        return sum([counts[state] + counts[state | _LIMITED] for state in states])
+
+    asking = count(Cell.ASKS, Cell.LOCKED, Cell.SOME_ASK)
     return Summary(
-        on=states[Cell.ON] + asking,
-        every=len(found) - states[Cell.MISSING],
+        on=count(Cell.ON) + asking,
+        every=len(cells) - count(Cell.MISSING),
         asks=asking > 0,
-        overruled=states[Cell.OVERRULED] > 0,
-        limited=any(cell.is_limited for cell in found),
+        overruled=count(Cell.OVERRULED) > 0,
+        limited=any(number for cell, number in counts.items() if cell & _LIMITED),
     )
 
 
 def columns_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, Column]:
     """The columns of these agents: of the first at least, of the others while there is time."""
     found: dict[str, Column] = {}
-    layout, policy, until = layout_of(workspace.catalog), workspace.policy, time.monotonic() + AT_A_TIME_S
+    layout, policy, until = (
+        layout_of(workspace.catalog, workspace.policy.catalogs),
+        workspace.policy,
+        time.monotonic() + AT_A_TIME_S,
+    )
     for agent_id in agent_ids:
         if agent_id in policy.agents:
             found[agent_id] = column_under(layout, policy, agent_id, workspace.rights(agent_id))

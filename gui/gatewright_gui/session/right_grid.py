@@ -9,6 +9,7 @@ from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import ChangeSet, Document
 from gatewright_gui.session.right_columns import Column, GridLayout, column_under, columns_of, layout_of
 from gatewright_gui.session.selection import Selection
+from gatewright_gui.session.tool_groups import ToolGroup, group_of
 
 
 class RightGrid(QObject):
@@ -44,6 +45,10 @@ class RightGrid(QObject):
             self.layout_changed.emit()  # whoever hears it may want other agents; then it is their work that goes on
         self._work_out()
 
+    def group_of(self, origin: str) -> ToolGroup:
+        """Where tools come from, in words."""
+        return group_of(origin, self._document.policy.catalogs)
+
     def column(self, agent_id: str) -> Column | None:
         """What is known of an agent; None while it is not."""
         return self._columns.get(agent_id)
@@ -63,7 +68,7 @@ class RightGrid(QObject):
 
     def _lay_out(self) -> bool:
         """Whether the rows are others than before."""
-        found = layout_of(self._document.catalog)
+        found = layout_of(self._document.catalog, self._document.policy.catalogs)
         if found == self.layout:
             return False
         self.layout = found

@@ -9,9 +9,10 @@ from PySide6.QtWidgets import QApplication
 
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.build import build_window
-from gatewright_gui.pages.agents.matrix import UNKNOWN, Place
+from gatewright_gui.pages.agents.matrix import Place
 from gatewright_gui.pages.agents.matrix_paint import box_rect
 from gatewright_gui.pages.agents.matrix_pane import MatrixPane
+from gatewright_gui.pages.agents.matrix_words import UNKNOWN
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, agents_page, demo, end, opened_window, settled, until
@@ -287,12 +288,13 @@ DRAFTS = 'rule_type = { ArgumentConstraints = { path = { pattern = "^drafts/" } 
 
 def tools_shown(window: MainWindow) -> set[str]:
     model = pane_of(window).model
-    return {place.tool for row in range(model.rowCount()) if (place := model.place_at(row))}
+    return {place.tool for row in range(model.rowCount()) if (place := model.place_at(row)) and place.tool}
 
 
 def rows_shown(window: MainWindow) -> list[str | None]:
     model = pane_of(window).model
-    return [place.operation for row in range(model.rowCount()) if (place := model.place_at(row)) is not None]
+    places = map(model.place_at, range(model.rowCount()))
+    return [place.operation for place in places if place is not None and place.tool]
 
 
 @asynccontextmanager

@@ -1,13 +1,15 @@
-"""Tools of several places in the tree: a row for each group, its box, its keys, what is remembered of it."""
+"""Tools of several places in tree and matrix: a row for each group, its box, its keys, what is remembered of it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 
+from gatewright_gui.pages.agents.matrix import Place
+from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.pages.agents.tool_pane import ToolPane
 from gatewright_gui.pages.agents.tool_tree import COLUMNS, COUNT, Column
 from gatewright_gui.window.main_window import MainWindow
@@ -16,6 +18,7 @@ from tests.support.catalogworkspace import FAR, HELD, NEW, PLANT, write_catalogs
 
 ON, OFF, PART = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
 KEY = Qt.Key
+LAST = f"plant_{PLANT - 1:04}"
 
 
 @pytest.fixture
@@ -59,7 +62,8 @@ def press(window: MainWindow, *keys: Qt.Key) -> None:
 
 
 def choose(window: MainWindow, origin: str) -> None:
-    pane(window).view.setCurrentIndex(group(window, origin))
+    flag = QItemSelectionModel.SelectionFlag  # whatever modifier a key before left behind
+    pane(window).view.selectionModel().setCurrentIndex(group(window, origin), flag.ClearAndSelect | flag.Rows)
 
 
 def shown(window: MainWindow, prefix: str) -> set[str]:
@@ -73,7 +77,10 @@ async def test_tools_stand_below_the_place_they_come_from_in_the_order_of_the_po
 
     assert titles(window) == ["Built-in tools", "plant", "far"]
     assert rows.rowCount(group(window, "plant")) == PLANT
-    assert [group(window, origin).data(COUNT) for origin in ("plant", "far")] == ["6 of 1,000 on", f"1 of {FAR} on"]
+    assert [group(window, origin).data(COUNT) for origin in ("plant", "far")] == [
+        f"6 of {2 * PLANT} on",
+        f"1 of {FAR} on",
+    ]
     assert group(window, "far").siblingAtColumn(Column.LIMITS).data() == f"{NEW} to accept"
     assert pane(window).view.isColumnHidden(Column.ORIGIN)
     pane(window).search.setText("far_0")
@@ -90,7 +97,7 @@ async def test_group_tells_its_name_its_kind_its_count_and_its_state_in_words(wi
 
     assert told == [
         f"Built-in tools, 0 of {ours}, off",
-        "plant, program, 6 of 1,000, mixed",
+        f"plant, program, 6 of {2 * PLANT}, mixed",
         "far, MCP server, 1 of 30, mixed",
     ]
     spoken = QAccessible.queryAccessibleInterface(pane(window).view)
@@ -131,7 +138,7 @@ async def test_click_on_the_box_of_a_large_group_is_one_edit_that_says_what_it_d
     click_box(window, "plant")
     await until(lambda: not shown(window, "plant"))
 
-    assert window.document.undo_stack.undoText() == "turn off 1,000 operations of 500 tools for clerk"
+    assert window.document.undo_stack.undoText() == f"turn off {2 * PLANT} operations of {PLANT} tools for clerk"
     assert said.last == "turned off 6 operations of `clerk`; undo brings them back"
     assert box(window, "plant") == OFF
     window.undo()
@@ -193,11 +200,11 @@ async def test_closed_group_stays_closed_for_other_agents_after_a_filter_and_in_
 
 async def test_selection_that_runs_over_a_group_takes_in_no_more_than_its_rows(window: MainWindow) -> None:
     view = pane(window).view
-    pane(window).show_row("plant_0499", None)
+    pane(window).show_row(LAST, None)
     for _ in range(3):
         QTest.keyClick(view, KEY.Key_Down, Qt.KeyboardModifier.ShiftModifier)
 
-    assert [target.tool for target in view.targets()] == ["plant_0499", "far_00", "far_01"]
+    assert [target.tool for target in view.targets()] == [LAST, "far_00", "far_01"]
     choose(window, "far")
     assert [target.tool for target in view.targets()] == [f"far_{number:02}" for number in range(FAR - NEW)]
     QTest.keyClick(view, KEY.Key_A, Qt.KeyboardModifier.ControlModifier)
@@ -217,3 +224,101 @@ async def test_tools_of_one_place_alone_have_no_group(tmp_path: Path) -> None:
     async with opened_window(policy, tmp_path) as window:
         assert titles(window) == [facts.name for facts in window.document.catalog]
         assert not pane(window).view.isColumnHidden(Column.ORIGIN)
+
+
+async def matrix_of(window: MainWindow) -> MatrixPane:
+    """The matrix, shown, with every cell known."""
+    agents_page(window).switch.trigger()
+    pane = agents_page(window).matrix
+    await until(lambda: all(pane.grid.column(name) is not None for name in ("clerk", "guest")))
+    await settled(window)
+    return pane
+
+
+def matrix_rows(matrix: MatrixPane, count: int) -> list[str]:
+    """The first rows, as their edge says them."""
+    return [str(matrix.model.headerData(row, Qt.Orientation.Vertical)) for row in range(count)]
+
+
+def matrix_cell(matrix: MatrixPane, agent_id: str, origin: str) -> QModelIndex:
+    return matrix.model.index(matrix.model.row_of(Place("", None, origin)), matrix.model.column_of(agent_id))
+
+
+def click_cell(matrix: MatrixPane, cell: QModelIndex) -> None:
+    matrix.view.scrollTo(cell)
+    QTest.mouseClick(matrix.view.viewport(), Qt.MouseButton.LeftButton, pos=matrix.view.visualRect(cell).center())
+
+
+async def test_matrix_has_a_row_of_counts_for_each_group(window: MainWindow) -> None:
+    matrix = await matrix_of(window)
+    tester = QAbstractItemModelTester(matrix.model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+
+    ours = [facts.name for facts in window.document.catalog if facts.origin == "built-in"]
+    assert matrix_rows(matrix, len(ours) + 3) == ["Built-in tools", *ours, "plant", "plant_0000"]
+    assert [matrix_cell(matrix, "clerk", name).data() for name in ("plant", "far")] == [f"6/{2 * PLANT}", "1/30"]
+    assert matrix_cell(matrix, "guest", "plant").data() == f"0/{2 * PLANT}"
+    spoken = matrix_cell(matrix, "clerk", "far").data(Qt.ItemDataRole.AccessibleTextRole)
+    assert spoken.startswith("clerk, far, MCP server: 1 of 30 operations on")
+    matrix.search.setText("plant_004")
+    assert (matrix.model.rowCount(), matrix.model.tool_count) == (1 + 10 + 20, 10)
+    assert matrix_cell(matrix, "clerk", "plant").data() == "2/20"
+    matrix.search.setText("far")
+    assert matrix.model.tool_count == FAR
+    assert tester.model() is matrix.model
+
+
+async def test_space_on_a_groups_cell_is_for_its_tools_and_that_agent(window: MainWindow) -> None:
+    matrix = await matrix_of(window)
+    click_cell(matrix, matrix_cell(matrix, "guest", "far"))
+
+    QTest.keyClick(matrix.view, KEY.Key_Space)
+    await until(lambda: matrix_cell(matrix, "guest", "far").data() == f"{FAR - NEW}/{FAR}")
+    await settled(window)  # a second edit is refused while the first one is worked out
+
+    assert window.document.undo_stack.undoText() == "turn on 27 operations of 27 tools for guest"
+    assert shown(window, "far") == {"far_00"}
+    assert not set(HELD).intersection(window.document.policy.agents["guest"].tools or ())
+    QTest.keyClick(matrix.view, KEY.Key_Space)
+    await until(lambda: matrix_cell(matrix, "guest", "far").data() == f"0/{FAR}")
+    window.undo()
+    window.undo()
+    await until(lambda: window.document.undo_stack.index() == 0)
+
+
+async def test_group_is_closed_in_matrix_and_tree_alike_by_mouse_and_key(window: MainWindow) -> None:
+    matrix = await matrix_of(window)
+    every = matrix.model.rowCount()
+    edge, row = matrix.view.tool_edge, matrix.model.row_of(Place("", None, "plant"))
+    at = QPoint(8, edge.sectionViewportPosition(row) + 10)
+
+    QTest.mouseClick(edge.viewport(), Qt.MouseButton.LeftButton, pos=at)
+    assert matrix.model.rowCount() == every - PLANT
+    assert not pane(window).view.isExpanded(group(window, "plant"))
+    assert matrix.model.row_of(Place("plant_0007", None)) == row  # the row that stands for it
+    click_cell(matrix, matrix_cell(matrix, "clerk", "plant"))
+    QTest.keyClick(matrix.view, KEY.Key_Plus)
+    assert matrix.model.rowCount() == every
+    QTest.keyClick(matrix.view, KEY.Key_Minus)
+    assert matrix.model.rowCount() == every - PLANT
+    matrix.search.setText("plant_0042")
+    assert matrix.model.row_of(Place("plant_0042", "read")) > 0
+    matrix.search.setText("")
+    assert matrix.model.rowCount() == every - PLANT
+
+
+async def test_selection_over_a_groups_row_takes_in_its_selected_tools_alone(window: MainWindow) -> None:
+    matrix = await matrix_of(window)
+    model, view = matrix.model, matrix.view
+    first = model.row_of(Place(LAST, None))
+    click_cell(matrix, model.index(first, model.column_of("guest")))
+    for _ in range(2):
+        QTest.keyClick(view, KEY.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+    assert [target.tool for target in matrix.chosen_cells()["guest"]] == [LAST, "far_00"]
+
+    click_cell(matrix, matrix_cell(matrix, "guest", "far"))
+    assert len(matrix.chosen_cells()["guest"]) == FAR - NEW
+    await until(lambda: pane(window).view.currentIndex() == group(window, "far"))
+    assert window.selection.agent_id == "guest"
+    QTest.keyClick(view, KEY.Key_Return)
+    assert pane(window).view.hasFocus()
+    assert pane(window).view.currentIndex() == group(window, "far")

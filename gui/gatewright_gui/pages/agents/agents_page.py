@@ -136,7 +136,9 @@ class AgentsPage(Page):
         self._is_choosing = True  # the selected cells stay selected
         try:
             self._context.selection.choose_agent(agent_id)
-            if not self.tools.view.show_row(place.tool, place.operation):
+            if not place.tool:
+                self.tools.show_group(place.origin)
+            elif not self.tools.view.show_row(place.tool, place.operation):
                 self.tools.show_all()
                 self.tools.view.show_row(place.tool, place.operation)
         finally:
@@ -146,7 +148,10 @@ class AgentsPage(Page):
         from gatewright_gui.pages.agents.matrix import Place
 
         if isinstance(agent_id, str) and isinstance(place, Place):
-            self._show_tool(agent_id, place.tool, place.operation)
+            self._show_tool(agent_id, place.tool or None, place.operation)
+            if not place.tool:
+                self.tools.show_group(place.origin)
+                self.tools.view.setFocus()
 
     # what the window asks for
 

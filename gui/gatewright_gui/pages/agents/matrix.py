@@ -1,4 +1,4 @@
-"""Tools and their operations as rows, agents as columns: a table in which a tool's row can be opened.
+"""Tools and their operations as rows, agents as columns: a table in which the row of a tool or a group can be opened.
 
 It is a table and not a tree, so that both headers stay where they are when the cells scroll.
 """
@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from gatewright.workspace.api import Agent, Reason, frozen
+from gatewright_gui.pages.agents.matrix_words import long_words, plain_words, short_words
 from gatewright_gui.pages.agents.notes import Note
 from gatewright_gui.session.right_columns import (
     OPERATION_CELLS,
@@ -20,24 +21,15 @@ from gatewright_gui.session.right_columns import (
     Summary,
     differing,
     summary_of,
+    summed,
     texts_of,
 )
 from gatewright_gui.session.right_grid import RightGrid
+from gatewright_gui.session.tool_groups import ToolGroup
 
 Index = QModelIndex | QPersistentModelIndex
 Why = Callable[[str, str, str | None], Sequence[Reason | Note]]
 """The reasons of an agent's tool or of one of its operations, and what limits its calls."""
-UNKNOWN = "…"
-NOT_THERE = "–"
-CELL_WORDS = {
-    Cell.MISSING: "not in this agent's version",
-    Cell.OFF: "off",
-    Cell.ON: "on",
-    Cell.ASKS: "asks first",
-    Cell.LOCKED: "asks first, by another layer",
-    Cell.OVERRULED: "off by another layer",
-    Cell.SOME_ASK: "on, asks first for some",
-}
 MOST_OPENED = 50
 """A search that finds no more tools than this opens them."""
 MOST_REASONS = 8
@@ -45,14 +37,30 @@ MOST_REASONS = 8
 
 @frozen
 class Place:
-    """A row: a tool, or one of its operations."""
+    """A row: a tool, one of its operations, or, without a tool, the group of this origin."""
 
     tool: str
     operation: str | None
+    origin: str = ""
+
+    @property
+    def words(self) -> str:
+        """What is named."""
+        return f"{self.tool} > {self.operation}" if self.operation else self.tool or self.origin
+
+
+GROUP = -2
+"""In the place of an operation: the row of a group."""
 
 
 class MatrixModel(QAbstractTableModel):
-    """Rows are the tools that fit the search, each followed by its operations while it is open."""
+    """Rows are the tools that fit the search, each followed by its operations while it is open.
+
+    Where tools come from several places, those of each stand below a row of their group while that is open.
+    """
+
+    group_folded = Signal(str, bool)
+    """The origin of a group that is to be closed (True) or opened."""
 
     def __init__(self, grid: RightGrid, why: Why, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -61,8 +69,12 @@ class MatrixModel(QAbstractTableModel):
         self._agents: tuple[Agent, ...] = ()
         self._columns: dict[str, int] = {}
         self._rows: list[tuple[int, int]] = []
-        """Number of the tool in the layout, number of the operation or -1."""
+        """Number of the tool in the layout, number of the operation, -1 for the tool; `GROUP` and the first tool."""
+        self._groups: dict[str, list[GridTool]] = {}
+        """By origin the tools that fit; empty where there are no groups."""
         self._open: set[str] = set()
+        self._closed_groups: frozenset[str] = frozenset()
+        self._tool_count = 0
         self._words: tuple[str, ...] = ()
         self._agent_words: tuple[str, ...] = ()
         self._only_differing = False
@@ -84,8 +96,8 @@ class MatrixModel(QAbstractTableModel):
 
     @property
     def tool_count(self) -> int:
-        """How many tools are shown."""
-        return sum(op < 0 for _, op in self._rows)
+        """How many tools fit; those of closed groups too."""
+        return self._tool_count
 
     @property
     def is_filtering(self) -> bool:
@@ -106,6 +118,12 @@ class MatrixModel(QAbstractTableModel):
         """Every word has to be in the name or the description."""
         self._agent_words = tuple(text.casefold().split())
         self._set_columns()
+
+    def close_groups(self, origins: frozenset[str]) -> None:
+        """Show nothing below these groups; while rows may be left out, all groups are open."""
+        if origins != self._closed_groups:
+            self._closed_groups = origins
+            self._set_rows()
 
     def search_tools(self, text: str) -> None:
         """Every word has to be in the names or the description of a tool or of an operation."""
@@ -148,8 +166,14 @@ class MatrixModel(QAbstractTableModel):
         found = [(number, tool, fitting) for number, tool in enumerate(tools) if (fitting := self._fitting(tool))]
         if self._words and len(found) <= MOST_OPENED:
             self._open |= {tool.name for _, tool, _ in found}
-        self._rows = []
+        self._rows, self._groups, self._tool_count = [], {}, len(found)
         for number, tool, fitting in found:
+            if self._grid.layout.is_grouped:
+                if tool.origin not in self._groups:
+                    self._rows.append((number, GROUP))
+                self._groups.setdefault(tool.origin, []).append(tool)
+                if self._is_closed(tool.origin):
+                    continue
             self._rows.append((number, -1))
             if tool.name in self._open and tool.has_operations:
                 self._rows += [(number, op) for op in fitting]
@@ -165,29 +189,48 @@ class MatrixModel(QAbstractTableModel):
             fitting = [op for op in fitting if op < len(differ) and differ[op]]
         return fitting
 
+    def _is_closed(self, origin: str) -> bool:
+        return origin in self._closed_groups and not self.is_filtering
+
     # rows
 
+    @property
+    def is_grouped(self) -> bool:
+        """Whether there are rows of groups."""
+        return bool(self._groups)
+
+    def group_at(self, row: int) -> ToolGroup | None:
+        """The group of a row that is one."""
+        is_one = 0 <= row < len(self._rows) and self._rows[row][1] == GROUP
+        return self._grid.group_of(self._grid.layout.tools[self._rows[row][0]].origin) if is_one else None
+
+    def tools_of(self, group: ToolGroup) -> Sequence[GridTool]:
+        """The tools of a group that fit."""
+        return self._groups.get(group.origin, ())
+
     def tool_at(self, row: int) -> GridTool | None:
-        """The tool of a row or of the row's operation."""
-        return self._grid.layout.tools[self._rows[row][0]] if 0 <= row < len(self._rows) else None
+        """The tool of a row or of the row's operation; None for a group."""
+        is_one = 0 <= row < len(self._rows) and self._rows[row][1] != GROUP
+        return self._grid.layout.tools[self._rows[row][0]] if is_one else None
 
     def place_at(self, row: int) -> Place | None:
         """What a row is."""
-        tool = self.tool_at(row)
+        tool, group = self.tool_at(row), self.group_at(row)
         if tool is None:
-            return None
+            return Place("", None, group.origin) if group is not None else None
         op = self._rows[row][1]
         return Place(tool.name, tool.operations[op] if op >= 0 else None)
 
     def row_of(self, place: Place) -> int:
-        """The row of a place; of its tool when the operation is not shown; -1 when neither is."""
+        """The row of a place; of its tool or its group when that alone is shown; -1 when neither is."""
         names = [tool.name for tool in self._grid.layout.tools]
         if place.tool not in names:
-            return -1
+            return self._row_of_group(place.origin)
         number = names.index(place.tool)
         first = bisect_left(self._rows, (number, -1))
         if first == len(self._rows) or self._rows[first] != (number, -1):
-            return -1
+            tool = self._grid.layout.tools[number]
+            return self._row_of_group(tool.origin) if tool in self._groups.get(tool.origin, ()) else -1
         operations = self._grid.layout.tools[number].operations
         if place.operation in operations:
             wanted = (number, operations.index(place.operation))
@@ -195,6 +238,11 @@ class MatrixModel(QAbstractTableModel):
             if row < len(self._rows) and self._rows[row] == wanted:
                 return row
         return first
+
+    def _row_of_group(self, origin: str) -> int:
+        tools = self._grid.layout.tools
+        rows = (row for row, (number, op) in enumerate(self._rows) if op == GROUP and tools[number].origin == origin)
+        return next(rows, -1)
 
     def column_of(self, agent_id: str | None) -> int:
         """The column of an agent, -1 when it is not shown."""
@@ -205,18 +253,22 @@ class MatrixModel(QAbstractTableModel):
         return self._agents[column] if 0 <= column < len(self._agents) else None
 
     def can_open(self, row: int) -> bool:
-        """Whether the row is a tool with operations."""
+        """Whether the row is a group, or a tool with operations."""
         tool = self.tool_at(row)
-        return tool is not None and tool.has_operations and self._rows[row][1] < 0
+        return self.group_at(row) is not None or (tool is not None and tool.has_operations and self._rows[row][1] < 0)
 
     def is_open(self, row: int) -> bool:
-        """Whether the row's operations are shown below it."""
-        tool = self.tool_at(row)
+        """Whether what belongs to the row is shown below it."""
+        tool, group = self.tool_at(row), self.group_at(row)
+        if group is not None:
+            return not self._is_closed(group.origin)
         return tool is not None and tool.name in self._open and self.can_open(row)
 
     def set_open(self, row: int, on: bool) -> None:
-        """Show or hide the operations of a tool; on an operation's row nothing happens."""
-        tool = self.tool_at(row)
+        """Show or hide the operations of a tool, or ask for a group; on an operation's row nothing happens."""
+        tool, group = self.tool_at(row), self.group_at(row)
+        if group is not None and not self.is_filtering:
+            self.group_folded.emit(group.origin, not on)
         if tool is None or not self.can_open(row) or self.is_open(row) == on:
             return
         number, fitting = self._rows[row][0], self._fitting(tool)
@@ -232,12 +284,14 @@ class MatrixModel(QAbstractTableModel):
             self.endRemoveRows()
 
     def top_of(self, row: int) -> int:
-        """The row of the tool that a row belongs to; -1 beyond the rows."""
-        return bisect_left(self._rows, (self._rows[row][0], -1)) if 0 <= row < len(self._rows) else -1
+        """The row of the tool that a row belongs to, a group's own; -1 beyond the rows."""
+        if not 0 <= row < len(self._rows):
+            return -1
+        return row if self._rows[row][1] == GROUP else bisect_left(self._rows, (self._rows[row][0], -1))
 
     def set_many_open(self, rows: Iterable[int], on: bool) -> None:
         """Show or hide the operations of many tools in one step."""
-        names = {self._grid.layout.tools[self._rows[row][0]].name for row in rows if self.can_open(row)}
+        names = {tool.name for row in rows if (tool := self.tool_at(row)) is not None and self.can_open(row)}
         self._open = self._open | names if on else self._open - names
         self._set_rows()
 
@@ -249,12 +303,18 @@ class MatrixModel(QAbstractTableModel):
     # cells
 
     def cell(self, row: int, column: int) -> Summary | OperationCell | None:
-        """What a cell says: counts for a tool with operations, else one state; None while it is not known."""
+        """What a cell says: counts for a group and a tool with operations, else one state; None while not known."""
         held = self._grid.column(self._agents[column].agent_id)
         if held is None:
             return None
         number, op = self._rows[row]
         tool = self._grid.layout.tools[number]
+        if op == GROUP:
+            tools = self._groups[tool.origin]
+            spans = [(one.start, one.start + len(one.operations)) for one in tools]
+            if not self.is_filtering:  # then nothing is left out between the first and the last
+                spans = [(spans[0][0], spans[-1][1])]
+            return summed(b"".join([held.cells[start:end] for start, end in spans]))
         if op < 0 and tool.has_operations:
             return summary_of(held.cells[tool.start : tool.start + len(tool.operations)])
         return OPERATION_CELLS[held.cells[tool.start + max(op, 0)]]
@@ -298,22 +358,22 @@ class MatrixModel(QAbstractTableModel):
         if orientation == Qt.Orientation.Horizontal:
             agent = self.agent_at(section)
             return _agent_words(agent, role) if agent is not None else None
-        place = self.place_at(section)
+        place, group = self.place_at(section), self.group_at(section)
         if place is None:
             return None
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return place.operation or place.tool
+                return group.title if group is not None else place.operation or place.tool
             case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
-                return f"{place.tool} > {place.operation}" if place.operation else place.tool
+                return group.words if group is not None else place.words
             case _:
                 return None
 
     def _named(self, row: int, column: int) -> str:
-        place, agent = self.place_at(row), self._agents[column].agent_id
+        place, group, agent = self.place_at(row), self.group_at(row), self._agents[column].agent_id
         if place is None:
             return agent
-        return f"{agent}, {place.tool} > {place.operation}" if place.operation else f"{agent}, {place.tool}"
+        return f"{agent}, {group.words if group is not None else place.words}"
 
     def tip(self, row: int, column: int) -> str:
         """The cell in words, and why it is so."""
@@ -322,7 +382,7 @@ class MatrixModel(QAbstractTableModel):
     def why(self, row: int, column: int) -> tuple[str, ...]:
         """The reasons of a cell, the deciding one first; none while it is not known."""
         place, agent_id = self.place_at(row), self._agents[column].agent_id
-        if place is None or self._grid.column(agent_id) is None:
+        if place is None or not place.tool or self._grid.column(agent_id) is None:
             return ()
         texts = dict.fromkeys(
             reason.text.replace("`", "") for reason in self._why(agent_id, place.tool, place.operation)
@@ -338,7 +398,7 @@ class MatrixModel(QAbstractTableModel):
             place = self.place_at(row)
             if place is not None:
                 cells = (plain_words(self.cell(row, column)) for column in columns)
-                lines.append("\t".join((place.tool, place.operation or "", *cells)))
+                lines.append("\t".join((place.tool or place.origin, place.operation or "", *cells)))
         return "\n".join(lines) + "\n"
 
     def _tell(self, agent_ids: Iterable[str]) -> None:
@@ -349,39 +409,6 @@ class MatrixModel(QAbstractTableModel):
         for _, run in groupby(enumerate(columns), key=lambda pair: pair[1] - pair[0]):
             told = [column for _, column in run]
             self.dataChanged.emit(self.index(0, told[0]), self.index(len(self._rows) - 1, told[-1]))
-
-
-def short_words(found: Summary | OperationCell | None) -> str:
-    """What stands in the cell."""
-    match found:
-        case None:
-            return UNKNOWN
-        case Summary():
-            return f"{found.on}/{found.every}" if found.every else NOT_THERE
-        case OperationCell(state, is_limited):
-            return NOT_THERE if state is Cell.MISSING else f"{CELL_WORDS[state]}{', limited' * is_limited}"
-
-
-def plain_words(found: Summary | OperationCell | None) -> str:
-    """The cell outside the app: counts with words, so that a spreadsheet takes them for no date."""
-    return f"{found.on} of {found.every}" if isinstance(found, Summary) else short_words(found)
-
-
-def long_words(found: Summary | OperationCell | None) -> str:
-    """The cell in a sentence."""
-    match found:
-        case None:
-            return "being worked out"
-        case Summary():
-            notes = (
-                f"{found.on} of {found.every} operations on",
-                "some ask first" if found.asks else "",
-                "some are limited" if found.limited else "",
-                "some are turned off by another layer" if found.overruled else "",
-            )
-            return ", ".join(note for note in notes if note)
-        case OperationCell(state):
-            return CELL_WORDS[state] if state is Cell.MISSING else short_words(found)
 
 
 def _agent_words(agent: Agent, role: int) -> str | None:

@@ -7,7 +7,8 @@ from PySide6.QtCore import QPoint, QPointF, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QMouseEvent, QPainter, QPixmap
 from PySide6.QtWidgets import QHeaderView, QWidget
 
-from gatewright_gui.pages.agents.matrix import MatrixModel, short_words
+from gatewright_gui.pages.agents.matrix import MatrixModel
+from gatewright_gui.pages.agents.matrix_words import short_words
 from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.session.right_columns import Cell, OperationCell, Summary
@@ -103,9 +104,10 @@ def _draw_cell(painter: QPainter, whole: QRect, found: OperationCell) -> None:
 def _draw_summary(painter: QPainter, whole: QRect, found: Summary) -> None:
     """Counts with marks behind; what is all on stands out, what is all off is quiet."""
     known = ((found.asks, _ASKS), (found.limited, _LIMITED), (found.overruled, _OVERRULED))
-    marks = [mark for stands, mark in known if stands]
     text = short_words(found)
     wide = painter.fontMetrics().horizontalAdvance(text)
+    room = max(0, whole.width() - wide) // (MARK + 2)
+    marks = [mark for stands, mark in known if stands][:room]
     left = (whole.width() - wide - len(marks) * (MARK + 2)) // 2
     palette = current_look().palette
     colour = palette.muted if found.on == 0 else palette.verdict.allow.fg if found.on == found.every else palette.text
@@ -128,7 +130,7 @@ LOWEST, HIGHEST = 60, 132
 """How high upright names make the edge."""
 WIDEST_AGENT, LEAST_NAMED = 150, 96
 NARROWEST_NAMES, WIDEST_NAMES = 120, 260
-_ARROW, _PAD, _INDENT = 14, 6, 18
+_ARROW, _PAD, _INDENT, _STEP = 14, 6, 18, 12
 
 
 class _Edge(QHeaderView):
@@ -243,6 +245,7 @@ class ToolEdge(_Edge):
         metrics = self.fontMetrics()
         names = (self.table.tool_at(row) for row in range(0, self.count(), max(self.count() // 200, 1)))
         longest = max((metrics.horizontalAdvance(tool.name) for tool in names if tool is not None), default=0)
+        longest += _STEP * self.table.is_grouped
         most = max(NARROWEST_NAMES, min(WIDEST_NAMES, room // 3))
         wide = max(NARROWEST_NAMES, min(longest * 11 // 10 + _ARROW + 4 * _PAD, most))
         if wide != self._wide:
@@ -255,14 +258,14 @@ class ToolEdge(_Edge):
         return QSize(self._wide, self.defaultSectionSize())
 
     def paintSection(self, painter: QPainter, rect: QRect, logicalIndex: int) -> None:  # noqa: N802, N803
-        """An arrow where it can be opened, and the name."""
-        place = self.table.place_at(logicalIndex)
+        """An arrow where it can be opened, and the name; that of a group with what it is, where there is room."""
+        place, group = self.table.place_at(logicalIndex), self.table.group_at(logicalIndex)
         if place is None:
             return
         look = current_look()
         painter.save()
         self.ground(painter, rect, logicalIndex)
-        left = rect.left() + _PAD
+        left = rect.left() + _PAD + (_STEP if group is None and self.table.is_grouped else 0)
         if place.operation is not None:
             left += _INDENT
         elif self.table.can_open(logicalIndex):
@@ -274,10 +277,15 @@ class ToolEdge(_Edge):
         painter.setFont(_weighted(painter.font(), strong=place.operation is None))
         painter.setPen(QColor(look.palette.text))
         words = QRect(left, rect.top(), rect.right() - left - _PAD, rect.height())
-        text = line_text(
-            painter.fontMetrics(), place.operation or place.tool, words.width(), Qt.TextElideMode.ElideMiddle
-        )
+        name = group.title if group is not None else place.operation or place.tool
+        text = line_text(painter.fontMetrics(), name, words.width(), Qt.TextElideMode.ElideMiddle)
         painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+        if group is not None:
+            words.setLeft(words.left() + painter.fontMetrics().horizontalAdvance(text) + 2 * _PAD)
+            painter.setFont(look.small_font)
+            if painter.fontMetrics().horizontalAdvance(group.kind) <= words.width():
+                painter.setPen(QColor(look.palette.muted))
+                painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, group.kind)
         painter.restore()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
@@ -298,7 +306,8 @@ class ToolEdge(_Edge):
 
     def _is_arrow(self, at: QPointF) -> bool:
         row = self.logicalIndexAt(at.toPoint())
-        return row >= 0 and self.table.can_open(row) and at.x() < _PAD + _ARROW + 2
+        step = _STEP if self.table.is_grouped and self.table.group_at(row) is None else 0
+        return row >= 0 and self.table.can_open(row) and at.x() < _PAD + step + _ARROW + 2
 
 
 def _weighted(font: QFont, *, strong: bool) -> QFont:

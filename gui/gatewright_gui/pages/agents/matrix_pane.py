@@ -73,12 +73,15 @@ class MatrixPane(QWidget):
         column_of(self.controls, stretch(self._stack), foot, into=self)
 
     def _connect(self) -> None:
-        view = self.view
+        view, selection = self.view, self._context.selection
         self._document.opened.connect(self._refresh)
         self._document.policy_changed.connect(self._refresh)
         self.grid.columns_changed.connect(self._columns_came)
         self.model.modelAboutToBeReset.connect(self._keep)
         self.model.modelReset.connect(self._restore)
+        self.model.group_folded.connect(self._fold)
+        selection.groups_folded.connect(lambda: self.model.close_groups(selection.closed_groups))
+        self.model.close_groups(selection.closed_groups)
         self.search.search_changed.connect(self.model.search_tools)
         self.agent_search.search_changed.connect(self.model.search_agents)
         for field in (self.search, self.agent_search):
@@ -150,6 +153,9 @@ class MatrixPane(QWidget):
         self.view.setFocus(Qt.FocusReason.OtherFocusReason)
         if not self.view.currentIndex().isValid():
             self.view.setCurrentIndex(self.model.index(0, 0))
+
+    def _fold(self, origin: str, closed: bool) -> None:
+        self._context.selection.fold_group(origin, closed=closed)
 
     def _keep(self) -> None:
         if self.view.currentIndex().isValid():
@@ -224,7 +230,11 @@ class MatrixPane(QWidget):
     def _targets(self, block: Block) -> Sequence[Target]:
         found: list[Target] = []
         for row in range(block.top, block.bottom + 1):
-            tool, place = self.model.tool_at(row), self.model.place_at(row)
+            tool, place, group = self.model.tool_at(row), self.model.place_at(row), self.model.group_at(row)
+            if group is not None and (row == block.bottom or self.model.tool_at(row + 1) is None):
+                # beside tools of its own that are selected its row stands for nothing more
+                tools = (one for one in self.model.tools_of(group) if not one.is_held)
+                found += [Target(one.name, one.operations) for one in tools]
             if tool is not None and place is not None:
                 found.append(Target(tool.name, tool.operations if place.operation is None else (place.operation,)))
         return _merged(found)

@@ -174,6 +174,8 @@ class MatrixView(QTableView):
         palette = current_look().palette
         top, high = self.rowViewportPosition(row), self.rowHeight(row)
         left, right = columns[0][1], columns[-1][1] + columns[-1][2]
+        if self._table.group_at(row) is not None:
+            painter.fillRect(left, top, right - left, high, QColor(palette.raised))
         over = self.indexAt(self._mouse)
         if over.row() == row:
             painter.fillRect(left, top, right - left, high, QColor(palette.hover))
@@ -223,11 +225,12 @@ class MatrixView(QTableView):
         QApplication.clipboard().setText(self._table.text_of(rows, columns))
 
     def _open_chosen(self, *, on: bool) -> None:
-        """Open or close the tools of the selected rows; closing keeps the current cell on the tool."""
+        """Open or close the tools of the selected rows, or groups where those alone are; a tool stays current."""
         here = self.currentIndex()
         blocks, table = self.blocks(), self._table
         rows = {row for block in blocks for row in range(block.top, block.bottom + 1)}
-        tops = sorted({top for row in rows if (top := table.top_of(row)) >= 0}, reverse=True)
+        every = sorted({top for row in rows if (top := table.top_of(row)) >= 0}, reverse=True)
+        tops = [top for top in every if table.group_at(top) is None] or every
         if not on and here.isValid() and table.top_of(here.row()) in tops:
             self.setCurrentIndex(here.siblingAtRow(table.top_of(here.row())))
         if len(tops) > ONE_BY_ONE:
@@ -239,12 +242,12 @@ class MatrixView(QTableView):
     def _open_together(self, tops: Sequence[int], blocks: Sequence[Block], *, on: bool) -> None:
         """The rows are others at a stroke; the same tools stay selected."""
         table = self._table
-        held = [(table.tool_at(block.top), table.tool_at(block.bottom), block) for block in blocks]
+        ends = [[table.place_at(table.top_of(row)) for row in (block.top, block.bottom)] for block in blocks]
         table.set_many_open(tops, on)
         chosen = QItemSelection()
-        for first, last, block in held:
+        for block, (first, last) in zip(blocks, ends, strict=True):
             if first is not None and last is not None:
-                top, bottom = (table.row_of(Place(tool.name, None)) for tool in (first, last))
+                top, bottom = table.row_of(first), table.row_of(last)
                 chosen.select(table.index(top, block.left), table.index(bottom, block.right))
         self.selectionModel().select(chosen, QItemSelectionModel.SelectionFlag.ClearAndSelect)
 

@@ -285,6 +285,12 @@ class ToolPane(QWidget):
             self.view.show_row(tool, operation)
         self.view.setFocus()
 
+    def show_group(self, origin: str) -> None:
+        """Make the row of a group the current one."""
+        index = self.rows.group_index(origin)
+        if index.isValid():
+            self.view.setCurrentIndex(index)
+
     def show_all(self) -> None:
         """No filter."""
         self.search.clear()
