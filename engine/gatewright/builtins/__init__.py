@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gatewright.builtins.block import BlockTool
 from gatewright.builtins.block_edit import BlockEditTool
+from gatewright.builtins.context import ContextTool
 from gatewright.builtins.file import file_tool
 from gatewright.builtins.file_delete import FileDeleteTool
 from gatewright.builtins.file_edit import FileEditTool
@@ -18,7 +19,9 @@ from gatewright.builtins.memory_search import MemorySearchTool
 from gatewright.builtins.memory_update import MemoryUpdateTool
 from gatewright.builtins.read_file import ReadFileTool
 from gatewright.builtins.recall import RecallTool
+from gatewright.builtins.recall_1 import RecallOneTool
 from gatewright.builtins.rooted import RootTool, why_absent
+from gatewright.builtins.search import SearchTool
 from gatewright.builtins.shell_exec import ShellExecTool, ShellPort
 from gatewright.builtins.source import SourceTool
 from gatewright.builtins.vault_copyto import VaultCopyTool
@@ -26,12 +29,38 @@ from gatewright.builtins.web_fetch import WebFetchTool
 from gatewright.builtins.web_search import WebSearchTool
 from gatewright.tools.tool import Tool
 
-__all__ = ["RootTool", "ShellPort", "builtin_tools", "file_tool", "note_tools", "root_tools", "why_absent"]
+DEFAULT_SETS = {
+    "v2": ("block", "block_edit", "recall@2", "search", "source", "file"),
+    "legacy": ("context", "recall@1", "search"),
+}
+"""What an agent lists in `tools`: of the present tools on memory and files, or of those before them."""
+
+__all__ = [
+    "DEFAULT_SETS",
+    "RootTool",
+    "ShellPort",
+    "builtin_tools",
+    "file_tool",
+    "note_tools",
+    "root_tools",
+    "why_absent",
+]
 
 
 def builtin_tools() -> tuple[Tool, ...]:
     """The tools that are always registered; ``file`` comes and goes with the sources."""
-    return (BlockTool(), BlockEditTool(), RecallTool(), SourceTool(), WebFetchTool(), HttpFetchTool(), WebSearchTool())
+    return (
+        BlockTool(),
+        BlockEditTool(),
+        RecallTool(),
+        SearchTool(),
+        SourceTool(),
+        ContextTool(),
+        RecallOneTool(),
+        WebFetchTool(),
+        HttpFetchTool(),
+        WebSearchTool(),
+    )
 
 
 def note_tools() -> tuple[Tool, ...]:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, no_file_block, text_argument
+from gatewright.builtins.blockplace import Label, noted, text_argument
 from gatewright.builtins.result import agreed, done, place
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
@@ -64,17 +64,17 @@ class BlockTool(Tool):
     @operation(actions=(Action.OVERWRITE,))
     async def pin(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Keep a block in context from now on."""
-        return done(f"`{label}` stays in context", await self._noted(context, label, "pin"))
+        return done(f"`{label}` stays in context", await noted(context, label, "pin"))
 
     @operation(actions=(Action.OVERWRITE,))
     async def unpin(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """No longer keep a block in context."""
-        return done(f"`{label}` need not stay in context", await self._noted(context, label, "unpin"))
+        return done(f"`{label}` need not stay in context", await noted(context, label, "unpin"))
 
     @operation(actions=(Action.OVERWRITE,))
     async def archive(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Put a working block away; it can still be found. Core blocks, logs and those of files are refused."""
-        return done(f"`{label}` is put away", await self._noted(context, label, "archive"))
+        return done(f"`{label}` is put away", await noted(context, label, "archive"))
 
     @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
     async def info(self, context: ToolExecutionContext, label: Label) -> JsonValue:
@@ -87,15 +87,6 @@ class BlockTool(Tool):
             known = await context.blocks.info(label, agent_id=context.agent_id)
             data = {**known, **data} if isinstance(known, dict) else data
         return done(f"block of `{at.relative}`", data)
-
-    async def _noted(self, context: ToolExecutionContext, label: str, note: BlockNote) -> JsonValue:
-        blocks = context.require_blocks()
-        try:
-            return await blocks.note(
-                label, note, agent_id=context.agent_id, granted=context.granted, approved=context.approved
-            )
-        except ToolFailure as failure:
-            raise no_file_block(label, failure) from None
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """The action, and what speaks for asking. Raises ToolFailure for a refused place."""

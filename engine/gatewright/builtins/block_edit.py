@@ -12,7 +12,7 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, no_file_block, text_argument
+from gatewright.builtins.blockplace import Label, edited, text_argument
 from gatewright.builtins.result import done
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
@@ -131,18 +131,7 @@ class BlockEditTool(Tool):
 
 
 async def _edited(context: ToolExecutionContext, label: str, edit: Edit, what: str) -> JsonValue:
-    blocks = context.require_blocks()
-    try:
-        data = await blocks.edit(
-            label,
-            edit,
-            agent_id=context.agent_id,
-            granted=context.granted,
-            approved=context.approved,
-            approved_change=context.approved_change,
-        )
-    except ToolFailure as failure:
-        raise no_file_block(label, failure) from None
+    data = await edited(context, label, edit)
     changed = isinstance(data, dict) and data.get("changed") is True
     return done(f"{what} `{label}`" if changed else f"`{label}` is as it was: nothing had to be changed", data)
 

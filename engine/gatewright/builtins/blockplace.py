@@ -1,16 +1,20 @@
-"""What the tools on blocks have in common: the label, and the words for a file without a block. It does no I/O."""
+"""What the tools on blocks have in common: the label, edits and notes, the words for a file without a block. No I/O."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.tools.blockport import FILE_LABEL
+from gatewright.tools.blockport import FILE_LABEL, BlockNote
+from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.parameter import LabelParameter
+
+if TYPE_CHECKING:
+    from gatewright.blocks import Edit
 
 Label = Annotated[
     str, LabelParameter(), Field(description="Label of the block; those of files begin with `file:`.", max_length=4096)
@@ -28,3 +32,28 @@ def text_argument(arguments: Mapping[str, JsonValue], name: str) -> str | None:
     """An argument that is a text; None for any other."""
     value = arguments.get(name)
     return value if isinstance(value, str) else None
+
+
+async def edited(context: ToolExecutionContext, label: str, edit: Edit) -> JsonValue:
+    """Do an edit as the call was allowed to; what became of the block. Raises ToolFailure."""
+    try:
+        return await context.require_blocks().edit(
+            label,
+            edit,
+            agent_id=context.agent_id,
+            granted=context.granted,
+            approved=context.approved,
+            approved_change=context.approved_change,
+        )
+    except ToolFailure as failure:
+        raise no_file_block(label, failure) from None
+
+
+async def noted(context: ToolExecutionContext, label: str, note: BlockNote) -> JsonValue:
+    """The same for a change of what is known about a block."""
+    try:
+        return await context.require_blocks().note(
+            label, note, agent_id=context.agent_id, granted=context.granted, approved=context.approved
+        )
+    except ToolFailure as failure:
+        raise no_file_block(label, failure) from None

@@ -73,6 +73,7 @@ async def _said(arguments: MemorySearch, context: ToolExecutionContext) -> list[
             kinds=("conversation",),
             limit=arguments.top_k,
             session_id=context.session_id,
+            user_id=context.user_id,
         )
     except (ToolFailure, WorkspaceError):
         return None

@@ -136,6 +136,57 @@ class AgentBlocks:
 
         return await self._in_thread(agent_id, work)
 
+    async def insert_archived(self, label: str, text: str, *, agent_id: str, granted: Action | None) -> JsonValue:
+        """Make an archived block of the agent's with a text."""
+
+        def work(service: BlockService) -> JsonValue:
+            author = owner_of(agent_id)
+            service.create(label, author=author, granted=_granted(granted), content=text, type=BlockType.ARCHIVAL)
+            return _known(service.info(label, author))
+
+        return await self._in_thread(agent_id, work)
+
+    async def append_archived(
+        self, label: str, text: str, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
+        """Add text at the end of an archived block, as ``edit``."""
+        from gatewright.blocks import Append
+
+        def work(service: BlockService) -> JsonValue:
+            author = owner_of(agent_id)
+            changed = service.edit(
+                label, Append(text), author=author, granted=_granted(granted), approved=approved, archived=True
+            )
+            return _after(service, changed, agent_id)
+
+        return await self._in_thread(agent_id, work)
+
+    async def delete_archived(
+        self, label: str, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
+        """Forget an archived block."""
+
+        def work(service: BlockService) -> JsonValue:
+            return {"label": service.delete(label, granted=_granted(granted), approved=approved, archived=True).label}
+
+        return await self._in_thread(agent_id, work)
+
+    async def swap(
+        self, archive: str, load: str, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
+        """Archive one block and take another out of there; neither where one of them cannot be."""
+        from gatewright.memory.blockrule import noted
+
+        def work(service: BlockService) -> JsonValue:
+            author = owner_of(agent_id)
+            with self._shelf.store.exclusive():
+                noted(service.get(load), "unarchive", 0.0)
+                service.note(archive, "archive", author=author, granted=_granted(granted), approved=approved)
+                service.note(load, "unarchive", author=author, granted=_granted(granted), approved=approved)
+            return {"archived": archive, "loaded": load}
+
+        return await self._in_thread(agent_id, work)
+
     async def insert_entry(
         self, content: str, metadata: Mapping[str, JsonValue] | None, *, agent_id: str, granted: Action | None
     ) -> JsonValue:
@@ -158,6 +209,7 @@ class AgentBlocks:
         until: float | None = None,
         role: str | None = None,
         session_id: str | None = None,
+        user_id: str | None = None,
     ) -> JsonValue:
         """What has words of the query, the best first; of the last ones perhaps a snippet alone."""
 
@@ -169,7 +221,12 @@ class AgentBlocks:
                 if record.type is BlockType.ARCHIVAL
             }
             found = self._archive(agent_id).search(
-                query, kinds=wanted, wanted=EntryFilter(since, until, role, session_id), blocks=blocks, limit=limit
+                query,
+                kinds=wanted,
+                wanted=EntryFilter(since, until, role, session_id),
+                blocks=blocks,
+                user_id=user_id,
+                limit=limit,
             )
             return {"hits": _told(found, blocks)}
 

@@ -74,16 +74,18 @@ class Archive:
         kinds: Sequence[EntryKind] = (EntryKind.ARCHIVE,),
         wanted: EntryFilter = ANY,
         blocks: Collection[str] = (),
+        user_id: str | None = None,
         limit: int = 10,
     ) -> tuple[Hit, ...]:
         """What has words of the query, the best first; words in double quotes follow each other, ``word*`` goes on.
 
-        ``blocks``: the ids of the archived blocks that may be found, where ``kinds`` has blocks.
+        ``blocks``: the ids of the archived blocks that may be found, where ``kinds`` has blocks. ``user_id``: with whom
+        the conversations were, where it has these.
         """
         with self._store.reading() as connection:
             if connection is None or not entrytable.is_there(connection):
                 return ()
-            places = _places(kinds, self._owner)
+            places = _places(kinds, self._owner, user_id)
             return tuple(entrytable.search(connection, query, places, wanted=wanted, blocks=blocks, limit=limit))
 
     def forget(self, entry_id: str) -> Entry:
@@ -105,15 +107,20 @@ class Archive:
             raise ToolFailure(f"this would {action}, and that was not granted", code="not-granted")
 
 
+def said_with(owner: str, user_id: str | None) -> str:
+    """Whose the messages are that an agent and a user exchanged: nobody finds those of another user."""
+    return f"{owner}\n{user_id}" if user_id else owner
+
+
 class Conversations:
-    """The messages that a program records of one agent's conversations: the newest.
+    """The messages that a program records of an agent's conversations with one user, or with nobody: the newest.
 
     Raises WorkspaceError for a store that cannot be used, ToolFailure for what is no message. Callable from any thread.
     """
 
-    def __init__(self, store: BlockStore, *, owner: str) -> None:
+    def __init__(self, store: BlockStore, *, owner: str, user_id: str | None = None) -> None:
         self._store = store
-        self._place = EntryKind.CONVERSATION, owner
+        self._place = EntryKind.CONVERSATION, said_with(owner, user_id)
 
     def append(
         self, role: str, content: str, *, session_id: str = "", metadata: Mapping[str, JsonValue] | None = None
@@ -144,10 +151,11 @@ class Conversations:
             return is_ours and entrytable.delete_entry(connection, entry_id)
 
 
-def _places(kinds: Sequence[EntryKind], owner: str) -> tuple[Place, ...]:
+def _places(kinds: Sequence[EntryKind], owner: str, user_id: str | None = None) -> tuple[Place, ...]:
     """Where an agent's texts and the shared ones of these kinds are; conversations are shared by nobody."""
-    shared = [(kind, "") for kind in kinds if owner and kind is not EntryKind.CONVERSATION]
-    return (*((kind, owner) for kind in kinds), *shared)
+    talk = EntryKind.CONVERSATION
+    own = [(kind, said_with(owner, user_id) if kind is talk else owner) for kind in kinds]
+    return (*own, *((kind, "") for kind in kinds if owner and kind is not talk))
 
 
 def _newest(store: BlockStore, places: Sequence[Place], wanted: EntryFilter, limit: int) -> tuple[Entry, ...]:

@@ -40,8 +40,7 @@ def noted(record: BlockRecord, kind: Note, now: float) -> BlockRecord:
             )
         return replace(record, type=BlockType.ARCHIVAL, pinned=False, archived_at=now)
     if kind == UNARCHIVE:
-        if record.type is not BlockType.ARCHIVAL:
-            raise ToolFailure(f"this block is not archived: it is of type {record.type}", code="wrong-type")
+        require_archived(record)
         return replace(record, type=BlockType.WORKING, archived_at=None)
     if kind == PIN:
         refuse_archived(record)
@@ -52,6 +51,12 @@ def refuse_archived(record: BlockRecord) -> None:
     """Raises ToolFailure for a block that was put away."""
     if record.type is BlockType.ARCHIVAL:
         raise ToolFailure("this block was archived: it can be read, and is not changed any more", code="archived")
+
+
+def require_archived(record: BlockRecord) -> None:
+    """Raises ToolFailure for a block that was not put away."""
+    if record.type is not BlockType.ARCHIVAL:
+        raise ToolFailure(f"this block is not archived: it is of type {record.type}", code="wrong-type")
 
 
 def is_label(text: str) -> bool:

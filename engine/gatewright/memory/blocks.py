@@ -27,6 +27,7 @@ from gatewright.memory.blockrule import (
     limit_of,
     noted,
     refuse_archived,
+    require_archived,
 )
 from gatewright.memory.record import BlockRecord, BlockType
 from gatewright.memory.shelf import Shelf
@@ -254,12 +255,16 @@ class BlockService:
         granted: Action,
         approved: bool = False,
         approved_change: Callable[[], str | None] | None = None,
+        archived: bool = False,
     ) -> Changed:
-        """Do an edit, undo and redo among them. ``approved_change`` gives the one diff that somebody agreed to."""
+        """Do an edit, undo and redo among them. ``approved_change`` gives the one diff that somebody agreed to.
+
+        ``archived``: an archived block is meant, and no other.
+        """
         with self._writing(label, action_of(edit), granted, approved) as opened:
             if approved_change is not None and self._shown(opened, edit, author) != approved_change():
                 raise ToolFailure("the block was changed since somebody agreed to this", code="approval-stale")
-            self._refuse_archived(opened)
+            self._refuse_archived(opened, meant=archived)
             hand = self._hand(author)
             step = opened.block.edit(self._fitted(opened, edit), hand)
             if step is not None:
@@ -322,9 +327,11 @@ class BlockService:
 
         return self._changed(label, SETTINGS, author, Action.DELETE, changed)
 
-    def delete(self, label: str, *, granted: Action, approved: bool = False) -> BlockRecord:
-        """Forget a block with its history."""
+    def delete(self, label: str, *, granted: Action, approved: bool = False, archived: bool = False) -> BlockRecord:
+        """Forget a block with its history; ``archived``: an archived one, and no other."""
         with self._changing(label, Action.DELETE, granted, approved) as (connection, opened):
+            if archived:
+                require_archived(opened.record)
             if opened.record.source_id and not self._operator:
                 raise ToolFailure("this block stands for a file: files are deleted with `file`", code="of-a-source")
             blocktable.delete_block(connection, opened.record.block_id)
@@ -352,8 +359,10 @@ class BlockService:
             opened.record = replace(record, updated_at=hand.at_s)
             return Changed(opened.record, opened.block.note(hand, kind))
 
-    def _refuse_archived(self, opened: Opened) -> None:
-        if not self._operator:
+    def _refuse_archived(self, opened: Opened, *, meant: bool = False) -> None:
+        if meant:
+            require_archived(opened.record)
+        elif not self._operator:
             refuse_archived(opened.record)
 
     def _shown(self, opened: Opened, edit: Edit, author: str) -> str:

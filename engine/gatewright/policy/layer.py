@@ -126,7 +126,10 @@ class Layers:
         agent = self.agent
         if self._listed is None:
             if self.policy.defaults.unlisted_tools is Verdict.ALLOW:
-                return None
+                if not facts.outmoded:
+                    return None
+                text = f"`{facts.name}` is outmoded: only an agent that lists it in its `tools` has it"
+                return Reason(Layer.TOOLS, Verdict.DENY, "outmoded-tool", text, ("agents", agent.agent_id))
             text = f"agent `{agent.agent_id}` lists no tools and the defaults deny unlisted ones"
             return Reason(Layer.TOOLS, Verdict.DENY, "unlisted-tool", text, ("defaults", "unlisted_tools"))
         majors = self._listed.get(facts.name)

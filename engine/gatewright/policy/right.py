@@ -128,6 +128,7 @@ class ToolFacts:
     ``texts``: where its arguments hold texts (``edits[].path``), of which the policy may say that they are paths; None
     where nothing says.
     ``held``: why nobody may see it before the operator accepts it; empty where nothing is to be accepted.
+    ``outmoded``: only agents that list it have it.
     """
 
     name: str
@@ -142,6 +143,7 @@ class ToolFacts:
     extra_arguments: Verdict | None = None
     texts: tuple[str, ...] | None = None
     held: str = ""
+    outmoded: bool = False
     operation_names: tuple[str, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -14,10 +14,9 @@ from gatewright.policy.toolname import split_name
 if TYPE_CHECKING:
     from gatewright.policy.right import ToolFacts
 
-_PLAIN = "search send_message"
+_PLAIN = "send_message"
 
 NOT_YET: Mapping[str, frozenset[str]] = {
-    "context": frozenset({"append", "replace", "archive", "load_from_archival", "swap"}),
     **dict.fromkeys(_PLAIN.split(), frozenset[str]()),
 }
 """Names of the contract's built-in tools and operations; a registered one of the same name counts as known."""

@@ -68,6 +68,28 @@ class BlockPort(Protocol):
         """What is shown of a block: ``content`` (text), and what is known of it."""
         ...
 
+    async def insert_archived(self, label: str, text: str, *, agent_id: str, granted: Action | None) -> JsonValue:
+        """Make an archived block with a text; answers what is known of it."""
+        ...
+
+    async def append_archived(
+        self, label: str, text: str, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
+        """Add text at the end of an archived block; answers as ``edit``."""
+        ...
+
+    async def delete_archived(
+        self, label: str, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
+        """Forget an archived block; answers its label."""
+        ...
+
+    async def swap(
+        self, archive: str, load: str, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
+        """Archive one block and take another out of there, or neither; answers both labels."""
+        ...
+
     async def insert_entry(
         self, content: str, metadata: Mapping[str, JsonValue] | None, *, agent_id: str, granted: Action | None
     ) -> JsonValue:
@@ -85,9 +107,11 @@ class BlockPort(Protocol):
         until: float | None = None,
         role: str | None = None,
         session_id: str | None = None,
+        user_id: str | None = None,
     ) -> JsonValue:
         """``hits``, the best first: kind, score, and what is known of a text, with its content or a snippet.
 
         ``kinds``: of archive, block (those that were archived) and conversation. ``since``, ``until``: s since 1970.
+        ``user_id``: with whom the conversations were.
         """
         ...

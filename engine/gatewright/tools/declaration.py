@@ -90,7 +90,8 @@ class Declaration:
     ``is_executable``: whether anybody here can run it; a call of one that is not fails at execution.
     ``held``: why nobody may see it before the operator accepts it. ``leaves_copy``: what it does is done elsewhere,
     also when it is called in a disposable copy of a workspace. ``instructions``: what its server says of all its tools,
-    as the operator accepted it. ``listed_name``: what the program that runs it calls it.
+    as the operator accepted it. ``listed_name``: what the program that runs it calls it. ``outmoded``: only agents that
+    list it have it.
     """
 
     name: str = ""
@@ -109,6 +110,7 @@ class Declaration:
     tool_rules: tuple[ToolRule, ...] = ()
     needs_source: bool = False
     needs_user: bool = False
+    outmoded: bool = False
     enforces_bounds: bool = False
     is_executable: bool = True
     held: str = ""

@@ -44,7 +44,9 @@ class PathParameter:
 
 @frozen
 class LabelParameter:
-    """Marks the label of a block: ``Annotated[str, LabelParameter()]``."""
+    """Marks the label of a block: ``Annotated[str, LabelParameter()]``; ``makes``: of one that the call makes."""
+
+    makes: bool = False
 
 
 @frozen

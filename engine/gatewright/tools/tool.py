@@ -203,6 +203,7 @@ class Tool(Declaration):
             self._extra_arguments,
             self._texts,
             self.held,
+            self.outmoded,
         )
 
     @once

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gatewright.base.clock import Clock
     from gatewright.builtins import ShellPort
     from gatewright.gate.approval import ApprovalLimits
-    from gatewright.memory import Archive, BlockService
+    from gatewright.memory import BlockService
     from gatewright.policy.edit import ChangeSet
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.tools import Tool
@@ -129,12 +129,6 @@ class Parts:
         owner = owner_of(agent_id) if agent_id else ""
         texts = SourceTexts(self.sources)
         return BlockService(self.blocks, owner=owner, levels=texts.level, operator=True, shelf=self.shelf, files=texts)
-
-    def archive_of(self, agent_id: str) -> Archive:
-        """The operator's hand on the archive of one agent and the shared one; "": on the shared one alone."""
-        from gatewright.memory import Archive
-
-        return Archive(self.blocks, owner=owner_of(agent_id) if agent_id else "", operator=True)
 
     def close(self) -> None:
         """Let go of every file."""

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         StageTrace,
     )
     from gatewright.gate.serving import ServingBook
-    from gatewright.memory import AgentContext, Archive, BlockService, NoteBook
+    from gatewright.memory import AgentContext, Archive, BlockService, Conversations, NoteBook
     from gatewright.policy.document import Catalog, Policy
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.right import ToolFacts, ToolRight
@@ -315,7 +315,18 @@ class Workspace:
 
         Without an agent: the shared one alone, which every agent finds.
         """
-        return self._parts.archive_of(agent_id)
+        from gatewright.memory import Archive, owner_of
+
+        return Archive(self._parts.blocks, owner=owner_of(agent_id) if agent_id else "", operator=True)
+
+    def conversations(self, agent_id: str, *, user_id: str | None = None) -> Conversations:
+        """The messages of an agent with a user, or with nobody: for the program that runs it to record, and to look at.
+
+        Of an agent with a user 10,000 are kept, the newest.
+        """
+        from gatewright.memory import Conversations, owner_of
+
+        return Conversations(self._parts.blocks, owner=owner_of(agent_id), user_id=user_id)
 
     @property
     def streams(self) -> Streams:

@@ -145,8 +145,12 @@ async def test_what_was_said_in_this_session_is_found_if_asked_for(bench: Bench)
     sessions = {user: bench.workspace.session("a", user_id=user).session_id for user in ("ada", "bob")}
     with BlockStore(bench.workspace.state_folder / "memory.sqlite") as store:
         for user, session_id in sessions.items():
-            Conversations(store, owner=owner_of("a")).append("user", f"{user} wants tea", session_id=session_id)
-        Conversations(store, owner=owner_of("a")).append("user", "tea with lemon", session_id=sessions["ada"])
+            Conversations(store, owner=owner_of("a"), user_id=user).append(
+                "user", f"{user} wants tea", session_id=session_id
+            )
+        Conversations(store, owner=owner_of("a"), user_id="ada").append(
+            "user", "tea with lemon", session_id=sessions["ada"]
+        )
 
     assert await bench.found("ada", "tea") == ["tea with lemon"]
     result = await bench.done("ada", "memory_search", query="tea", include_conversation=True)

@@ -40,6 +40,7 @@ class BlockBench:
     asked: list[ApprovalRequest] = field(default_factory=list[ApprovalRequest])
     approves: bool = True
     meanwhile: Callable[[], object] | None = None
+    fields: dict[str, str] = field(default_factory=dict[str, str])
     session: Session = field(default_factory=Session)
 
     @property
@@ -50,7 +51,7 @@ class BlockBench:
         return self.workspace.blocks(agent)
 
     async def call(self, tool: str, op: str = "", *, agent: str = "ann", **given: JsonValue) -> Outcome:
-        arguments = {"op": op, **given} if op else given
+        arguments = {self.fields.get(tool, "op"): op, **given} if op else given
         return await self.workspace.call(agent, tool, arguments, session=self.session, approver=self.answer)
 
     async def done(self, tool: str, op: str = "", *, agent: str = "ann", **given: JsonValue) -> Any:

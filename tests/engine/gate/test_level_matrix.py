@@ -16,6 +16,7 @@ import pytest
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import Append, Field, FieldType, MapSchema, TextSchema, Undo
 from gatewright.builtins import builtin_tools, file_tool, root_tools
+from gatewright.memory import BlockType
 from gatewright.policy.permission import Action, Permission
 from gatewright.tools.tool import Tool
 from tests.engine.gate.blockbench import BlockBench, opened
@@ -44,7 +45,7 @@ roots = { shared = "shared", vault = "vault" }
 [agents.ann]
 tools = [
   "file", "block", "block_edit", "file_write", "file_edit", "file_delete", "vault_copyto",
-  "file_read", "file_list", "file_search", "read_file",
+  "file_read", "file_list", "file_search", "read_file", "context", "recall@1",
 ]
 capabilities = ["AdvancedEdit", { FsRead = { prefixes = ["."] } }, { FsWrite = { prefixes = ["."] } }]
 
@@ -105,6 +106,14 @@ CASES = [
     Case("block", "unpin", "overwrite", "file block", {}),
     Case("block", "archive", "overwrite", "text block", {}),
     Case("block", "archive", "overwrite", "file block", {}, fails=True),
+    Case("context", "append", "append", "text block", {"value": "x\n"}),
+    Case("context", "replace", "overwrite", "text block", {"old": "o", "new": "0"}),
+    Case("context", "archive", "overwrite", "text block", {}),
+    Case("context", "archive", "overwrite", "file block", {}, fails=True),
+    Case("context", "load_from_archival", "overwrite", "archived block", {}),
+    Case("context", "swap", "overwrite", "archived block", {}),
+    Case("recall", "append", "append", "archived block", {"value": "x\n"}),
+    Case("recall", "delete", "delete", "archived block", {}),
     Case("file", "append", "append", "file", {"content": "x\n"}),
     Case("file", "replace", "overwrite", "file", {"old": "one", "new": "1"}),
     Case("file", "insert", "overwrite", "file", {"line": 1, "content": "x\n"}),
@@ -138,6 +147,7 @@ class Bench:
         (folder / "ws" / "vault").mkdir()
         (folder / "ws" / "vault" / "v.txt").write_text("from the vault\n")
         self.bench: BlockBench = opened(folder, POLICY.replace("LEVEL", "read_write"))
+        self.bench.fields = {"context": "operation", "recall": "operation"}
         self.labels: dict[str, str] = {}
 
     async def prepare(self, level: str) -> None:
@@ -156,6 +166,12 @@ class Bench:
                 if case.on == "text block":
                     self._history(case.name, undone=case.op == "redo")
                 own.settings(case.name, author="operator", permission=level)
+            case "archived block":
+                own.create(case.name, author="operator", content=FILE_TEXT, type=BlockType.ARCHIVAL)
+                own.settings(case.name, author="operator", permission=level)
+                if case.op == "swap":
+                    own.create(f"for {case.name}", author="operator")
+                    own.settings(f"for {case.name}", author="operator", permission=level)
             case "file" | "file block" | "changed file":
                 (bench.docs / name).write_text(FILE_TEXT)
                 label = self.labels[case.name] = await bench.label(name)
@@ -180,6 +196,10 @@ class Bench:
     def arguments(self, case: Case) -> dict[str, Any]:
         match case.on:
             case "text block" | "map block":
+                return {"label": case.name, **case.arguments}
+            case "archived block" if case.op == "swap":
+                return {"load": case.name, "archive": f"for {case.name}"}
+            case "archived block":
                 return {"label": case.name, **case.arguments}
             case "file block":
                 return {"label": self.labels[case.name], **case.arguments}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,6 +24,7 @@ from gatewright.gate.precondition import unmet
 from gatewright.gate.scope import file_prefixes
 from gatewright.policy.document import ROOT_NAMES, ShellBackend
 from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.permission import Permission
 from gatewright.policy.target import BlockTarget, FileTarget, Located, NameTarget, Refusal
 from gatewright.tools.blockport import FILE_LABEL
 from gatewright.tools.mark import Pointer, replaced, values_at
@@ -197,8 +199,10 @@ def _target(
             return None
         case CommandParameter():
             return _command(state, item)
-        case LabelParameter():
-            return _labelled(state, item, source_id)
+        case LabelParameter(makes=makes):
+            target = _labelled(state, item, source_id)
+            is_new = makes and isinstance(target, BlockTarget) and not target.block_id
+            return replace(target, permission=Permission.READ_WRITE) if is_new else target
         case FileParameter(writes=writes, roots=roots) if roots:
             return _in_root(state, item, roots, writes=writes)
         case FileParameter(writes=writes) if sources is not None:

@@ -1,0 +1,93 @@
+"""The ``context`` tool: blocks in context, for agents that were made for it before `block`. It does no I/O itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins.blockplace import Label, edited, noted, text_argument
+from gatewright.builtins.result import done
+from gatewright.policy.permission import Action
+from gatewright.policy.rule import ContinueLoop, ToolRule
+from gatewright.policy.target import Assessment
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.blockport import BlockNote
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
+from gatewright.tools.decorator import operation
+from gatewright.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from gatewright.blocks import Edit
+
+Value = Annotated[str, Field(description="What to add: to a text exactly this, for a list or log one item.")]
+Old = Annotated[str, Field(min_length=1, description="The text to look for.")]
+New = Annotated[str, Field(description="What to put there instead; empty takes it out.")]
+_NOTES: dict[str, BlockNote] = {"archive": "archive", "load_from_archival": "unarchive"}
+
+
+class ContextTool(Tool):
+    """Blocks in context by their labels. New agents are given `block` and `block_edit`."""
+
+    name = "context"
+    description = "Works with the blocks that you have in context."
+    operation_field = "operation"
+    outmoded = True
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    resource_bounds = ResourceBounds(timeout_s=15.0)
+    result_type = ResultType.OBJECT
+    normalization = Normalization.JSON
+    tool_rules = (ToolRule("context", ContinueLoop()),)
+    required_capabilities = frozenset[str]()  # levels decide; an attached source implies access by this tool
+
+    @operation(actions=(Action.APPEND,))
+    async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:
+        """Add the value at the end of a block."""
+        from gatewright.blocks import Append
+
+        return done(f"the value was added to `{label}`", await edited(context, label, Append(value)))
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def replace(self, context: ToolExecutionContext, label: Label, old: Old, new: New) -> JsonValue:
+        """Put the new text where the old one stands first."""
+        from gatewright.blocks import Replace
+
+        return done(f"the new text is in `{label}`", await edited(context, label, Replace(old, new)))
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def archive(self, context: ToolExecutionContext, label: Label) -> JsonValue:
+        """Put a working block away."""
+        return done(f"`{label}` is put away", await noted(context, label, "archive"))
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def load_from_archival(self, context: ToolExecutionContext, label: Label) -> JsonValue:
+        """Take a block out again that was put away."""
+        return done(f"`{label}` is a working block again", await noted(context, label, "unarchive"))
+
+    @operation(actions=(Action.OVERWRITE,))
+    async def swap(self, context: ToolExecutionContext, archive: Label, load: Label) -> JsonValue:
+        """Put one block away and take another out, both or neither."""
+        data = await context.require_blocks().swap(
+            archive, load, agent_id=context.agent_id, granted=context.granted, approved=context.approved
+        )
+        return done(f"`{archive}` is put away, and `{load}` is a working block again", data)
+
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
+        """The action, and the change to the block."""
+        from gatewright.blocks import Append, Replace
+
+        label = text_argument(arguments, "label") or ""
+        change: Edit | BlockNote | None = _NOTES.get(operation)
+        if operation == "append":
+            change = Append(text_argument(arguments, "value") or "")
+        elif operation == "replace":
+            change = Replace(text_argument(arguments, "old") or "", text_argument(arguments, "new") or "")
+        if change is not None:
+            return context.require_blocks().assess(label, change, agent_id=context.agent_id)
+        away, back = text_argument(arguments, "archive"), text_argument(arguments, "load")
+        return Assessment(
+            Action.OVERWRITE, diff=f"-{away}: working\n+{away}: archival\n-{back}: archival\n+{back}: working\n"
+        )
