@@ -12,7 +12,6 @@ from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.memory.archive import Archive
 from gatewright.memory.entrytable import EntryFilter, EntryKind
-from gatewright.memory.record import BlockType
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
 
@@ -138,6 +137,7 @@ class AgentBlocks:
 
     async def insert_archived(self, label: str, text: str, *, agent_id: str, granted: Action | None) -> JsonValue:
         """Make an archived block of the agent's with a text."""
+        from gatewright.memory.record import BlockType
 
         def work(service: BlockService) -> JsonValue:
             author = owner_of(agent_id)
@@ -212,6 +212,7 @@ class AgentBlocks:
         user_id: str | None = None,
     ) -> JsonValue:
         """What has words of the query, the best first; of the last ones perhaps a snippet alone."""
+        from gatewright.memory.record import BlockType  # which the window has no use for at its start
 
         def work() -> JsonValue:
             wanted = [EntryKind(kind) for kind in kinds]
