@@ -162,14 +162,15 @@ class Boxes:
 
     def _is_listed(self, facts: ToolFacts) -> bool:
         if self._listed is None:
-            return self._policy.defaults.unlisted_tools is Verdict.ALLOW
+            return self._policy.defaults.unlisted_tools is Verdict.ALLOW and not facts.outmoded
         return any(names_tool(name, facts.name, facts.major) for name in self._listed.get(facts.name, ()))
 
     def _written_list(self) -> dict[str, list[str]]:
         """The list as it has to be written down; an agent without one may have held every tool."""
         if self._listed is None:
             held = self._policy.defaults.unlisted_tools is Verdict.ALLOW
-            self._listed = _by_name(chosen_tools(self._catalog, None)) if held else {}
+            chosen = chosen_tools(self._catalog, None).values() if held else ()
+            self._listed = _by_name(facts.name for facts in chosen if not facts.outmoded)
         return self._listed
 
     def _take_off(self, facts: ToolFacts) -> None:

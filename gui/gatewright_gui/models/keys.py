@@ -54,6 +54,7 @@ PARTS = (
         (
             KeyRow("A, K, D", "allow, ask first, deny what is selected"),
             KeyRow("Space", "ticks or unticks; a mixed tool is turned off"),
+            KeyRow("Left, Right", "close and open a tool or a group of tools; Left again goes to the row above it"),
             KeyRow("Ctrl+A, Ctrl+I", "selects all that is shown, inverts the selection"),
             KeyRow("Ctrl+M", "tree or matrix"),
             KeyRow("Ctrl+Shift+F, Ctrl+Shift+P", "filters, presets"),

@@ -71,7 +71,7 @@ class CheckProgress:
 
 def check_count(workspace: Workspace, *, afresh: bool = False) -> Generator[CheckProgress, None, CheckCount]:
     """Run the self-check piece by piece. ``afresh``: what was checked and has not changed is checked again as well."""
-    agent_ids, tools = tuple(workspace.policy.agents), len(workspace.catalog)
+    agent_ids, tools = tuple(workspace.policy.agents), len({facts.name for facts in workspace.catalog})
     agents: list[AgentCheck] = []
     wrong: list[CheckNote] = []
     untried: list[CheckNote] = []

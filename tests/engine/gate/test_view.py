@@ -19,6 +19,7 @@ from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import ChangeSet
 from gatewright.policy.tier import SafetyTier
+from gatewright.policy.toolname import chosen_tools
 from gatewright.policy.verdict import Verdict
 from gatewright.schema import FORMATS, Format, ToolListing, tokens
 from gatewright.tools.declaration import Normalization, ResultType
@@ -139,7 +140,8 @@ def test_view_of_an_unknown_agent_is_an_error(world: World) -> None:
 def test_selfcheck_finds_no_difference_and_counts_agents_tools_and_operations(make_world: MakeWorld) -> None:
     world = make_world(TWO)
     result = selfcheck(world.gate)
-    per_agent = sum(max(1, len(tool.operations)) for tool in world.registry.tools())
+    tools = chosen_tools([tool.facts() for tool in world.registry.tools()], None).values()
+    per_agent = sum(max(1, len(tool.operations)) for tool in tools)
 
     assert result.checked == 2 * per_agent
     assert result.differences == ()

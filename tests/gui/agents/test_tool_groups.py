@@ -8,6 +8,8 @@ from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.toolname import chosen_tools
 from gatewright_gui.pages.agents.matrix import Place
 from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.pages.agents.tool_pane import ToolPane
@@ -71,6 +73,11 @@ def shown(window: MainWindow, prefix: str) -> set[str]:
     return {name for name, right in rights.items() if right.shown and name.startswith(prefix)}
 
 
+def tools_of(window: MainWindow) -> tuple[ToolFacts, ...]:
+    """One of each name, as agents have them."""
+    return tuple(chosen_tools(window.document.catalog, None).values())
+
+
 async def test_tools_stand_below_the_place_they_come_from_in_the_order_of_the_policy(window: MainWindow) -> None:
     rows = pane(window).rows
     tester = QAbstractItemModelTester(rows, QAbstractItemModelTester.FailureReportingMode.Fatal)
@@ -92,7 +99,7 @@ async def test_tools_stand_below_the_place_they_come_from_in_the_order_of_the_po
 
 
 async def test_group_tells_its_name_its_kind_its_count_and_its_state_in_words(window: MainWindow) -> None:
-    ours = sum(len(facts.operations) for facts in window.document.catalog if facts.origin == "built-in")
+    ours = sum(len(facts.operations) for facts in tools_of(window) if facts.origin == "built-in")
     told = [group(window, name).data(Qt.ItemDataRole.AccessibleTextRole) for name in ("built-in", "plant", "far")]
 
     assert told == [
@@ -208,7 +215,7 @@ async def test_selection_that_runs_over_a_group_takes_in_no_more_than_its_rows(w
     choose(window, "far")
     assert [target.tool for target in view.targets()] == [f"far_{number:02}" for number in range(FAR - NEW)]
     QTest.keyClick(view, KEY.Key_A, Qt.KeyboardModifier.ControlModifier)
-    assert len(view.targets()) == len(window.document.catalog)
+    assert len(view.targets()) == len(tools_of(window))
 
 
 async def test_search_finds_tools_by_their_catalog(window: MainWindow) -> None:
@@ -222,7 +229,7 @@ async def test_tools_of_one_place_alone_have_no_group(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text('gatewright = 1\n[agents.clerk]\ntools = ["block"]\n', "utf-8")
     async with opened_window(policy, tmp_path) as window:
-        assert titles(window) == [facts.name for facts in window.document.catalog]
+        assert titles(window) == [facts.name for facts in tools_of(window)]
         assert not pane(window).view.isColumnHidden(Column.ORIGIN)
 
 
@@ -253,7 +260,7 @@ async def test_matrix_has_a_row_of_counts_for_each_group(window: MainWindow) -> 
     matrix = await matrix_of(window)
     tester = QAbstractItemModelTester(matrix.model, QAbstractItemModelTester.FailureReportingMode.Fatal)
 
-    ours = [facts.name for facts in window.document.catalog if facts.origin == "built-in"]
+    ours = [facts.name for facts in tools_of(window) if facts.origin == "built-in"]
     assert matrix_rows(matrix, len(ours) + 3) == ["Built-in tools", *ours, "plant", "plant_0000"]
     assert [matrix_cell(matrix, "clerk", name).data() for name in ("plant", "far")] == [f"6/{2 * PLANT}", "1/30"]
     assert matrix_cell(matrix, "guest", "plant").data() == f"0/{2 * PLANT}"
