@@ -179,7 +179,6 @@ async def _ticks(_app: Any, home: Path, *, quick: bool) -> None:
     window.show()
     pane = window.shelf.page("agents").tools
     view = pane.view
-    places = [place for place in range(pane.rows.rowCount()) if len(pane.rows.operations_at(place)) >= 3]
     taken: dict[str, list[int]] = {}
 
     def note(name: str, nanoseconds: int) -> None:
@@ -195,6 +194,9 @@ async def _ticks(_app: Any, home: Path, *, quick: bool) -> None:
         return ended
 
     await current()
+    while not pane.rows.tool_count:
+        await asyncio.sleep(0.01)
+    places = [place for place in range(pane.rows.tool_count) if len(pane.rows.operations_at(place)) >= 3]
     for number in range(rounds):
         tool = pane.rows.tool_index(places[number % len(places)])
         view.expand(tool)

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from gatewright_gui.session.verbs.rights import ManyRights, Wish
 
 
-RESETS = "Reset the selected tools to their defaults; shows first what would change"
 _OF_GROUP = "The box is for all tools of the group that are shown; those that wait to be accepted stay as they are."
 TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
 
