@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.note import NoteId, NoteTool
+from gatewright.builtins.note import NoteId, NoteTool, change_of
 from gatewright.builtins.result import done
-from gatewright.builtins.rooted import Input, text_of
+from gatewright.builtins.rooted import Input
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment, Later
 from gatewright.tools.context import ToolExecutionContext
@@ -33,15 +34,7 @@ class MemoryDeleteTool(NoteTool):
         context: ToolExecutionContext,
     ) -> Assessment:
         """The note goes; whoever is asked sees its text."""
-
-        def change() -> str:
-            from gatewright.blocks import diff_text
-
-            note_id = text_of(arguments, "note_id")
-            text = context.require_notes().content(note_id, user_id=context.require_user())
-            return diff_text(note_id, text, "")
-
-        return Assessment(Action.DELETE, later=Later(change))
+        return Assessment(Action.DELETE, later=Later(partial(change_of, arguments, context, text="")))
 
     async def run(self, arguments: MemoryDelete, context: ToolExecutionContext) -> JsonValue:
         """Forget it."""

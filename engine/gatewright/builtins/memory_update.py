@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.note import Content, NoteId, NoteTool
+from gatewright.builtins.note import Content, NoteId, NoteTool, change_of
 from gatewright.builtins.result import done
 from gatewright.builtins.rooted import Input, text_of
 from gatewright.policy.permission import Action
@@ -35,19 +35,11 @@ class MemoryUpdateTool(NoteTool):
         context: ToolExecutionContext,
     ) -> Assessment:
         """The note is overwritten."""
-        return Assessment(Action.OVERWRITE, later=Later(partial(_change, arguments, context)))
+        text = text_of(arguments, "content")
+        return Assessment(Action.OVERWRITE, later=Later(partial(change_of, arguments, context, text=text)))
 
     async def run(self, arguments: MemoryUpdate, context: ToolExecutionContext) -> JsonValue:
         """Change it."""
         user_id = context.require_user()
         await context.require_notes().update(arguments.note_id, arguments.content, user_id=user_id)
         return done("the note has the new text", {"note_id": arguments.note_id})
-
-
-def _change(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> str:
-    """The difference to the text. Raises ToolFailure where there is no such note."""
-    from gatewright.blocks import diff_text
-
-    note_id = text_of(arguments, "note_id")
-    before = context.require_notes().content(note_id, user_id=context.require_user())
-    return diff_text(note_id, before, text_of(arguments, "content"))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field
 
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins.rooted import text_of
 from gatewright.policy.tier import SafetyTier
+from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.tool import Tool
 
@@ -28,3 +32,11 @@ class NoteTool(Tool, abstract=True):
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON
     needs_user = True
+
+
+def change_of(arguments: Mapping[str, JsonValue], context: ToolExecutionContext, *, text: str) -> str:
+    """The difference that another text makes to the note. Raises ToolFailure where there is no such note."""
+    from gatewright.blocks import diff_text
+
+    note_id = text_of(arguments, "note_id")
+    return diff_text(note_id, context.require_notes().content(note_id, user_id=context.require_user()), text)
