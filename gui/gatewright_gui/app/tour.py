@@ -17,7 +17,8 @@ from PySide6.QtWidgets import QApplication
 from gatewright.workspace.api import WorkspaceError
 from gatewright_gui.app.build import build_window
 from gatewright_gui.app.main import has_display
-from gatewright_gui.app.scenes import SCENES, SIZE, Tour
+from gatewright_gui.app.scenes import SCENES
+from gatewright_gui.app.scenes.player import SIZE, Tour
 from gatewright_gui.qt import loop
 from gatewright_gui.session.opening import POLICY_NAME, Opener, write_demo
 from gatewright_gui.settings import Preferences

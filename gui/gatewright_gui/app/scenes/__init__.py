@@ -1,0 +1,31 @@
+"""The scenes of the guided tour, a module for each page, and the one table of their order.
+
+A scene is a function of the tour: it does something by mouse and keyboard, checks what is seen against the engine, and
+ends each of its steps with a picture.
+"""
+
+from gatewright_gui.app.scenes import agents, catalogs, console, files, policy, preview, window
+
+LIGHT = (
+    window.open_window,
+    agents.boxes,
+    preview.preview,
+    agents.limit,
+    agents.matrix,
+    files.files,
+    console.console,
+    console.live,
+    catalogs.catalogs,
+    policy.policy,
+)
+DARK = (
+    window.dark,
+    preview.preview,
+    agents.matrix,
+    files.files,
+    console.console,
+    catalogs.catalogs,
+    policy.policy,
+    policy.save,
+)
+SCENES = LIGHT + DARK

@@ -1,0 +1,72 @@
+"""Scenes of the page Catalogs: a server is added, trusted, accepted, and taken back."""
+
+import shlex
+import tempfile
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+
+from gatewright_gui.app.driver import CTRL
+from gatewright_gui.app.scenes.player import START_S, Tour, column
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.session.calls import shown_tools
+from gatewright_gui.session.catalogs import gateway_command
+from gatewright_gui.session.opening import POLICY_NAME, Opener
+
+SERVED = """\
+gatewright = 1
+
+[agents.guest]
+tools = ["file"]
+capabilities = ["AdvancedEdit"]
+
+[[sources]]
+id = "here"
+type = "file"
+base_path = "."
+"""
+"""The policy of the server that the tour adds."""
+
+
+def catalogs(tour: Tour) -> None:
+    """A server is added by its command, trusted, and its tools accepted: the gateway itself, before another policy."""
+    with tempfile.TemporaryDirectory(prefix="gatewright-tour-") as folder:
+        served = Path(folder) / POLICY_NAME
+        served.write_text(SERVED, "utf-8")
+        with Opener().open(served) as other:
+            offered = sorted(tool.name for tool in shown_tools(other, "guest"))
+        tour.click("rail.catalogs")
+        tour.click(
+            "catalogs.add" if tour.has("catalogs.add") else tour.find("catalogs.empty", EmptyState).action_button
+        )
+        command = shlex.join([*gateway_command(), "serve", str(served), "--agent", "guest"])
+        tour.until(lambda: tour.has("catalog_add.text"), "the dialog")
+        tour.type_over(f"GATEWRIGHT_KEYS= {command}", "catalog_add.text")
+        tour.click("catalog_add.accept")
+        row = tour.document.policy.catalogs[-1]
+        tour.check("only the name of the variable is taken", row.env, ("GATEWRIGHT_KEYS",))
+        workspace = tour.document.workspace
+        tour.check("nothing was started", row.catalog_id in workspace.servers.states and not tour.has("catalogs.ask"))
+        tour.show("catalog", f"`{row.catalog_id}` is added, and not trusted")
+        tour.click("catalogs.trust")
+        tour.until(lambda: tour.has("trust.definition"), "the question")
+        asked = tour.text_of("trust.definition")
+        tour.check("the question has the whole command", all(word in asked for word in (row.command or "", *row.args)))
+        tour.check("and its digest", workspace.server_digest(row.catalog_id) in asked)
+        tour.show("trust", "what would be started, before it is")
+        tour.click("trust.accept")
+        tools = tour.model_of("catalogs.tools")
+        tour.until(lambda: tour.has("catalogs.ask") and tools.rowCount(), "the tools of the server", START_S)
+        listed = sorted(map(str, column(tools)))
+        tour.check("the server lists what its policy shows", listed, offered)
+        if tour.has("catalogs.accept"):  # what was accepted once, is
+            tour.click("catalogs.accept")
+            tour.until(lambda: not tour.has("catalogs.accept"), "the tools to be accepted")
+        held = [tool.name for tool in tour.document.catalog if tool.origin == row.catalog_id and tool.held]
+        tour.check("no tool of it is held any more", held, [])
+        tour.show("accept", f"`{row.catalog_id}` offers {', '.join(listed)}; accepted, so that agents can have it")
+        tour.click("catalogs.run")
+        tour.until(lambda: not tour.has("catalogs.ask"), "the server to stop", START_S)
+        tour.key(Qt.Key.Key_Z, CTRL)
+        ids = {one.catalog_id for one in tour.document.policy.catalogs}
+        tour.check("undo takes the catalog back", row.catalog_id not in ids)
