@@ -181,7 +181,7 @@ def gateway_command() -> tuple[str, ...]:
     """What starts this program, whole: a client does not look where a shell would."""
     beside = Path(sys.executable).with_name("gatewright")
     found = str(beside) if beside.is_file() else shutil.which("gatewright")
-    return (found,) if found is not None else (sys.executable, "-c", "from gatewright.cli.main import script; script()")
+    return (found,) if found is not None else (sys.executable, "-m", "gatewright")
 
 
 def _name_of(words: Sequence[str]) -> str:
