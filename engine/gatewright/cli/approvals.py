@@ -8,6 +8,7 @@ from __future__ import annotations
 import json as jsonlib
 import queue
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -57,12 +58,19 @@ def answer(
     ] = None,
     scope: Annotated[bool, typer.Option("--scope", help="allow the scope of the rule for this session")] = False,
     deny: Annotated[bool, typer.Option("--deny", help="refuse the call")] = False,
+    because: Annotated[
+        str | None, typer.Option("--because", metavar="TEXT", help="with --deny: the reason, told to the model")
+    ] = None,
     who: WhoOption = None,
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
     """Answer one question: --once, --for DURATION, --scope or --deny."""
     given = _approval(once=once, duration=duration, scope=scope, deny=deny, who=who or user_name())
+    if because is not None:
+        if not deny:
+            raise UsageProblem("--because goes with --deny")
+        given = replace(given, reason=because)
     broker = permission_broker(policy, state=state)
     try:
         answered = broker.answer(request_id, given)
@@ -177,9 +185,15 @@ def _print_request(request: ApprovalRequest) -> None:
     if request.scope:
         print_line(f"  scope {request.scope}")
     print_line(f"  session {request.session_id}")
+    if request.process_id:
+        client = f", for {request.client}" if request.client else ""
+        print_line(f"  process {request.process_id}{client}")
     print_line(f"  arguments {jsonlib.dumps(dict(request.arguments), ensure_ascii=False)}")
     for line in (request.diff or "").splitlines():
         print_line(f"  | {line}")
+    for one in request.records:
+        stands = jsonlib.dumps(one.record, ensure_ascii=False)
+        print_line(f"  {one.argument} {one.value} stands for {stands}, by {one.called}")
 
 
 def _answer_json(answered: Approval) -> dict[str, object]:

@@ -13,6 +13,8 @@ from typing import Protocol, cast, runtime_checkable
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.problem import Address
+from gatewright.gate.idrecord import IdRecord
 
 MOST_SECONDS = 366 * 86_400.0
 """The longest time for which an answer may be remembered."""
@@ -58,6 +60,8 @@ class ApprovalRequest:
     """One question. ``reasons``: why it is asked, first the deciding one. ``diff``: the text change, if any.
 
     ``asks``: what an answer would answer, as grants know it. ``waiting``: how many identical calls wait for the answer.
+    ``client``: the program that sent the call, as it calls itself; ``process_id``: of the process that waits.
+    ``places``: for each reason its part of the policy, () where there is none. ``records``: what ids stand for.
     """
 
     agent_id: str
@@ -78,11 +82,17 @@ class ApprovalRequest:
     safety_tier: str = ""
     asks: tuple[Ask, ...] = ()
     waiting: int = 1
+    client: str = ""
+    process_id: int = 0
+    places: tuple[Address, ...] = ()
+    records: tuple[IdRecord, ...] = ()
 
     def to_json(self) -> dict[str, JsonValue]:
         """Every field; times in seconds since 1970."""
         reasons: list[JsonValue] = [*self.reasons]
         asks: list[JsonValue] = [ask.to_json() for ask in self.asks]
+        places: list[JsonValue] = [[*place] for place in self.places]
+        records: list[JsonValue] = [record.to_json() for record in self.records]
         return {
             "id": self.request_id,
             "agent": self.agent_id,
@@ -102,6 +112,10 @@ class ApprovalRequest:
             "digest": self.digest,
             "tool_digest": self.tool_digest,
             "asks": asks,
+            "client": self.client,
+            "process": self.process_id,
+            "places": places,
+            "records": records,
         }
 
     @classmethod
@@ -128,7 +142,21 @@ class ApprovalRequest:
                 Ask.from_json(cast("dict[str, JsonValue]", ask)) for ask in cast("list[JsonValue]", data["asks"])
             ),
             waiting=int(cast("int", data["waiting"])),
+            client=str(data.get("client", "")),
+            process_id=int(cast("int", data.get("process", 0))),
+            places=tuple(_address(place) for place in cast("list[JsonValue]", data.get("places", []))),
+            records=tuple(
+                IdRecord.from_json(cast("dict[str, JsonValue]", record))
+                for record in cast("list[JsonValue]", data.get("records", []))
+            ),
         )
+
+
+def _address(place: JsonValue) -> Address:
+    steps = cast("list[JsonValue]", place)
+    if not all(isinstance(step, str | int) for step in steps):
+        raise TypeError("a place of the policy is made of texts and numbers")
+    return tuple(cast("list[str | int]", steps))
 
 
 @frozen
@@ -154,7 +182,8 @@ class Approval:
     """The answer, whose it is, and how long it lasts. ``seconds`` counts for a duration only.
 
     A refusal may be for a duration too: identical calls are refused so long. ``grant_id``: the standing approval that
-    the answer made, where it made one. ``code`` and ``reason``: of a refusal that nobody spoke (time, rate, no store).
+    the answer made, where it made one. ``code``: another one where nobody spoke the refusal (time, rate, no store), and
+    ``reason`` then says why; of a refusal that somebody spoke ``reason`` is what the model is told of it.
     """
 
     approved: bool

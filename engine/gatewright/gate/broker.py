@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 from collections import deque
 from contextlib import suppress
@@ -123,6 +124,7 @@ class PermissionBroker:
             request_id=new_id("ask"),
             asked_wall_s=now_s,
             expires_wall_s=now_s + self._limits.timeout_s,
+            process_id=os.getpid(),
             waiting=1,
         )
         waiter = _Waiter(asyncio.get_running_loop(), self._clock.monotonic_s() + self._limits.timeout_s)

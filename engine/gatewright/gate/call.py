@@ -13,6 +13,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
 from gatewright.compile.finding import Finding
 from gatewright.gate.decision import NO_FACTS
+from gatewright.gate.idrecord import EarlierResults
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ class Execution:
 @frozen
 class CallPorts:
     """What the stages reach outside themselves. ``commit`` writes audit rows, or raises AuditUnavailable;
-    ``record`` does the same without stopping the event loop. ``results``: what pure tools gave.
+    ``record`` does the same without stopping the event loop. ``results``: what pure tools gave; ``earlier``: results
+    in which ids are looked up for the operator.
 
     ``absent``: tools that are known and not there now, and why. ``folder``: where relative paths of arguments and
     prefixes of capabilities begin (the policy's folder); None: there is none, so no such path is accepted.
@@ -92,6 +94,7 @@ class CallPorts:
     web: WebPort | None = None
     in_copy: bool = False
     streams: StreamPort | None = None
+    earlier: EarlierResults = field(default_factory=EarlierResults, hash=False)
 
 
 class CallState:

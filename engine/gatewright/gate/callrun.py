@@ -66,7 +66,7 @@ class CallRun:
         if self._approver is None or not await _is_attended(self._approver):
             await self._try_record(state, _then(opening, record.refused(state, "unanswered")))
             return self._outcome(state, decision, Status.UNANSWERED, message.to_model(message.UNANSWERED))
-        request = request_of(state)
+        request = await _with_records(state, request_of(state))
         try:
             await state.ports.record(_then(opening, record.requested(state, request)))
         except AuditUnavailable as error:
@@ -140,6 +140,9 @@ class CallRun:
             text = decision.model_message or message.to_model(EMPTY)
             state.end(Status.FAILED, decision.code, text, decision.reason)
         await finish(state)
+        if state.status is Status.ALLOWED:
+            called = f"{state.tool_name}.{state.chosen.name}" if state.chosen.name else state.tool_name
+            state.ports.earlier.keep(state.session, called, state.normal, state.wall_s)
         return self._outcome(state, decision, state.status, state.output or "")
 
     async def _try_record(self, state: CallState, build: RowBuilder) -> None:
@@ -202,7 +205,15 @@ def request_of(state: CallState) -> ApprovalRequest:
         asked_wall_s=state.wall_s,
         safety_tier=str(state.chosen.right.tier),
         asks=asks_of(state, state.asks),
+        client=state.client,
+        places=tuple(finding.address or () for finding in state.asks),
     )
+
+
+async def _with_records(state: CallState, request: ApprovalRequest) -> ApprovalRequest:
+    """The question with what its ids stand for, which may take a moment to find out."""
+    records = await asyncio.to_thread(state.ports.earlier.of, state.session, request.arguments)
+    return replace(request, records=records) if records else request
 
 
 async def _is_attended(approver: Approver) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from gatewright.cli.main import main
 from gatewright.gate import Approval, ApprovalRequest, ApprovalStore, AuditLog, Remember
 from gatewright.gate.approval import Ask
 from gatewright.gate.approvalstore import FILE_NAME
+from gatewright.gate.idrecord import IdRecord
 from tests.engine.cli.conftest import Ran, Runner
 
 
@@ -123,6 +125,23 @@ def test_answer_reaches_the_waiting_call(
     assert approvals("list", "--json").json["pending"] == []
 
 
+def test_refusal_carries_its_reason(approvals: Runner, store: ApprovalStore) -> None:
+    store.post(question(), 10)
+    assert approvals("answer", "ask-1", "--deny", "--because", "use drafts/").status == 0
+
+    assert store.answers()["ask-1"].reason == "use drafts/"
+
+
+def test_question_lists_process_client_and_what_ids_stand_for(approvals: Runner, store: ApprovalStore) -> None:
+    record = IdRecord("ticket_id", 4711, {"id": 4711, "title": "a\u202eb"}, "tickets.list", 5.0)
+    store.post(replace(question(), client="desk app", process_id=42, records=(record,)), 10)
+
+    listed = approvals("list").out
+
+    assert "  process 42, for desk app\n" in listed
+    assert 'ticket_id 4711 stands for {"id": 4711, "title": "a\\u202eb"}, by tickets.list' in listed
+
+
 def test_standing_answers_are_listed_and_revoked_and_the_revocation_recorded(
     approvals: Runner, store: ApprovalStore, tmp_path: Path
 ) -> None:
@@ -152,6 +171,7 @@ def test_standing_answers_are_listed_and_revoked_and_the_revocation_recorded(
         ("--for", "0"),
         ("--for", "5000d"),
         ("--for", "800d"),
+        ("--once", "--because", "no"),
     ],
 )
 def test_answer_that_is_none_is_a_usage_problem(

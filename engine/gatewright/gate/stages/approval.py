@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
+from gatewright.base.printable import printable
 from gatewright.compile.finding import Finding
 from gatewright.gate import message
 from gatewright.gate.approval import REFUSED_CODE, Ask, Remember
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 _CONTENT_ASKS = frozenset({"tool-asks"})
 """Asks that hang on the content of the moment: no lasting approval answers them."""
 
+MOST_REASON = 500
+"""Characters of what an operator says with a refusal."""
 _WORDS = {
     "approval-timed-out": message.NOT_IN_TIME,
     "approval-rate": message.TOO_MANY_ASKS,
@@ -111,8 +114,11 @@ def _answered(state: CallState, asks: tuple[Finding, ...], answer: Answer) -> St
     approval = answer.approval
     who = approval.who or "the operator"
     if approval.approved is not True:
-        reason = approval.reason or f"{who} did not approve the call"
-        return denied(approval.code, reason, _WORDS.get(approval.code, message.REFUSED))
+        said = f"{who} did not approve the call"
+        if approval.code == REFUSED_CODE and approval.reason:
+            told = printable(approval.reason[:MOST_REASON])
+            return denied(REFUSED_CODE, f"{said}: {told}", f"{message.REFUSED}. The operator says: {told}")
+        return denied(approval.code, approval.reason or said, _WORDS.get(approval.code, message.REFUSED))
     if answer.digest != approval_digest(state):
         reason = f"what {who} approved is not what the call would do now"
         return denied("approval-stale", reason, message.STALE)
