@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gatewright.base.frozen import frozen
 from gatewright.base.plural import plural
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
@@ -15,7 +16,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.workspace.pins import text_difference, waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from gatewright.policy.document import Catalog
     from gatewright.tools.pin import Acceptance, Pin
@@ -40,7 +41,7 @@ def list_(policy: PolicyArgument, json: JsonOption = False, state: StateOption =
 
 def accept(
     policy: PolicyArgument,
-    catalog_id: Annotated[str, typer.Argument(metavar="ID", help="the catalog")],
+    catalog_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="the catalog; none: all of them")] = None,
     names: Annotated[list[str] | None, typer.Argument(metavar="[TOOL]...", help="the tools; none: only show")] = None,
     all_: Annotated[bool, typer.Option("--all", help="all that waits, the server's instructions too")] = False,
     tiers: Annotated[
@@ -56,50 +57,64 @@ def accept(
     state: StateOption = None,
 ) -> None:
     """Show what of a server's tools waits to be accepted, with what changed; accept those that are named, or --all."""
+    if catalog_id is None and (tiers or instructions):
+        raise UsageProblem("say of which catalog: --tier and --instructions go with an ID")
     with opened(policy, state=state) as workspace:
-        pin, catalog = workspace.pin(catalog_id), workspace.policy.catalog(catalog_id)
-        if pin is None or catalog is None:
-            hint = f"`gatewright catalog import {policy} --id {catalog_id}` asks its server"
-            raise UsageProblem(f"the tools of catalog `{catalog_id}` were never imported: {hint}")
-        rows = waiting(pin, trusted=catalog.trusted, needs_capabilities=not no_capabilities)
-        wanted = tuple(_listed_name(name, catalog, pin) for name in names or ())
-        given = dict(_tier(text, catalog, pin) for text in tiers or ())
-        acts = bool(all_ or wanted or given or instructions)
-        after = (
-            _accepted(
-                workspace,
-                catalog_id,
-                None if all_ else wanted,
-                given,
-                needs_capabilities=not no_capabilities,
-                instructions=instructions or all_,
-            )
-            if acts
-            else pin
-        )
+        chosen = [catalog_id] if catalog_id is not None else _with_pins(workspace)
+        asked = _Asked(all_, tuple(names or ()), tuple(tiers or ()), instructions or all_, not no_capabilities)
+        found = [_accept_one(workspace, policy, one, asked) for one in chosen]
     if json:
-        print_json(_accept_json(catalog_id, rows, pin, after))
-    else:
-        _print_accept(catalog_id, rows, pin, after, all_=all_, acts=acts, verbose=verbose)
+        rows = [_accept_json(one, rows, before, after) for one, rows, before, after in found]
+        print_json(rows if catalog_id is None else rows[0])
+        return
+    for one, rows, before, after in found:
+        _print_accept(one, rows, before, after, all_=all_, acts=asked.acts, verbose=verbose)
+    if not found:
+        print_line("the tools of no server were ever imported")
 
 
-def _accepted(
-    workspace: Workspace,
-    catalog_id: str,
-    names: Iterable[str] | None,
-    tiers: Mapping[tuple[str, str], SafetyTier],
-    *,
-    needs_capabilities: bool,
-    instructions: bool,
-) -> Pin:
-    return workspace.accept_tools(
+@frozen
+class _Asked:
+    """What the options of ``accept`` ask for, of each catalog."""
+
+    everything: bool
+    names: tuple[str, ...]
+    tiers: tuple[str, ...]
+    instructions: bool
+    needs_capabilities: bool
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything is accepted, not only shown."""
+        return bool(self.everything or self.names or self.tiers or self.instructions)
+
+
+def _with_pins(workspace: Workspace) -> list[str]:
+    return [state.catalog.catalog_id for state in workspace.catalog_states() if state.pin is not None]
+
+
+def _accept_one(
+    workspace: Workspace, policy: Path, catalog_id: str, asked: _Asked
+) -> tuple[str, tuple[Waiting, ...], Pin, Pin]:
+    """The id, what waited, the pin before and after."""
+    pin, catalog = workspace.pin(catalog_id), workspace.policy.catalog(catalog_id)
+    if pin is None or catalog is None:
+        hint = f"`gatewright catalog import {policy} --id {catalog_id}` asks its server"
+        raise UsageProblem(f"the tools of catalog `{catalog_id}` were never imported: {hint}")
+    rows = waiting(pin, trusted=catalog.trusted, needs_capabilities=asked.needs_capabilities)
+    names = None if asked.everything else tuple(_listed_name(name, catalog, pin) for name in asked.names)
+    given = dict(_tier(text, catalog, pin) for text in asked.tiers)
+    if not asked.acts:
+        return catalog_id, rows, pin, pin
+    after = workspace.accept_tools(
         catalog_id,
         names,
-        tiers=tiers,
-        needs_capabilities=needs_capabilities,
-        instructions=instructions,
+        tiers=given,
+        needs_capabilities=asked.needs_capabilities,
+        instructions=asked.instructions,
         who=user_name(),
     )
+    return catalog_id, rows, pin, after
 
 
 def _listed_name(name: str, catalog: Catalog, pin: Pin) -> str:

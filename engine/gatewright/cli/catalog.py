@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from gatewright.base.errors import PolicyInvalid
-from gatewright.base.problem import near_hint
-from gatewright.cli.exit import Exit, UsageProblem
+from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import AgentOption, JsonOption, PolicyArgument, StateOption, opened, require_agent
-from gatewright.cli.output import decode, print_error, print_json, print_line, read_content
+from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.workspace import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gatewright.workspace.client_file import ClientServer
 
 ClientOption = Annotated[
     str,
@@ -53,16 +47,17 @@ def import_(
         typer.Option("--header", metavar="NAME=VARIABLE", help="a header, and the variable that holds its value"),
     ] = None,
     cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="where the server runs")] = None,
-    trust: Annotated[bool, typer.Option("--trust", help="start, or reach, exactly this server from now on")] = False,
-    accept: Annotated[bool, typer.Option("--accept", help="accept all its tools as proposed")] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="start, or reach, exactly this server (of --from: all) from now on")
+    ] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="with --trust: accept all tools as proposed")] = False,
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
     """Add a server to the policy and pin its tools; or add those of a client's configuration (--from).
 
-    With --id alone the server of that catalog is asked again. Without --trust nothing is started. Of --from nothing is
-    started at all, no value of a variable is taken, and what the client has switched off is left out unless --only
-    names it.
+    With --id alone the server of that catalog is asked again. Without --trust nothing is started. Of --from no value of
+    a variable gets into the policy, and what the client has switched off is left out unless --only names it.
     """
     if file is None:
         from gatewright.cli.server_import import catalog_of, import_server, mend_lost_pin
@@ -79,46 +74,14 @@ def import_(
         with workspace:
             import_server(workspace, catalog_id, made, trust=trust, accept=accept, as_json=json)
         return
-    if words or any(given is not None for given in (catalog_id, url, prefix, cwd)) or env or header or trust or accept:
-        raise UsageProblem("--from takes the servers as they stand in the file: only --only goes with it")
-    _import_from(policy, file, only or (), json=json, state=state)
-
-
-def _import_from(policy: Path, file: str, only: Sequence[str], *, json: bool, state: Path | None) -> None:
-    from gatewright.workspace.client_file import import_servers, read_client_file, read_servers_of
-
-    found = read_servers_of(decode(read_content(file), "stdin")) if file == "-" else read_client_file(Path(file))
-    chosen = _chosen(found, only)
-    with opened(policy, state=state) as workspace:
-        result = import_servers(workspace.policy, chosen)
-        if result.edit is not None:
-            workspace.apply(result.edit)
-            workspace.save()
-    off = {server.server_id: "switched off in the client" for server in found if server not in chosen}
-    reasons = {**off, **result.reasons}
-    if json:
-        print_json(
-            [
-                {
-                    "server": server.server_id,
-                    "catalog": result.ids.get(server.server_id),
-                    "reason": reasons.get(server.server_id),
-                    "notes": list(server.notes),
-                }
-                for server in found
-            ]
+    if words or any(given is not None for given in (catalog_id, url, prefix, cwd)) or env or header:
+        raise UsageProblem(
+            "--from takes the servers as they stand in the file: --only, --trust and --accept go with it"
         )
-    else:
-        for server in found:
-            added = result.ids.get(server.server_id)
-            print_line(
-                f"{server.server_id}: "
-                + (f"added as `{added}`" if added else f"not added: {reasons[server.server_id]}")
-            )
-            for note in server.notes if added else ():
-                print_line(f"  {note}")
-    if any(server.catalog is None for server in chosen):
-        raise typer.Exit(Exit.PROBLEMS)
+    from gatewright.cli.client_import import import_client_servers
+
+    with opened(policy, state=state) as workspace:
+        import_client_servers(workspace, file, only or (), trust=trust, accept=accept, as_json=json)
 
 
 def client_config(
@@ -162,11 +125,3 @@ def client_config(
     print_error(f"gatewright: {change.file.path}: {told}" + (f", as it was: {backup}" if backup else ""))
     for name, why in edit.direct.items():
         print_error(f"gatewright: `{name}` is still reached directly: {why}")
-
-
-def _chosen(found: tuple[ClientServer, ...], only: Sequence[str]) -> tuple[ClientServer, ...]:
-    names = [server.server_id for server in found]
-    for name in only:
-        if name not in names:
-            raise UsageProblem(f"no server `{name}` there{near_hint(name, names)}")
-    return tuple(server for server in found if (server.server_id in only if only else not server.is_disabled))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from gatewright.base.plural import plural
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.policy.document import Catalog, CatalogType
@@ -84,9 +85,9 @@ def import_server(
     rows = waiting(pin, trusted=catalog_now(workspace, catalog_id).trusted)
     after = workspace.accept_tools(catalog_id, None, instructions=True, who="command line") if accept else pin
     if as_json:
-        print_json(_pin_json(catalog_id, after, rows, accepted=accept))
+        print_json(pin_json(catalog_id, after, rows, accepted=accept))
     else:
-        _print_pin(workspace, catalog_id, after, rows)
+        print_pin(workspace, catalog_id, after, rows)
 
 
 def mend_lost_pin(policy: Path, catalog_id: str, *, trust: bool) -> bool:
@@ -114,10 +115,11 @@ def _print_untrusted(workspace: Workspace, catalog_id: str, *, as_json: bool) ->
     print_error(f"  {catalog.runs}")
 
 
-def _print_pin(workspace: Workspace, catalog_id: str, pin: Pin, rows: Sequence[Waiting]) -> None:
+def print_pin(workspace: Workspace, catalog_id: str, pin: Pin, rows: Sequence[Waiting]) -> None:
+    """What a server listed, and what of it was accepted; ``rows``: what waited before."""
     listing = pin.listing
     server = f"{listing.name} {listing.version}".strip() or "the server"
-    print_line(f"{catalog_id}: {server} lists {len(listing.tools):,} tools")
+    print_line(f"{catalog_id}: {server} lists {plural(len(listing.tools), 'tool')}")
     for row in rows:
         counts = f"  {row.after.tier}" if row.after is not None else ""
         print_line(f"  {row.change:8}  {row.name}{counts}")
@@ -134,7 +136,8 @@ def _print_pin(workspace: Workspace, catalog_id: str, pin: Pin, rows: Sequence[W
         print_line(f"{waits:,} of them are held until they are accepted: {command}")
 
 
-def _pin_json(catalog_id: str, pin: Pin, rows: Sequence[Waiting], *, accepted: bool) -> dict[str, object]:
+def pin_json(catalog_id: str, pin: Pin, rows: Sequence[Waiting], *, accepted: bool) -> dict[str, object]:
+    """The same for scripts."""
     listing = pin.listing
     return {
         "catalog": catalog_id,

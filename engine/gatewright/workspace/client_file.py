@@ -53,11 +53,15 @@ class ClientFile:
 
 @frozen
 class ServerImport:
-    """Servers of a client as an edit of the policy; ``ids`` of their catalogs, and ``reasons`` for those left out."""
+    """Servers of a client as an edit of the policy; ``ids`` of their catalogs, and ``reasons`` for those left out.
+
+    ``there``: the catalogs of those that are left out since the policy has them already.
+    """
 
     edit: Edit | None
     ids: Mapping[str, str]
     reasons: Mapping[str, str]
+    there: Mapping[str, str]
 
 
 @frozen
@@ -130,6 +134,7 @@ def import_servers(policy: Policy, servers: Iterable[ClientServer]) -> ServerImp
     taken = [catalog.catalog_id for catalog in policy.catalogs]
     added: dict[str, Catalog] = {}
     reasons: dict[str, str] = {}
+    known: dict[str, str] = {}
     for server in servers:
         made = server.catalog
         if made is None:
@@ -138,11 +143,12 @@ def import_servers(policy: Policy, servers: Iterable[ClientServer]) -> ServerImp
         there = next((one for one in policy.catalogs if is_same_server(one, made)), None)
         if there is not None:
             reasons[server.server_id] = f"the policy has it already, as `{there.catalog_id}`"
+            known[server.server_id] = there.catalog_id
             continue
         added[server.server_id] = replace(made, catalog_id=catalog_id(server.server_id, taken))
         taken.append(added[server.server_id].catalog_id)
     edit = add_catalogs(policy, tuple(added.values())) if added else None
-    return ServerImport(edit, {name: catalog.catalog_id for name, catalog in added.items()}, reasons)
+    return ServerImport(edit, {name: catalog.catalog_id for name, catalog in added.items()}, reasons, known)
 
 
 def gateway_edit(file: ClientFile, catalogs: Sequence[Catalog], policy: Path, agent_id: str) -> ClientEdit:

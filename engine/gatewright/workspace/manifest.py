@@ -126,7 +126,8 @@ def read_manifest(
         manifest = Manifest(path, content, signature, outside=outside)
         return _pinned(catalog, manifest, read_pin(value)) if is_server else _defined(catalog, manifest, value)
     except FileNotFoundError:
-        never = f"the tools of catalog `{catalog.catalog_id}` were never imported, so it has none{ask}"
+        way = f"`gatewright catalog import POLICY --id {catalog.catalog_id} --trust` trusts and asks `{catalog.runs}`"
+        never = f"catalog `{catalog.catalog_id}` has no tools, since there is no pin `{catalog.file}`: {way}"
         message = never if is_server else f"{named} is missing, so the catalog has no tools"
         return Manifest(path, problems=((Severity.WARNING, "missing-path", message),), is_missing=True)
     except (OSError, ValueError) as error:

@@ -112,9 +112,11 @@ class PolicyReader:
     def problems_beside(self, loaded: LoadedPolicy, *, trust: bool = False) -> Iterator[Problem]:
         """What the text alone does not tell: of the folders that a policy names, and what is worth a warning."""
         yield from folder_problems(loaded, self._path, self._records, trust=trust)
+        never_asked = {_catalog_of(problem) for problem in loaded.problems if problem.code == "missing-path"}
         if loaded.policy is not None:
             places = loaded.places.place
-            yield from server_problems(loaded.policy, self._path, self._records, places)
+            untrusted = server_problems(loaded.policy, self._path, self._records, places)
+            yield from (one for one in untrusted if _catalog_of(one) not in never_asked)
             yield from grant_problems(loaded.policy, self._path.parent, lambda: self.facts_of(loaded), places)
         yield from lints(loaded, lambda: self.facts_of(loaded))
 
@@ -235,6 +237,12 @@ def server_problems(
             text += "; `gatewright check --trust` trusts it"
             found.append(Problem(Severity.WARNING, SERVER_NOT_TRUSTED, text, places(address), subject=Subject(address)))
     return tuple(found)
+
+
+def _catalog_of(problem: Problem) -> str | None:
+    """The id of the catalog that a problem is about."""
+    address = problem.subject.address if problem.subject is not None else ()
+    return str(address[1]) if address[:1] == ("catalogs",) and len(address) > 1 else None
 
 
 def _base_problem(

@@ -168,7 +168,7 @@ def test_tiers_are_said_for_a_tool_and_for_an_operation_also_afterwards(folder: 
         (("accept", "{0}", "git", "branch", "--tier", "branch.craete=read_only"), 1, "did you mean `create`?"),
         (("accept", "{0}", "git", "--tier", "branch=read_only"), 1, "`branch` is not accepted"),
         (("list", "nowhere"), 2, "does not exist"),
-        (("accept", "{0}"), 2, "ID"),
+        (("accept", "{0}", "--tier", "branch=read_only"), 2, "say of which catalog"),
     ],
 )
 def test_wrong_words_get_a_message_a_near_miss_and_an_exit_code(

@@ -2,13 +2,16 @@
 
 import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from gatewright.workspace import Workspace
 from tests.engine.cli.conftest import Runner
+from tests.support.checkout import ROOT
 
+GOOD, BAD = (str(ROOT / "tests" / "support" / name) for name in ("good_server.py", "bad_server.py"))
 POLICY = """\
 gatewright = 1 # ours
 
@@ -49,12 +52,23 @@ def config(tmp_path: Path) -> Path:
 
 
 def test_servers_of_a_client_become_catalogs_of_the_policy(run: Runner, policy: Path, config: Path) -> None:
-    status, out, _ = run("catalog", "import", policy, "--from", config)
+    status, out, err = run("catalog", "import", policy, "--from", config)
     assert status == 1  # one of them makes no catalog
+    assert f"nothing was started; `gatewright catalog import {policy} --from {config} --trust`" in err
+
+    def digest(catalog_id: str) -> str:
+        with Workspace.open(policy) as workspace:
+            return workspace.server_digest(catalog_id)
+
     assert out.splitlines() == [
         "notes: added as `notes`",
+        "  runs       notes-server --root notes",
+        "  variables  NOTES_KEY",
+        f"  digest     {digest('notes')}",
         "  the values of `NOTES_KEY` stay in the client's file: only the names are taken",
         "Git: added as `Git-2`",
+        "  runs       hub-server",
+        f"  digest     {digest('Git-2')}",
         "again: not added: the policy has it already, as `git`",
         "off: not added: switched off in the client",
         "odd: not added: it has neither a `command` nor a `url`",
@@ -66,6 +80,59 @@ def test_servers_of_a_client_become_catalogs_of_the_policy(run: Runner, policy: 
         assert [catalog.catalog_id for catalog in workspace.policy.catalogs] == ["git", "notes", "Git-2"]
         assert workspace.policy.catalogs[1].env == ("NOTES_KEY",)
         assert not workspace.trusts_server("notes")
+
+
+@pytest.fixture
+def five(tmp_path: Path) -> Path:
+    """A client's file with a server that is good, two that have a tool of one name, one that fails, one that is off."""
+    servers = {
+        "good": {"command": sys.executable, "args": [GOOD, "stdio"]},
+        "raw": {"command": sys.executable, "args": [BAD, "plain"]},
+        "asks": {"command": sys.executable, "args": [BAD, "asks"]},
+        "gone": {"command": sys.executable, "args": [BAD, "exit-at-start", str(tmp_path / "never")]},
+        "off": {"command": sys.executable, "args": [BAD, "plain", "off"], "disabled": True},
+    }
+    path = tmp_path / "five.json"
+    path.write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
+    return path
+
+
+def test_all_servers_of_a_client_are_trusted_asked_and_accepted_in_one_step(
+    run: Runner, policy: Path, five: Path
+) -> None:
+    status, out, err = run("catalog", "import", policy, "--from", five, "--trust", "--accept")
+    assert status == 1  # one of them fails
+    assert out.index(f"  runs       {sys.executable} {BAD} plain") < out.index("raw: raw 0 lists 1 tool")
+    assert "gatewright: `gone`: " in err
+    assert "cannot open the database" in err
+    assert f"`gatewright catalog import {policy} --id gone` asks it again" in err
+    states = {row["id"]: row for row in run("catalog", "list", policy, "--json").json}
+    assert {name: (row["trusted"], len(row["tools"]), row["held"]) for name, row in states.items()} == {
+        "git": (False, 0, []),
+        "good": (True, 9, []),
+        "raw": (True, 1, []),
+        "asks": (True, 1, []),
+        "gone": (True, 0, []),
+    }
+    assert (states["raw"]["tools"], states["asks"]["tools"]) == (["raw.one"], ["asks.one"])
+
+
+def test_servers_that_were_added_before_they_were_trusted_are_trusted_by_the_same_words(
+    run: Runner, policy: Path, five: Path
+) -> None:
+    words = ("catalog", "import", policy, "--from", five, "--only", "raw", "--only", "asks")
+    assert run(*words)[0] == 0
+    rows = run(*words, "--trust", "--json").json
+    assert [row["catalog"] for row in rows] == [None, "raw", "asks", None, None]
+    (raw,) = (row for row in rows if row["server"] == "raw")
+    assert (raw["added"], raw["runs"], raw["answer"]["held"]) == (False, f"{sys.executable} {BAD} plain", ["one"])
+    assert (raw["env"], len(raw["digest"])) == ([], 64)
+
+    status, out, _ = run("catalog", "accept", policy)
+    assert status == 0
+    assert out.count("1 tool waits: name what to accept") == 2
+    assert [row["catalog"] for row in run("catalog", "accept", policy, "--all", "--json").json] == ["raw", "asks"]
+    assert [row["held"] for row in run("catalog", "list", policy, "--json").json] == [[], [], []]
 
 
 def test_only_the_servers_that_are_named_are_added(
