@@ -120,6 +120,7 @@ class Conversations:
 
     def __init__(self, store: BlockStore, *, owner: str, user_id: str | None = None) -> None:
         self._store = store
+        self._owner = owner
         self._place = EntryKind.CONVERSATION, said_with(owner, user_id)
 
     def append(
@@ -142,6 +143,15 @@ class Conversations:
     def list(self, *, limit: int = 100, wanted: EntryFilter = ANY) -> tuple[Entry, ...]:
         """The newest messages, the newest first."""
         return _newest(self._store, (self._place,), wanted, limit)
+
+    def users(self) -> tuple[str, ...]:
+        """The users with whom the agent has conversations, sorted."""
+        with self._store.reading() as connection:
+            if connection is None or not entrytable.is_there(connection):
+                return ()
+            first = said_with(self._owner, " ")[:-1]
+            found = entrytable.owners(connection, EntryKind.CONVERSATION)
+        return tuple(sorted(owner.removeprefix(first) for owner in found if owner.startswith(first)))
 
     def forget(self, entry_id: str) -> bool:
         """Forget one message; whether there was one."""

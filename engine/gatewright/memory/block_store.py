@@ -190,6 +190,10 @@ class BlockStore:
             query = f"SELECT label FROM block WHERE {shared}(?1 IS NULL OR source_id = ?1) ORDER BY label"
             return tuple(row[0] for row in connection.execute(query, (source_id,))) if connection else ()
 
+    def mark(self) -> object:
+        """What is another value after each change of blocks, archive or conversations, whoever makes it."""
+        return self._database.mark()
+
     def close(self) -> None:
         """Close the file; the store opens it again when it is used again."""
         self._database.close()

@@ -133,6 +133,11 @@ def delete_entry(connection: sqlite3.Connection, entry_id: str) -> bool:
     return True
 
 
+def owners(connection: sqlite3.Connection, kind: EntryKind) -> tuple[str, ...]:
+    """Whose texts of a kind there are."""
+    return tuple(row[0] for row in connection.execute("SELECT DISTINCT owner FROM entry WHERE kind = ?", (str(kind),)))
+
+
 def count(connection: sqlite3.Connection, place: Place) -> int:
     """How many texts are at one place."""
     row = connection.execute("SELECT COUNT(*) FROM entry WHERE kind = ? AND owner = ?", place).fetchone()

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import uuid
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
@@ -81,6 +81,16 @@ class NoteHit:
     score: float
 
 
+@frozen
+class Note:
+    """A note as it is kept. Times in s since 1970."""
+
+    note_id: str
+    content: str
+    created_at: float
+    updated_at: float
+
+
 class NoteStore:
     """The notes of one user, in the file at ``path``, which appears with the first note.
 
@@ -132,6 +142,18 @@ class NoteStore:
                 connection and connection.execute("SELECT content FROM note WHERE note_id = ?", (note_id,)).fetchone()
             )
         return str(_required(found)[0])
+
+    def list(self, *, limit: int = 100) -> tuple[Note, ...]:
+        """The notes that were changed last, the newest first."""
+        query = (
+            "SELECT note_id, content, created_at, updated_at FROM note ORDER BY updated_at DESC, number DESC LIMIT ?"
+        )
+        with self._database.reading() as connection:
+            return tuple(Note(*row) for row in connection.execute(query, (limit,))) if connection else ()
+
+    def mark(self) -> object:
+        """What is another value after each change of these notes, whoever makes it."""
+        return self._database.mark()
 
     def search(self, query: str, *, top_k: int, said: Sequence[str] = ()) -> list[NoteHit]:
         """The notes that fit a query best, the best first: by meaning where a model is installed, and by words.
@@ -227,14 +249,22 @@ class NoteBook:
         """The notes of one user."""
         with self._lock:
             if user_id not in self._stores:
-                name = hashlib.sha256(f"memory:{user_id}".encode()).hexdigest()[:32]
-                self._stores[user_id] = NoteStore(self._folder / f"{name}{_SUFFIX}", user_id, self._clock)
+                self._stores[user_id] = NoteStore(self._folder / _file_name(user_id), user_id, self._clock)
             self._stores.move_to_end(user_id)
             idle = self._stores.popitem(last=False)[1] if len(self._stores) > _OPEN_STORES else None
             found = self._stores[user_id]
         if idle is not None:
             idle.close()
         return found
+
+    def users(self) -> tuple[str, ...]:
+        """The users who have notes, sorted; a file that cannot be read, or is not the one of its user, names nobody."""
+        found: list[str] = []
+        for name in PrivateFolder(self._folder).names():
+            with suppress(WorkspaceError):
+                user_id = _user_of(self._folder / name) if name.endswith(_SUFFIX) else ""
+                found += [user_id] * (bool(user_id) and _file_name(user_id) == name)
+        return tuple(sorted(found))
 
     def close(self) -> None:
         """Let go of every file."""
@@ -277,6 +307,18 @@ class NoteBook:
 def _database(path: Path, make: Callable[[Connection], object] | None = None) -> Database:
     pragmas = ("synchronous = FULL", "secure_delete = ON")
     return Database(path, what="the notes", busy_s=_BUSY_S, pragmas=pragmas, make=make, virtual=VIRTUAL)
+
+
+def _file_name(user_id: str) -> str:
+    return f"{hashlib.sha256(f'memory:{user_id}'.encode()).hexdigest()[:32]}{_SUFFIX}"
+
+
+def _user_of(path: Path) -> str:
+    """Whose notes a file has; empty where it has none."""
+    with closing(_database(path)) as database, database.reading() as connection:
+        if connection is None or not connection.execute("SELECT 1 FROM note LIMIT 1").fetchone():
+            return ""
+        return str(connection.execute("SELECT user_id FROM note_state").fetchone()[0])
 
 
 def _embedder() -> Embedder | None:

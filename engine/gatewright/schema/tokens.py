@@ -102,6 +102,11 @@ def count_tokens(
     return _shared().count(listings, format_named(form) if isinstance(form, str) else form, unrestricted)
 
 
+def count_text(text: str) -> int:
+    """The tokens of a text: exact for OpenAI where the tokenizer is there, else an estimate."""
+    return (_by_bytes if find_spec("toktok") is None else count_texts)([text])[0]
+
+
 def _text(form: Format, listing: ToolListing, name: str) -> str:
     """The JSON that is sent; half of a surrogate pair, which nothing can send, counts as a question mark."""
     text = json.dumps(form.fitted(listing).body(name), ensure_ascii=False, separators=(",", ":"))

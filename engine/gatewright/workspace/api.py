@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.rates import Window
     from gatewright.gate.serving import ClientSession, ServingProcess
+    from gatewright.memory import AgentContext
     from gatewright.policy import agentedit, approvaledit, capabilityedit, catalogedit, rights, ruleedit, sourceedit
     from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
     from gatewright.policy.capabilityedit import Granted, needs, read_scope
@@ -130,7 +131,7 @@ if TYPE_CHECKING:
     from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
     from gatewright.schema.formats.listing import Level
     from gatewright.schema.phrase import ArgumentError
-    from gatewright.schema.tokens import count_tokens
+    from gatewright.schema.tokens import count_text, count_tokens
     from gatewright.sources import FileSource, FileState, Noticed
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.descriptor import entries_of
@@ -174,7 +175,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "plural", "printable", "rate_words",
     # schema
     "ArgumentError", "FORMATS", "Format", "Level", "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey",
-    "ToolListing", "count_tokens", "discover_operations", "folder_of", "folder_pattern",
+    "ToolListing", "count_text", "count_tokens", "discover_operations", "folder_of", "folder_pattern",
     "format_named", "inline_references", "is_folder",
     # blocks
     "diff_text",
@@ -196,6 +197,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     # sources
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
     "SourceManager", "entries_of", "is_leftover",
+    # memory
+    "AgentContext",
     # tools
     "ArgumentIssue", "PLAIN", "Pin", "Role", "Tool",
     # builtins
@@ -237,7 +240,7 @@ door(
         "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
         "gatewright.schema.formats.listing": ("Level",),
         "gatewright.schema.phrase": ("ArgumentError",),
-        "gatewright.schema.tokens": ("count_tokens",),
+        "gatewright.schema.tokens": ("count_text", "count_tokens"),
         # blocks
         "gatewright.blocks": ("diff_text",),
         # policy
@@ -287,6 +290,8 @@ door(
         "gatewright.sources.leftover": ("is_leftover",),
         "gatewright.sources.manager": ("SourceManager",),
         "gatewright.sources.overlay": ("Listing", "Overlay"),
+        # memory
+        "gatewright.memory": ("AgentContext",),
         # tools
         "gatewright.tools": ("ArgumentIssue",),
         "gatewright.tools.parameter": ("Role",),

@@ -328,6 +328,10 @@ class Workspace:
 
         return Conversations(self._parts.blocks, owner=owner_of(agent_id), user_id=user_id)
 
+    def memory_mark(self) -> object:
+        """What is another value after each change of a block, an archive or a conversation, whoever makes it."""
+        return self._parts.blocks.mark()
+
     @property
     def streams(self) -> Streams:
         """The streams of changes (sources of type ``folder_changes``), to subscribe to, pause and resume."""

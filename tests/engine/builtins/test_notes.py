@@ -462,3 +462,32 @@ async def test_disposable_copy_has_the_notes_and_changes_none_of_them(bench: Ben
     finally:
         copy.close()
     assert await bench.found("ada", "tea") == ["tea with lemon"]
+
+
+async def test_operator_lists_users_and_their_notes_the_newest_first(bench: Bench) -> None:
+    book = bench.workspace.notes
+    assert book.users() == ()
+    first, _ = await bench.save("ada", "tea"), await bench.save("bob", "beans")
+    await bench.save("ada", "biscuits")
+    before = book.of("ada").mark()
+    book.of("ada").update(first, "green tea")
+
+    assert book.users() == ("ada", "bob")
+    found = book.of("ada").list()
+    assert [note.content for note in found] == ["green tea", "biscuits"]
+    assert found[0].note_id == first
+    assert found[0].created_at < found[0].updated_at
+    assert [note.content for note in book.of("ada").list(limit=1)] == ["green tea"]
+    assert book.of("nobody").list() == ()
+    assert book.of("ada").mark() != before
+
+    (note,) = book.of("bob").list()
+    book.of("bob").delete(note.note_id)
+    (store,) = [path for path in bench.workspace.state_folder.glob("notes/*.sqlite") if _user(path) == "ada"]
+    store.with_name("0" * 32 + ".sqlite").write_bytes(b"no database")
+    assert book.users() == ("ada",)
+
+
+def _user(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        return str(connection.execute("SELECT user_id FROM note_state").fetchone()[0])

@@ -80,6 +80,21 @@ async def test_conversations_of_other_agents_and_users_are_not_found(bench: Bloc
     assert [row["content"] for row in json.loads(outcome.output)["data"]["hits"]] == ["dana asks of the tide"]
 
 
+async def test_operator_sees_with_whom_an_agent_talked_and_when_something_changed(bench: BlockBench) -> None:
+    talk = bench.workspace.conversations
+    assert talk("ann").users() == ()
+    marks = [bench.workspace.memory_mark()]
+    for agent, user in (("ann", "dana"), ("ann", None), ("ann", "bo"), ("annabel", "eve"), ("bob", "ann")):
+        talk(agent, user_id=user).append("user", "the tide")
+        marks.append(bench.workspace.memory_mark())
+    assert talk("ann").users() == ("bo", "dana")
+    with Workspace.open(bench.folder) as other:
+        other.blocks("ann").create("log", author="somebody else", content="x")
+    marks.append(bench.workspace.memory_mark())
+    assert len(set(marks)) == len(marks)
+    assert bench.workspace.memory_mark() == marks[-1]
+
+
 @pytest.mark.parametrize(
     ("filters", "wanted"),
     [

@@ -4,7 +4,10 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
+from gatewright.memory import BlockType
+from gatewright.policy.permission import Action
 from gatewright.schema.formats import FORMATS, format_named
+from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.preview.preview_pane import COUNTING, PreviewPane
 from gatewright_gui.pages.preview.token_table import TokenColumn
@@ -236,3 +239,42 @@ async def test_notes_get_other_heights_in_another_width_and_do_not_overlap(windo
     await until(lambda: heights() != wide and sum(heights()) > sum(wide))
     rects = [view.visualRect(view.model().index(row, 0)) for row in range(rows)]
     assert all(one.bottom() < other.top() for one, other in pairwise(rects))
+
+
+async def test_context_shows_core_and_pinned_blocks_in_order_and_follows_what_others_write(
+    window: MainWindow,
+) -> None:
+    preview = await chosen(window, "operator")
+    button = preview.part.button("context")
+    QTest.mouseClick(button, LEFT, PLAIN, button.rect().center())
+    await settled(window)
+    assert preview.empty.isVisible()
+    assert "page Memory" in preview.empty.accessibleDescription()
+
+    with Workspace.open(window.document.workspace.policy_path) as other:
+        blocks = other.blocks("operator")
+        blocks.create("a pinned one", author="somebody", content="tea", pinned=True)
+        blocks.create("persona", author="somebody", content="kind\n" * 5, type=BlockType.CORE, char_limit=500)
+        await until(lambda: "### persona" in preview.code.text)
+        await settled(window)
+        assert preview.code.text == other.context("operator").text
+        assert preview.code.text.index("### persona") < preview.code.text.index("### a pinned one")
+        assert preview.about.text.startswith("2 blocks, ")
+        assert preview.about.text.endswith(" tokens")
+
+        blocks.note("a pinned one", "unpin", author="somebody", granted=Action.DELETE)
+        await until(lambda: "a pinned one" not in preview.code.text)
+
+
+async def test_context_of_a_store_that_cannot_be_read_is_a_sentence(window: MainWindow) -> None:
+    workspace = window.document.workspace
+    workspace.blocks("operator").create("persona", author="somebody", content="kind", type=BlockType.CORE)
+    workspace.close()
+    (store,) = workspace.state_folder.glob("memory.sqlite")
+    store.write_bytes(b"no database" * 100)
+    preview = await chosen(window, "operator")
+    preview.part.set_current("context")
+    await settled(window)
+    assert preview.empty.isVisible()
+    assert "cannot be read" in preview.empty.accessibleName()
+    assert "block store" in preview.empty.accessibleDescription()

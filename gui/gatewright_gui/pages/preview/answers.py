@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.session.context import ContextText, context_text, text_tokens
 from gatewright_gui.session.preview import Base, Comparison, Preview, Reception, compared, preview, reception
 from gatewright_gui.session.tokens import TokenReport, token_report
 
@@ -49,6 +50,7 @@ class Answers(QObject):
         self.text: Preview | None = None
         self.comparison: Comparison | None = None
         self.report: TokenReport | None = None
+        self.context: ContextText | None = None
         self.is_late = False
         """Whether what is wanted has been waited for too long to show something else."""
         self._patience = QTimer(self, singleShot=True, interval=PATIENCE_MS)
@@ -83,6 +85,20 @@ class Answers(QObject):
                 "preview.difference", lambda: derive(compared, agent_id, tool, provider, base), self._take_comparison
             )
 
+    def ask_context(self, agent_id: str | None) -> None:
+        """What the agent has in context; None while nobody looks at it."""
+        if self.context is not None and self.context.agent_id != agent_id:
+            self.context = None
+        if agent_id is None:
+            self._context.tasks.cancel("preview.context")
+        else:
+            derive, workspace = self._context.deriver.derive, self._context.document.workspace
+            self._ask(
+                "preview.context",
+                lambda: context_text(workspace, agent_id, lambda text: derive(text_tokens, text)),
+                self._take_context,
+            )
+
     def ask_count(self, wanted: Wanted | None) -> None:
         """The tokens of all tools of the agent; the former count stays if it was of the same agent and format."""
         report = self.report
@@ -115,6 +131,10 @@ class Answers(QObject):
 
     def _take_comparison(self, answer: Comparison) -> None:
         self.comparison = answer
+        self.changed.emit()
+
+    def _take_context(self, answer: ContextText) -> None:
+        self.context = answer
         self.changed.emit()
 
     def _take_reception(self, answer: Reception) -> None:

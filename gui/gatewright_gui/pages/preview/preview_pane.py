@@ -25,6 +25,7 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.preview import PROVIDER_WORDS, Base, Counts, Difference, LintRow, Preview, provider_formats
 
 FORMAT_WORDS = {**PROVIDER_WORDS, "openai": "OpenAI (chat)", "openai-responses": "OpenAI (responses)"}
@@ -33,8 +34,9 @@ FORMAT_WORDS = {**PROVIDER_WORDS, "openai": "OpenAI (chat)", "openai-responses":
 PARTS = (
     ("schema", "Schema", "The tools as the model is given them"),
     ("rules", "Rules", "The usage rules: the text on the tools for the system prompt"),
-    ("difference", "Difference", "What limits take away and change, and what was edited since the last save"),
+    ("difference", "Diff", "What limits take away and change, and what was edited since the last save"),
     ("tokens", "Tokens", "What every tool costs, and what the limits save"),
+    ("context", "Context", "What its host puts into the prompt from its memory: core blocks, then pinned ones"),
 )
 
 
@@ -47,7 +49,12 @@ BASES = (
 )
 
 
-COPY_NAMES = {"schema": "Copy the schema", "rules": "Copy the usage rules", "difference": "Copy the difference"}
+COPY_NAMES = {
+    "schema": "Copy the schema",
+    "rules": "Copy the usage rules",
+    "difference": "Copy the difference",
+    "context": "Copy the context",
+}
 
 
 COPY_KEYS = "Ctrl+Shift+C"
@@ -91,7 +98,7 @@ class PreviewPane(QWidget):
         self._context = context
         self._answers = Answers(context, self)
         self._wanted_place: LintRow | None = None
-        self.part = Segmented("What to show")
+        self.part = Segmented("What to show", is_dense=True)
         self.scope = Segmented("Of which tools")
         self.format = QComboBox()
         self.base = Segmented("Compared with")
@@ -107,6 +114,7 @@ class PreviewPane(QWidget):
         self.token_rule = ElidedLabel(role="muted")
         self.providers = ProviderStrip()
         self._lay_out()
+        self._watch = MemoryWatch(context.document, context.tasks, self._shows_context, parent=self)
         self._connect()
         self.part.keep("preview", context.sizes)
         self._ask()
@@ -179,6 +187,7 @@ class PreviewPane(QWidget):
         self.part.current_changed.connect(self._part_changed)
         self.base.current_changed.connect(self._part_changed)
         document.saved.connect(self._ask_comparison)
+        self._watch.changed.connect(self._ask_context)
         self._answers.changed.connect(self._show)
         self._answers.received.connect(self.providers.show_reception)
         self._answers.counted.connect(self._take_report)
@@ -235,14 +244,24 @@ class PreviewPane(QWidget):
         self._answers.ask_texts(self._wanted)
         self.providers.setVisible(self._wanted is not None)
         self._ask_comparison()
+        self._ask_context()
         self._show_tokens()
 
     def _ask_comparison(self, _why: object = None) -> None:
         is_looked_at = self.part.current == "difference"
         self._answers.ask_comparison(self._wanted if is_looked_at else None, self._base)
 
+    def _shows_context(self) -> bool:
+        return self.part.current == "context" and self.isVisible()
+
+    def _ask_context(self) -> None:
+        wanted = self._wanted
+        is_looked_at = wanted is not None and self.part.current == "context"
+        self._answers.ask_context(wanted.agent_id if wanted is not None and is_looked_at else None)
+
     def _part_changed(self, _key: object = None) -> None:
         self._ask_comparison()
+        self._ask_context()
         self._show()
 
     def _format_changed(self, _index: int) -> None:
@@ -290,6 +309,8 @@ class PreviewPane(QWidget):
                 self._show_difference(shown)
             case "tokens":
                 self._show_table()
+            case "context":
+                self._show_context(shown.agent_id)
             case _:
                 self._show_schema(shown)
                 self._show_place(shown)
@@ -372,6 +393,20 @@ class PreviewPane(QWidget):
             self._show_change(found.change, found.remark)
         else:
             self._say_empty("diff", "No difference", f"{NOTHING_CHANGED[self._base]} {sentence(found.remark)}".rstrip())
+
+    def _show_context(self, agent_id: str) -> None:
+        found = self._answers.context
+        if found is None or found.agent_id != agent_id:
+            self._say_empty("clock", "Working it out", "The blocks of the agent are being read.")
+        elif found.problem:
+            self._say_empty("triangle-alert", "The context cannot be read", sentence(found.problem))
+        elif found.text:
+            self._stack.setCurrentWidget(self.code)
+            self.code.set_markdown(found.text)
+            self.about.set_text(found.words)
+        else:
+            text = f"{agent_id} has no core block and no pinned one. The page Memory makes them."
+            self._say_empty("database", "Nothing in context", text)
 
     def _show_change(self, change: Difference, remark: str) -> None:
         self._stack.setCurrentWidget(self.code)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 from gatewright_gui.qt.look import Role, current_look, role_colour
 
 _ICON = 14
-_PAD = 10
+_PAD, _DENSE_PAD = 10, 7
 _GAP = 5
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
@@ -30,20 +30,21 @@ class ChoiceStore(Protocol):
 class _Segment(QToolButton):
     """One of the joined buttons; the group draws the frame."""
 
-    def __init__(self, text: str, icon: str | None) -> None:
+    def __init__(self, text: str, icon: str | None, pad: int) -> None:
         super().__init__()
         self._icon = icon
         self.setText(text)
         self.setCheckable(True)
         self.setAutoExclusive(True)
         self.setAccessibleName(text)
+        self._pad = pad
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         current_look().changed.connect(self.update)
 
     def sizeHint(self) -> QSize:  # noqa: N802
         icon = _ICON + _GAP if self._icon else 0
         height = current_look().tokens.control_height - 2
-        return QSize(self.fontMetrics().horizontalAdvance(self.text()) + icon + 2 * _PAD, height)
+        return QSize(self.fontMetrics().horizontalAdvance(self.text()) + icon + 2 * self._pad, height)
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802
         return self.sizeHint()
@@ -65,7 +66,7 @@ class _Segment(QToolButton):
         elif self.underMouse() and self.isEnabled():
             painter.fillRect(self.rect(), QColor(look.palette.hover))
         role: Role = "disabled" if not self.isEnabled() else "accent" if self.isChecked() else "text"
-        left = _PAD
+        left = self._pad
         if self._icon:
             look.icon(self._icon, role).paint(painter, QRect(left, (self.height() - _ICON) // 2, _ICON, _ICON))
             left += _ICON + _GAP
@@ -78,13 +79,14 @@ class _Segment(QToolButton):
 
 
 class Segmented(QWidget):
-    """Left and Right move; the keys are the caller's."""
+    """Left and Right move; the keys are the caller's. ``is_dense``: many segments in little room."""
 
     current_changed = Signal(object)
     """Key of the segment that was chosen: str."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, parent: QWidget | None = None, *, is_dense: bool = False) -> None:
         super().__init__(parent)
+        self._pad = _DENSE_PAD if is_dense else _PAD
         self._segments: dict[str, _Segment] = {}
         self.setAccessibleName(name)
         self._row = QHBoxLayout(self)
@@ -95,7 +97,7 @@ class Segmented(QWidget):
 
     def add_segment(self, key: str, text: str, *, icon: str | None = None, tooltip: str = "") -> None:
         """Add a button at the right; the first one is chosen."""
-        segment = _Segment(text, icon)
+        segment = _Segment(text, icon, self._pad)
         segment.setToolTip(tooltip)
         self._segments[key] = segment
         self._row.addWidget(segment)
