@@ -1,23 +1,67 @@
-"""``audit verify`` and ``audit export``: the log of a workspace, proved or written out."""
+"""``audit list``, ``audit verify`` and ``audit export``: the log of a workspace."""
 
 from __future__ import annotations
 
 import json as jsonlib
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from gatewright.cli.exit import Exit
+from gatewright.base.clock import iso_utc
+from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, user_name
 from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.gate.audit_index import AuditFilter, AuditIndex, LoggedCall
+from gatewright.policy.verdict import Verdict
 from gatewright.workspace import audit_log
 
 _MOST_TOLD = 5
 
 
+def _option(name: str, what: str) -> typer.models.OptionInfo:
+    return typer.Option(f"--{name}", help=what)
+
+
 MovedOption = Annotated[
     bool, typer.Option("--moved", help="the workspace was moved here: have its log go on, and say so in it")
 ]
+AgentFilter = Annotated[str, _option("agent", "only calls of this agent")]
+ToolFilter = Annotated[str, _option("tool", "only calls of this tool, or of one operation: TOOL.OPERATION")]
+VerdictFilter = Annotated[Verdict | None, _option("verdict", "only calls that came to this")]
+ClientFilter = Annotated[str, _option("client", "only calls that this program sent")]
+SinceFilter = Annotated[str, _option("since", "from this day or moment on, as in 2026-01-31 or 2026-01-31T09:30")]
+UntilFilter = Annotated[str, _option("until", "before this day or moment")]
+WordsFilter = Annotated[str, _option("reason", "only calls with these words in the reason")]
+
+
+def list_(
+    policy: PolicyArgument,
+    agent: AgentFilter = "",
+    tool: ToolFilter = "",
+    verdict: VerdictFilter = None,
+    client: ClientFilter = "",
+    since: SinceFilter = "",
+    until: UntilFilter = "",
+    reason: WordsFilter = "",
+    most: Annotated[int, typer.Option("--most", min=1, help="so many at most")] = 100,
+    json: JsonOption = False,
+    state: StateOption = None,
+) -> None:
+    """Print the calls in the log, and what else it says, newest first. It proves nothing."""
+    wanted = _filter(agent, tool, verdict, client, since, until, reason)
+    with _index(policy, state) as index:
+        numbers = index.numbers(wanted)
+        calls = index.calls(numbers[:most])
+    if json:
+        print_json([call.to_json() for call in calls])
+        return
+    for call in calls:
+        print_line(_line(call))
+    if len(numbers) > len(calls):
+        print_error(f"{len(numbers) - len(calls):,} more (--most)")
 
 
 def verify(
@@ -48,7 +92,71 @@ def verify(
     raise typer.Exit(Exit.OK if report.is_sound else Exit.PROBLEMS)
 
 
-def export(policy: PolicyArgument, json: JsonOption = False, state: StateOption = None) -> None:  # noqa: ARG001
-    """Print the log as JSON Lines, oldest row first; nothing when there is no log. It proves nothing."""
-    for row in audit_log(policy, state=state).rows():
-        print_line(jsonlib.dumps(row.to_json(), ensure_ascii=False))
+def export(
+    policy: PolicyArgument,
+    agent: AgentFilter = "",
+    tool: ToolFilter = "",
+    verdict: VerdictFilter = None,
+    client: ClientFilter = "",
+    since: SinceFilter = "",
+    until: UntilFilter = "",
+    reason: WordsFilter = "",
+    json: JsonOption = False,  # noqa: ARG001
+    state: StateOption = None,
+) -> None:
+    """Print the log as JSON Lines, oldest row first; nothing when there is no log. It proves nothing.
+
+    With a filter: every row of the calls that fit.
+    """
+    wanted = _filter(agent, tool, verdict, client, since, until, reason)
+    if wanted == AuditFilter():
+        for row in audit_log(policy, state=state).rows():
+            print_line(jsonlib.dumps(row.to_json(), ensure_ascii=False))
+        return
+    with _index(policy, state) as index:
+        for row in index.rows(wanted):
+            print_line(jsonlib.dumps(row.to_json(), ensure_ascii=False))
+
+
+@contextmanager
+def _index(policy: PolicyArgument, state: StateOption) -> Generator[AuditIndex]:
+    index = AuditIndex(audit_log(policy, state=state).path.parent)
+    try:
+        while index.read_older():
+            pass
+        yield index
+    finally:
+        index.close()
+
+
+def _filter(
+    agent: str, tool: str, verdict: Verdict | None, client: str, since: str, until: str, reason: str
+) -> AuditFilter:
+    return AuditFilter(
+        agent,
+        tool,
+        str(verdict or ""),
+        client,
+        tuple(reason.split()),
+        _moment(since, "since"),
+        _moment(until, "until"),
+    )
+
+
+def _moment(text: str, option: str) -> float | None:
+    """Seconds since 1970; without a zone it is the time of this machine."""
+    if not text:
+        return None
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        raise UsageProblem(f"`--{option}` takes a day or a moment, as in 2026-01-31 or 2026-01-31T09:30") from None
+
+
+def _line(call: LoggedCall) -> str:
+    time = iso_utc(call.wall_s) if call.wall_s is not None else "?"
+    if not call.is_call:
+        return f"{time}  {call.kind}  {call.reason}"
+    client = f"  from {call.client}" if call.client else ""
+    said = f"{call.called}  {call.arguments}".rstrip()
+    return f"{time}  {call.verdict or '?':5}  {call.agent}  {said}{client}  {call.ended or 'no end'}  {call.reason}"

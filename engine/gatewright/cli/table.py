@@ -38,7 +38,10 @@ GROUPS = {
         "Questions to the operator.",
         {"list": ("approvals", "list_"), "answer": ("approvals", "answer"), "revoke": ("approvals", "revoke")},
     ),
-    "audit": ("The audit log.", {"verify": ("audit", "verify"), "export": ("audit", "export")}),
+    "audit": (
+        "The audit log.",
+        {"list": ("audit", "list_"), "verify": ("audit", "verify"), "export": ("audit", "export")},
+    ),
     "block": (
         "Blocks of memory.",
         {

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest, Approver, Remember
     from gatewright.gate.approvalstore import ApprovalStore
     from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable
+    from gatewright.gate.audit_index import AuditChoices, AuditFilter, AuditIndex, CallCount, LoggedCall
     from gatewright.gate.broker import PermissionBroker
     from gatewright.gate.call import Status
     from gatewright.gate.chain import AuditReport, AuditRow, RowKind
@@ -50,11 +51,15 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalStore",
     "Approver",
+    "AuditChoices",
     "AuditEntry",
+    "AuditFilter",
+    "AuditIndex",
     "AuditLog",
     "AuditReport",
     "AuditRow",
     "AuditUnavailable",
+    "CallCount",
     "ConstraintViolation",
     "CooldownActive",
     "Decision",
@@ -64,6 +69,7 @@ __all__ = [
     "ExitRequirementsPending",
     "Gate",
     "Grant",
+    "LoggedCall",
     "MaxCallsExceeded",
     "OperationNotAllowed",
     "OrderingViolation",
@@ -101,6 +107,7 @@ door(
         "gatewright.gate.approval": ("ApprovalLimits", "Approval", "ApprovalRequest", "Approver", "Remember"),
         "gatewright.gate.approvalstore": ("ApprovalStore",),
         "gatewright.gate.audit": ("AuditEntry", "AuditLog", "AuditUnavailable"),
+        "gatewright.gate.audit_index": ("AuditChoices", "AuditFilter", "AuditIndex", "CallCount", "LoggedCall"),
         "gatewright.gate.broker": ("PermissionBroker",),
         "gatewright.gate.call": ("Status",),
         "gatewright.gate.chain": ("AuditReport", "AuditRow", "RowKind"),

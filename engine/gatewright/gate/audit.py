@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import errno
 import hmac
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.base.pieces import last_of
 from gatewright.gate.chain import AuditReport, AuditRow, RowKind, Unsealed, end_of, log_id_of, verified
 from gatewright.gate.keys import START_MAC, Anchor, Home, KeyRing
 from gatewright.record import Database, PrivateFolder, Seal, renew_after_fork
@@ -40,9 +41,8 @@ _TABLE = """CREATE TABLE rows (
   seq INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, call_id TEXT NOT NULL, agent TEXT NOT NULL,
   session TEXT NOT NULL, tool TEXT NOT NULL, operation TEXT NOT NULL, body TEXT NOT NULL, mac TEXT NOT NULL
 )"""
-_SELECT = "SELECT seq, time, kind, call_id, agent, session, tool, operation, body, mac FROM rows"
+SELECT_ROWS = "SELECT seq, time, kind, call_id, agent, session, tool, operation, body, mac FROM rows"
 _INSERT = "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
 
 End = tuple[int, str]
 """Number and MAC of the last row."""
@@ -78,7 +78,7 @@ class AuditLog:
         self.path = state / FILE_NAME
         self._ring = KeyRing(keys)
         self._clock = clock or SystemClock()
-        self._database = _database(state, durable=durable)
+        self._database = audit_database(state, durable=durable)
         self._writer: _Writer | None = None
         renew_after_fork(self)
 
@@ -143,6 +143,12 @@ class AuditLog:
 
         It writes nothing, and may be called while others write.
         """
+        return last_of(self.verify_in_pieces())
+
+    def verify_in_pieces(self) -> Generator[int, None, AuditReport]:
+        """As `verify`, for whoever shows how far it is: the number of the row that was reached, every few
+        milliseconds.
+        """
         return self._verified(Home.of(self.path.parent))
 
     def close(self) -> None:
@@ -163,20 +169,20 @@ class AuditLog:
                 return
             if _is_copy(anchor):
                 raise AuditUnavailable(_misplaced(anchor))
-            report = self._verified(anchor.home)
+            report = last_of(self._verified(anchor.home))
             if not report.is_sound:
                 raise AuditUnavailable(f"the audit log `{self.path}` does not hold: {report.problems[0]}")
             self._open(anchor.home)
         body: dict[str, JsonValue] = {"log": anchor.log_id, "from": anchor.home.folder, "to": home.folder, "who": who}
         self.append([AuditEntry(RowKind.LOG_MOVED, body=body)])
 
-    def _verified(self, home: Home) -> AuditReport:
+    def _verified(self, home: Home) -> Generator[int, None, AuditReport]:
         try:
-            return self._walked(home)
+            return (yield from self._walked(home))
         except (AuditUnavailable, OSError) as error:
             return AuditReport(0, (str(error),))
 
-    def _walked(self, home: Home) -> AuditReport:
+    def _walked(self, home: Home) -> Generator[int, None, AuditReport]:
         first = next(self.rows(), None)
         anchors = self._ring.anchors_of(home)
         if first is None:
@@ -195,7 +201,7 @@ class AuditLog:
         anchor = self._ring.anchor(log_id)  # before the rows are read: who writes now only adds to them
         if anchor is not None and not anchor.home.is_same(home):
             problems.append(_misplaced(anchor))
-        return verified(self.rows(), key, anchor, problems)
+        return (yield from verified(self.rows(), key, anchor, problems))
 
     def _open(self, moved: Home | None = None) -> _Writer:
         """``moved``: where the log was kept until now, when it may go on here although that is elsewhere."""
@@ -293,7 +299,7 @@ class _Writer:
         Otherwise what was cut off would be forgotten with the next row.
         """
         anchor = self._anchor_now()
-        found = connection.execute(f"{_SELECT} WHERE seq >= ? ORDER BY seq", (anchor.seq,))
+        found = connection.execute(f"{SELECT_ROWS} WHERE seq >= ? ORDER BY seq", (anchor.seq,))
         end = end_of((AuditRow(*row) for row in found), anchor, self.seal)
         if end is not None:
             return end
@@ -302,7 +308,8 @@ class _Writer:
         return self._insert(connection, (max(highest, anchor.seq), anchor.mac), [row], time)
 
 
-def _database(state: Path, *, durable: bool = False) -> Database:
+def audit_database(state: Path, *, durable: bool = False) -> Database:
+    """The file of the log in a state folder."""
     pragmas = f"synchronous = {'FULL' if durable else 'NORMAL'}", f"wal_autocheckpoint = {_CHECKPOINT_PAGES}"
     return Database(
         state / FILE_NAME,
@@ -315,11 +322,11 @@ def _database(state: Path, *, durable: bool = False) -> Database:
 
 def _read_rows(state: Path, after: int = 0) -> Iterator[AuditRow]:
     """A page at a time: nothing is held while a page is looked at."""
-    with closing(_database(state)) as database:
+    with closing(audit_database(state)) as database:
         with database.reading() as connection:
-            if connection is None or not _has_rows(connection):
+            if connection is None or not has_rows(connection):
                 return
-            found = connection.execute(f"{_SELECT} WHERE seq > ? ORDER BY seq", (after,))
+            found = connection.execute(f"{SELECT_ROWS} WHERE seq > ? ORDER BY seq", (after,))
             page = found.fetchmany(_PAGE)
         while page:
             yield from (AuditRow(*row) for row in page)
@@ -335,15 +342,16 @@ def _log_id(state: Path) -> str:
     return "" if first is None else log_id_of(first)
 
 
-def _has_rows(connection: Connection) -> bool:
+def has_rows(connection: Connection) -> bool:
+    """Whether there is a log in the file."""
     return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'rows'").fetchone() is not None
 
 
 def _existing_log(connection: Connection) -> str:
     """The id in the first row; empty when the file holds no log yet."""
-    if not _has_rows(connection):
+    if not has_rows(connection):
         return ""
-    row = connection.execute(f"{_SELECT} ORDER BY seq LIMIT 1").fetchone()
+    row = connection.execute(f"{SELECT_ROWS} ORDER BY seq LIMIT 1").fetchone()
     log_id = log_id_of(AuditRow(*row)) if row else ""
     if not log_id:
         raise ValueError("its first row does not name a log")

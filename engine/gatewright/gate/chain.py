@@ -6,7 +6,7 @@ A row's MAC is HMAC-SHA-256 (RFC 2104, FIPS 180-4) over the MAC before it and th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gatewright.gate.keys import Anchor
 
 _MOST_PROBLEMS = 50
+_PIECE = 250
 Unsealed = tuple[int, str, str, str, str, str, str, str, str]
 """A row without its MAC: seq, time, kind, call_id, agent, session, tool, operation, body."""
 
@@ -43,7 +44,7 @@ class RowKind(StrEnum):
     TOOL_DENIED = "ToolDenied"
 
 
-_ENDS = tuple(RowKind)[-5:]
+CALL_ENDS = tuple(RowKind)[-5:]
 
 
 @frozen
@@ -72,12 +73,14 @@ class AuditRow:
 class AuditReport:
     """What verifying found: how many rows are proved, what is wrong, in words, and where calls begin that have no end.
 
-    Such a call is under way, in this process or another, or it was killed.
+    Such a call is under way, in this process or another, or it was killed. ``proved_to``: the number of the row up to
+    which every row is proved.
     """
 
     rows: int
     problems: tuple[str, ...]
     unended: tuple[AuditRow, ...] = ()
+    proved_to: int = 0
 
     @property
     def is_sound(self) -> bool:
@@ -92,15 +95,20 @@ class AuditReport:
         return {"rows": self.rows, "sound": self.is_sound, "problems": list(self.problems), "unended": calls}
 
 
-def verified(rows: Iterator[AuditRow], key: bytes, anchor: Anchor | None, problems: list[str]) -> AuditReport:
+def verified(
+    rows: Iterator[AuditRow], key: bytes, anchor: Anchor | None, problems: list[str]
+) -> Generator[int, None, AuditReport]:
     """Go through the rows and compare the end with the anchor; ``problems`` are those known before.
 
-    It goes on after a problem, so that one lost row does not leave all later ones unproved.
+    It goes on after a problem, so that one lost row does not leave all later ones unproved, and says now and then how
+    far it is.
     """
     walk = _Walk(Seal(key), problems)
     anchored = anchor is not None and anchor.seq == 0
-    for row in rows:
+    for count, row in enumerate(rows):
         walk.step(row)
+        if count % _PIECE == 0:
+            yield walk.last
         anchored = anchored or (anchor is not None and anchor.seq == row.seq and anchor.mac == row.mac)
     if anchor is None:
         walk.object("the anchor of the log is missing")
@@ -116,7 +124,7 @@ class _Walk:
         self.last = 0
         self._seal = seal
         self._previous: str | None = START_MAC
-        self._proved = 0
+        self._proved = self._proved_to = 0
         self._problems = problems
         self._more = 0
         self._begun: dict[str, AuditRow] = {}
@@ -137,9 +145,10 @@ class _Walk:
             self.object(problem)
         if problem is None:
             self._proved += 1
+            self._proved_to += row.seq == self._proved_to + 1
             if row.kind == RowKind.TOOL_INVOKED:
                 self._begun[row.call_id] = row
-            elif row.kind in _ENDS:
+            elif row.kind in CALL_ENDS:
                 self._begun.pop(row.call_id, None)
         self.last, self._previous = row.seq, row.mac if isinstance(row.mac, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
 
@@ -151,7 +160,7 @@ class _Walk:
 
     def report(self) -> AuditReport:
         more = (f"and {self._more:,} more problems",) if self._more else ()
-        return AuditReport(self._proved, (*self._problems, *more), tuple(self._begun.values()))
+        return AuditReport(self._proved, (*self._problems, *more), tuple(self._begun.values()), self._proved_to)
 
 
 @frozen

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.pieces import last_of
 from gatewright.gate.call import CallState
 from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.lookup import LOOKUP
@@ -146,13 +147,7 @@ class _CheckedAgent:
 
 def selfcheck(gate: Gate, agents: tuple[str, ...] | None = None, *, afresh: bool = False) -> SelfCheck:
     """Check these agents, or all of the policy. ``afresh``: what was checked already is checked again as well."""
-    pieces = selfcheck_in_pieces(gate, agents, afresh=afresh)
-    while True:
-        try:
-            next(pieces)
-        except StopIteration as end:
-            found: SelfCheck = end.value
-            return found
+    return last_of(selfcheck_in_pieces(gate, agents, afresh=afresh))
 
 
 def selfcheck_in_pieces(

@@ -41,7 +41,7 @@ class Gateway:
     """
 
     def __init__(self, workspace: Workspace, tell: Callable[[str], None]) -> None:
-        workspace.require_audit()
+        workspace.audit.check()
         self._workspace = workspace
         self._tell = tell
         self._agents: list[AgentServer] = []

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         ApprovalLimits,
         Approver,
         AuditEntry,
+        AuditLog,
         Decision,
         Gate,
         Outcome,
@@ -227,9 +228,10 @@ class Workspace:
         """Where questions to the operator wait, and the standing approvals."""
         return self._parts.broker
 
-    def require_audit(self) -> None:
-        """Raises AuditUnavailable where a log exists that cannot be continued, above all because its key is missing."""
-        self._parts.audit.check()
+    @property
+    def audit(self) -> AuditLog:
+        """The log of all calls, to be read and verified."""
+        return self._parts.audit
 
     @property
     def tokens(self) -> TokenBook:

@@ -77,3 +77,35 @@ def test_verify_says_so_with_its_exit_code(folder: Path, capsys: pytest.CaptureF
     capsys.readouterr()
     assert main(["audit", "verify", str(folder)]) == 1
     assert "row 4 is missing, so row 5 is not proved" in capsys.readouterr().err
+
+
+def test_list_tells_the_calls_that_fit_newest_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["audit", "list", str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert main(["audit", "list", str(folder), "--verdict", "deny", "--tool", "file", "--json"]) == 0
+    denied = json.loads(capsys.readouterr().out)
+
+    assert "  deny   archivist  file  content=x  op=append" in lines[0]
+    assert "  allow  archivist  file.read" in lines[1]
+    assert "LogOpened" in lines[-1]
+    assert [(call["agent"], call["tool"], call["verdict"], call["ended"]) for call in denied] == [
+        ("archivist", "file", "deny", "ToolDenied")
+    ]
+    assert main(["audit", "list", str(folder), "--agent", "nobody"]) == 0
+    assert main(["audit", "list", str(folder), "--since", "2999-01-01"]) == 0
+    assert not capsys.readouterr().out
+    assert main(["audit", "list", str(folder), "--most", "1"]) == 0
+    told = capsys.readouterr()
+    assert (len(told.out.splitlines()), told.err) == (1, f"{len(lines) - 1} more (--most)\n")
+    assert main(["audit", "list", str(folder), "--until", "soon"]) == 2
+    assert "`--until` takes a day or a moment" in capsys.readouterr().err
+
+
+def test_export_of_a_filter_is_every_row_of_the_calls_that_fit(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["audit", "export", str(folder), "--verdict", "deny", "--since", "2000-01-01"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert [row["kind"] for row in rows] == ["ToolInvoked", "PolicyDecision", "ToolDenied"]
+    assert rows[0]["body"]["arguments"]["op"] == "append"

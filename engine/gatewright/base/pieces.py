@@ -1,0 +1,20 @@
+"""Long work in pieces: a generator that has its turn now and then, and returns what came of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+T = TypeVar("T")
+
+
+def last_of(pieces: Generator[object, None, T]) -> T:
+    """Go through all pieces; what the generator returns."""
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            found: T = end.value
+            return found

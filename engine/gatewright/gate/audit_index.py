@@ -1,0 +1,379 @@
+"""The calls of an audit log, to be looked through by filter: a million rows without reading them all each time.
+
+The index is made by whoever looks, in memory and by SQLite alone, newest rows first: writing a row costs nothing more
+for it, it fits any log that is there, and nobody can make it leave out what the log holds.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
+
+from gatewright.base.clock import iso_utc
+from gatewright.base.frozen import frozen
+from gatewright.gate.audit import SELECT_ROWS, audit_database, has_rows
+from gatewright.gate.chain import CALL_ENDS, AuditRow, RowKind
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.record import Connection
+
+AT_ONCE = 50_000
+"""Rows that are read in one go: about an eighth of a second."""
+_AT_A_TIME = 500
+_FEW, _SHORT = 8, 100
+_ENDS = ", ".join(f"'{kind}'" for kind in CALL_ENDS)
+_BODY = "CASE WHEN json_valid(body) THEN body ELSE '{}' END"
+_WALL_S = "CASE WHEN time GLOB '????-??-??T*' THEN round((julianday(time) - 2440587.5) * 86400.0, 3) END"
+_TABLE = """CREATE TEMP TABLE calls (
+  seq INTEGER PRIMARY KEY, last INTEGER, wall_s REAL, kind TEXT, call_id TEXT UNIQUE, agent TEXT, session TEXT,
+  tool TEXT, operation TEXT, decided INTEGER, verdict TEXT, reason TEXT, client TEXT, ended TEXT, elapsed_ms REAL
+)"""
+_READ = f"""INSERT INTO calls
+  SELECT seq, seq, {_WALL_S}, kind, CASE call_id WHEN '' THEN '#' || seq ELSE call_id END,
+    CAST(agent AS TEXT), CAST(session AS TEXT), CAST(tool AS TEXT), CAST(operation AS TEXT),
+    CASE kind WHEN 'PolicyDecision' THEN seq ELSE 0 END,
+    CASE kind WHEN 'PolicyDecision' THEN CAST({_BODY} ->> '$.verdict' AS TEXT) END,
+    CASE WHEN call_id = '' THEN CAST(body AS TEXT)
+      WHEN kind = 'PolicyDecision' THEN CAST({_BODY} ->> '$.reason' AS TEXT) END,
+    CASE kind WHEN 'ToolInvoked' THEN CAST({_BODY} ->> '$.client' AS TEXT) END,
+    CASE WHEN kind IN ({_ENDS}) THEN kind END,
+    CASE WHEN kind IN ({_ENDS}) THEN CAST({_BODY} ->> '$.elapsed_ms' AS REAL) END
+  FROM main.rows WHERE seq > ? AND seq <= ? ORDER BY seq
+  ON CONFLICT (call_id) DO UPDATE SET seq = min(seq, excluded.seq), last = max(last, excluded.seq),
+    wall_s = min(wall_s, excluded.wall_s), kind = CASE WHEN excluded.seq < seq THEN excluded.kind ELSE kind END,
+    decided = max(decided, excluded.decided),
+    verdict = CASE WHEN excluded.decided > decided THEN excluded.verdict ELSE verdict END,
+    reason = CASE WHEN excluded.decided > decided THEN excluded.reason ELSE reason END,
+    client = coalesce(excluded.client, client), ended = coalesce(excluded.ended, ended),
+    elapsed_ms = coalesce(excluded.elapsed_ms, elapsed_ms)"""
+"""The first row of a call stands for it, and a row that belongs to none for itself; a call that asked is decided
+twice, and the last decision counts."""
+_CALLS = """SELECT calls.seq, last, wall_s, CAST(calls.kind AS TEXT), calls.call_id, calls.agent, calls.session,
+    calls.tool, calls.operation, coalesce(verdict, ''), coalesce(reason, ''), coalesce(client, ''),
+    coalesce(ended, ''), elapsed_ms, CASE rows.kind WHEN 'ToolInvoked' THEN CAST(rows.body AS TEXT) END
+  FROM calls LEFT JOIN main.rows ON rows.seq = calls.seq
+  WHERE calls.seq IN (SELECT value FROM json_each(?)) ORDER BY calls.seq DESC"""
+_CHANGED = "SELECT min(calls.seq) FROM main.rows JOIN calls ON calls.call_id = rows.call_id WHERE rows.seq > ?"
+_CHOICES = (
+    "SELECT DISTINCT agent FROM calls WHERE agent <> '' ORDER BY 1",
+    """SELECT tool FROM calls WHERE tool <> '' UNION
+    SELECT tool || '.' || operation FROM calls WHERE operation <> '' ORDER BY 1""",
+    "SELECT DISTINCT client FROM calls WHERE client <> '' ORDER BY 1",
+)
+
+
+@frozen
+class AuditFilter:
+    """Which calls are meant; what is empty fits every call.
+
+    ``tool``: a tool, or one operation as in ``file.append``; ``words``: each has to be in the reason, in small letters
+    or capitals; ``since_s`` and ``until_s``: seconds since 1970, the first included, the second not.
+    """
+
+    agent: str = ""
+    tool: str = ""
+    verdict: str = ""
+    client: str = ""
+    words: tuple[str, ...] = ()
+    since_s: float | None = None
+    until_s: float | None = None
+
+    def condition(self) -> tuple[str, list[str | float]]:
+        """As SQL over the index, with its values."""
+        parts, values = ["1"], list[str | float]()
+        if self.tool:
+            parts.append("? IN (calls.tool, calls.tool || '.' || calls.operation)")
+            values.append(self.tool)
+        for column in ("agent", "verdict", "client"):
+            if wanted := getattr(self, column):
+                parts.append(f"calls.{column} = ?")
+                values.append(wanted)
+        for word in self.words:
+            parts.append("instr(lower(calls.reason), ?)")
+            values.append(word.lower())
+        for moment, test in ((self.since_s, ">="), (self.until_s, "<")):
+            if moment is not None:
+                parts.append(f"calls.wall_s {test} ?")
+                values.append(moment)
+        return " AND ".join(parts), values
+
+
+@frozen
+class LoggedCall:
+    """A call as the log tells of it, or a row that belongs to no call (``kind`` says which).
+
+    ``seq`` and ``last``: its first and its last row so far; ``wall_s``: seconds since 1970, None where its time cannot
+    be read; ``verdict``: allow, ask, deny, or empty; ``ended``: the kind of the row that ends it, or empty;
+    ``elapsed_ms``: how long the tool took; ``arguments``: what the log keeps of them, in short.
+    """
+
+    seq: int
+    last: int
+    wall_s: float | None
+    kind: str
+    call_id: str
+    agent: str
+    session: str
+    tool: str
+    operation: str
+    verdict: str
+    reason: str
+    client: str
+    ended: str
+    elapsed_ms: float | None
+    arguments: str = ""
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call."""
+        return bool(self.call_id)
+
+    @property
+    def called(self) -> str:
+        """`tool.operation`; of a row that belongs to no call, its kind."""
+        if not self.is_call:
+            return self.kind
+        return f"{self.tool}.{self.operation}" if self.operation else self.tool
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Every field by its name, the time as RFC 3339 in UTC."""
+        fields = {name: getattr(self, name) for name in LoggedCall.__match_args__ if name != "wall_s"}
+        return {"time": None if self.wall_s is None else iso_utc(self.wall_s), **fields}
+
+
+@frozen
+class AuditChoices:
+    """The agents, the tools with their operations, and the clients that a log names."""
+
+    agents: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    clients: tuple[str, ...] = ()
+
+
+@frozen
+class CallCount:
+    """How many calls of a verdict there were in a stretch of time, counted from 0."""
+
+    stretch: int
+    verdict: str
+    count: int
+
+
+class AuditIndex:
+    """Of the log in a state folder; read by `read_older` until that says no, and with `read_newer` now and then.
+
+    Any thread may use it, one at a time. Methods raise AuditUnavailable where the log cannot be read.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._database = audit_database(state)
+        self._connection: Connection | None = None
+        self._oldest = self._newest = 0
+        """What is read: the rows after the first number up to the second."""
+
+    @property
+    def read_rows(self) -> tuple[int, int]:
+        """How many rows are read, and how many there are as far as is known."""
+        return self._newest - self._oldest, self._newest
+
+    def read_older(self, most: int = AT_ONCE) -> bool:
+        """Read so many rows more, from the newest to the oldest; whether there are more."""
+        with self._database.reading() as connection:
+            if self._follow(connection) and connection is not None and self._oldest:
+                begin = max(self._oldest - most, 0)
+                self._read(connection, begin, self._oldest)
+                self._oldest = begin
+            return self._oldest > 0
+
+    def read_newer(self) -> int | None:
+        """Read what was written since; every call before the answer's number is as it was. None: nothing new."""
+        with self._database.reading() as connection:
+            was = self._connection
+            if not self._follow(connection) or connection is None:
+                return None if was is None else 0
+            end, begin = _end_of(connection), self._newest
+            if was is not connection:
+                return 0
+            if end <= begin:
+                return None if end == begin else self._begin_again(connection)
+            self._read(connection, begin, end)
+            self._newest = end
+            (changed,) = connection.execute(_CHANGED, (begin,)).fetchone()
+            first = begin + 1 if changed is None else int(changed)
+            return min(first, begin + 1)
+
+    def numbers(self, wanted: AuditFilter, *, begin: int = 0) -> array[int]:
+        """The numbers of the calls that fit, from ``begin`` on, newest first: 8 bytes for each."""
+        condition, values = wanted.condition()
+        question = f"SELECT seq FROM calls WHERE {condition} AND seq >= ? ORDER BY seq DESC"
+        with self._reading() as connection:
+            found = connection.execute(question, (*values, begin)) if connection else ()
+            return array("q", (number for (number,) in found))
+
+    def calls(self, numbers: Iterable[int]) -> tuple[LoggedCall, ...]:
+        """The calls with these numbers, newest first; one that is not there is left out."""
+        with self._reading() as connection:
+            found = connection.execute(_CALLS, (json.dumps(list(numbers)),)) if connection else ()
+            return tuple(_call_of(row) for row in found)
+
+    def counts(self, wanted: AuditFilter, begin_s: float, stretch_s: float) -> tuple[CallCount, ...]:
+        """How many calls fit in each stretch of time from ``begin_s`` on, of each verdict."""
+        condition, values = wanted.condition()
+        question = (
+            f"SELECT CAST((wall_s - ?) / ? AS INTEGER), verdict, count(*) FROM calls "
+            f"WHERE {condition} AND wall_s >= ? AND verdict <> '' GROUP BY 1, 2"
+        )
+        with self._reading() as connection:
+            if connection is None:
+                return ()
+            return tuple(
+                CallCount(*row) for row in connection.execute(question, (begin_s, stretch_s, *values, begin_s))
+            )
+
+    def span(self) -> tuple[float, float] | None:
+        """When the first and the last row were written, in seconds since 1970; None where there is none."""
+        with self._reading() as connection:
+            if connection is None:
+                return None
+            first, last = connection.execute("SELECT min(wall_s), max(wall_s) FROM calls").fetchone()
+        return None if first is None else (first, last)
+
+    def choices(self) -> AuditChoices:
+        """What calls can be told apart by."""
+        with self._reading() as connection:
+            if connection is None:
+                return AuditChoices()
+            return AuditChoices(*(tuple(name for (name,) in connection.execute(one)) for one in _CHOICES))
+
+    def rows_of(self, call: LoggedCall) -> tuple[AuditRow, ...]:
+        """The rows of one call, oldest first."""
+        with self._reading() as connection:
+            if connection is None:
+                return ()
+            question = f"{SELECT_ROWS} WHERE seq BETWEEN ? AND ? AND (call_id = ? OR seq = ?) ORDER BY seq"
+            found = connection.execute(question, (call.seq, call.last, call.call_id or None, call.seq))
+            return tuple(AuditRow(*row) for row in found)
+
+    def rows(self, wanted: AuditFilter) -> Iterator[AuditRow]:
+        """Every row of the calls that fit, oldest first; a page at a time, so that others may ask in between."""
+        condition, values = wanted.condition()
+        question = (
+            f"{SELECT_ROWS} WHERE CASE call_id WHEN '' THEN '#' || seq ELSE call_id END IN "
+            f"(SELECT call_id FROM calls WHERE {condition}) ORDER BY seq"
+        )
+        with self._reading() as connection:
+            found = connection.execute(question, values) if connection else None
+            page = found.fetchmany(_AT_A_TIME) if found is not None else []
+        while page and found is not None:
+            yield from (AuditRow(*row) for row in page)
+            with self._database.reading() as same:
+                if same is not connection:
+                    raise ValueError("it was replaced while it was read")
+                page = found.fetchmany(_AT_A_TIME)
+
+    def close(self) -> None:
+        """Let go of the file; the index is gone with it."""
+        with self._database.lock:
+            self._database.close()
+            self._connection = None
+
+    @contextmanager
+    def _reading(self) -> Generator[Connection | None]:
+        """The file with its index; None while nothing of it was read."""
+        with self._database.reading() as connection:
+            yield connection if connection is self._connection else None
+
+    def _follow(self, connection: Connection | None) -> bool:
+        """Begin anew where another file lies there than the one that was read; whether there is a log."""
+        if connection is None or not has_rows(connection):
+            self._connection, self._oldest, self._newest = None, 0, 0
+            return False
+        if connection is not self._connection:
+            connection.text_factory = _text
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute(_TABLE)
+            self._connection = connection
+            self._oldest = self._newest = _end_of(connection)
+        return True
+
+    def _begin_again(self, connection: Connection) -> int:
+        """Rows were taken away at the end: what is shown is what is there."""
+        connection.execute("DELETE FROM calls")
+        self._oldest = self._newest = _end_of(connection)
+        return 0
+
+    @staticmethod
+    def _read(connection: Connection, begin: int, end: int) -> None:
+        connection.execute(_READ, (begin, end))
+
+
+def _end_of(connection: Connection) -> int:
+    (end,) = connection.execute("SELECT max(seq) FROM main.rows").fetchone()
+    return end if isinstance(end, int) else 0
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
+
+
+def _call_of(row: Sequence[Any]) -> LoggedCall:
+    *fields, sent = row
+    call = LoggedCall(*fields, arguments=_in_short(sent))
+    if call.call_id.startswith("#"):
+        return replace(call, call_id="", reason=words_of(call.kind, call.reason))
+    return call
+
+
+def _in_short(body: str | None) -> str:
+    """The arguments of a call as `name=value`, each value cut."""
+    given = _object(body or "").get("arguments")
+    if not isinstance(given, dict):
+        return ""
+    arguments = cast("dict[str, object]", given).items()
+    told = (f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments)
+    return "  ".join(one if len(one) <= _SHORT else f"{one[:_SHORT]}…" for one in islice(told, _FEW))
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = cast("object", json.loads(text))
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def words_of(kind: str, body: str) -> str:
+    """What a row says that belongs to no call, in a sentence; ``body`` is its JSON text."""
+    told = _object(body)
+    who = told.get("who") or "somebody"
+    match kind:
+        case _ if not told:
+            return "not readable"
+        case RowKind.POLICY_CHANGED if told.get("refused"):
+            return f"refused: {_listed(told.get('problems'))}"
+        case RowKind.POLICY_CHANGED:
+            return _listed(told.get("changes"))
+        case RowKind.GRANT_REVOKED:
+            return f"{who} took back what {told.get('given_by') or 'somebody'} had answered for longer"
+        case RowKind.CATALOG_ACCEPTED:
+            return f"{who} accepted {told.get('accepted', 0)} tools of catalog `{told.get('catalog', '')}`"
+        case RowKind.LOG_MOVED:
+            return f"{who} moved the log from `{told.get('from', '')}` to `{told.get('to', '')}`"
+        case RowKind.LOG_OPENED if "anchor" in told:
+            return f"the log ended before row {told['anchor']}, which its anchor names, and goes on here"
+        case RowKind.LOG_OPENED:
+            return "the log begins"
+        case _:
+            return ""
+
+
+def _listed(words: object) -> str:
+    return "; ".join(map(str, cast("list[object]", words))) if isinstance(words, list) else ""

@@ -1,0 +1,253 @@
+"""Looking through the calls of a log by filter, as the Audit page and ``audit list`` do."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from gatewright.gate import AuditEntry, AuditFilter, AuditIndex, AuditLog, AuditUnavailable, LoggedCall, RowKind
+from tests.support.logged_calls import BEGIN_S, call_rows, fill_log
+
+CALLS = 6_700  # with its first row a log of 20,101 rows
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log with calls a minute apart, which no test changes."""
+    folder = tmp_path_factory.mktemp("filled")
+    fill_log(folder / "state", folder / "keys", CALLS)
+    return folder / "state"
+
+
+@pytest.fixture
+def index(filled: Path) -> Generator[AuditIndex]:
+    """An index of the whole log, read in several pieces."""
+    made = whole(filled, 3_000)
+    yield made
+    made.close()
+
+
+def whole(state: Path, most: int = 50_000) -> AuditIndex:
+    made = AuditIndex(state)
+    while made.read_older(most):
+        pass
+    return made
+
+
+def found(index: AuditIndex, wanted: AuditFilter = AuditFilter()) -> tuple[LoggedCall, ...]:  # noqa: B008
+    return index.calls(index.numbers(wanted))
+
+
+def log_of(folder: Path) -> AuditLog:
+    return AuditLog(folder / "state", folder / "keys")
+
+
+def test_rows_of_a_call_are_one_call_newest_first_however_the_log_was_read(index: AuditIndex) -> None:
+    calls = found(index)
+
+    assert index.read_rows == (20_101, 20_101)
+    assert [call.called for call in (calls[0], calls[-1])] == ["file.read", "LogOpened"]
+    assert len(calls) == CALLS + 1
+    assert [call.seq for call in calls] == sorted((call.seq for call in calls), reverse=True)
+    assert all(call.last == call.seq + 2 for call in calls[:-1])
+    assert Counter(call.verdict for call in calls) == {"allow": 5622, "deny": 609, "ask": 469, "": 1}
+    newest = calls[0]
+    assert (newest.agent, newest.client, newest.ended, newest.elapsed_ms) == ("researcher", "", "ToolCompleted", 0.4)
+    assert newest.wall_s == pytest.approx(BEGIN_S + CALLS * 60, abs=0.01)
+
+
+FITTING: list[tuple[AuditFilter, Callable[[int], bool]]] = [
+    (AuditFilter(agent="operator"), lambda number: number % 3 == 2),
+    (AuditFilter(tool="file.append"), lambda number: number % 11 == 0),
+    (AuditFilter(tool="file"), lambda _number: True),
+    (AuditFilter(tool="append"), lambda _number: False),
+    (AuditFilter(verdict="ask"), lambda number: number % 13 == 0 and number % 11 != 0),
+    (AuditFilter(client="claude-code"), lambda number: number % 2 == 1),
+    (AuditFilter(words=("READ", "`33.md`")), lambda number: number == 33),
+    (AuditFilter(since_s=BEGIN_S + 600, until_s=BEGIN_S + 1200), lambda number: 10 <= number < 20),
+    (AuditFilter(agent="archivist", verdict="deny"), lambda number: number % 33 == 0),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fits"),
+    FITTING,
+)
+def test_filter_finds_exactly_the_calls_that_fit(
+    index: AuditIndex, wanted: AuditFilter, fits: Callable[[int], bool]
+) -> None:
+    numbers = [int(call.call_id.removeprefix("call-"), 16) for call in found(index, wanted) if call.is_call]
+
+    assert numbers == [number for number in range(CALLS, 0, -1) if fits(number)]
+
+
+def test_calls_are_counted_by_time_and_verdict(index: AuditIndex) -> None:
+    counts = index.counts(AuditFilter(agent="archivist"), BEGIN_S, 86_400)
+
+    assert sum(count.count for count in counts) == CALLS // 3
+    day = {count.verdict: count.count for count in counts if count.stretch == 0}
+    assert sum(day.values()) == 1439 // 3
+    assert set(day) == {"allow", "ask", "deny"}
+    assert index.span() == (pytest.approx(BEGIN_S + 60, abs=0.01), pytest.approx(BEGIN_S + CALLS * 60, abs=0.01))
+
+
+def test_choices_are_what_the_log_names(index: AuditIndex) -> None:
+    choices = index.choices()
+
+    assert choices.agents == ("archivist", "operator", "researcher")
+    assert choices.tools == ("file", "file.append", "file.read")
+    assert choices.clients == ("claude-code",)
+
+
+def test_rows_of_one_call_and_of_all_that_fit_are_those_of_the_log(filled: Path, index: AuditIndex) -> None:
+    wanted = AuditFilter(agent="archivist", verdict="deny")
+    call = found(index, wanted)[0]
+    written = [row for row in AuditLog(filled, filled).rows() if row.call_id == call.call_id]
+    rows = list(index.rows(wanted))
+
+    assert list(index.rows_of(call)) == written
+    assert len(rows) == 3 * len(index.numbers(wanted))
+    assert [row.seq for row in rows] == sorted(row.seq for row in rows)
+    assert rows[-3:] == written
+
+
+def test_newest_calls_are_there_before_the_rest_is_read(filled: Path) -> None:
+    index = AuditIndex(filled)
+    more = index.read_older(900)
+    calls = found(index)
+    index.close()
+
+    assert more
+    assert len(calls) == 300
+    assert index.read_rows[0] == 900
+
+
+def test_rows_of_another_process_come_on_top_and_complete_what_was_begun(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    first, last = call_rows(1), call_rows(2)
+    log.append([*first, *last[:1]])
+    index = whole(tmp_path / "state")
+    before = found(index)
+    nothing = index.read_newer()
+    log.append([*last[1:], *call_rows(3, verdict="deny")])
+    changed = index.read_newer()
+    after = found(index)
+    index.close()
+    log.close()
+
+    assert nothing is None
+    assert [call.ended for call in before] == ["", "ToolCompleted", ""]
+    assert changed == before[0].seq
+    assert [call.ended for call in after] == ["ToolDenied", "ToolCompleted", "ToolCompleted", ""]
+
+
+def test_call_that_asked_counts_by_its_last_decision_wherever_reading_began(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    asked, allowed = call_rows(1, verdict="ask"), call_rows(1)
+    log.append([*asked[:2], *(row for number in range(2, 9) for row in call_rows(number)), *allowed[1:]])
+    log.close()
+    for most in (1, 2, 5, 100):
+        index = whole(tmp_path / "state", most)
+        call = found(index, AuditFilter(verdict="allow"))[-1]
+        asks = index.numbers(AuditFilter(verdict="ask"))
+        index.close()
+
+        assert (call.call_id, call.seq, call.last, call.ended) == (asked[0].call_id, 2, 26, "ToolCompleted")
+        assert len(asks) == 0
+
+
+def test_rows_that_belong_to_no_call_say_what_happened(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    log.append([AuditEntry(RowKind.POLICY_CHANGED, body={"refused": False, "changes": ["agent `a` is new", "b"]})])
+    log.append([AuditEntry(RowKind.POLICY_CHANGED, body={"refused": True, "problems": ["line 3: no"]})])
+    log.append([AuditEntry(RowKind.GRANT_REVOKED, agent="a", tool="file", body={"who": "Ann", "given_by": "Bo"})])
+    log.append([AuditEntry(RowKind.CATALOG_ACCEPTED, body={"catalog": "github", "accepted": 4, "who": "Ann"})])
+    log.close()
+    index = whole(tmp_path / "state")
+    told = [(call.kind, call.is_call, call.reason) for call in reversed(found(index))]
+    index.close()
+
+    assert told == [
+        ("LogOpened", False, "the log begins"),
+        ("PolicyChanged", False, "agent `a` is new; b"),
+        ("PolicyChanged", False, "refused: line 3: no"),
+        ("GrantRevoked", False, "Ann took back what Bo had answered for longer"),
+        ("CatalogAccepted", False, "Ann accepted 4 tools of catalog `github`"),
+    ]
+
+
+def test_where_there_is_no_log_there_is_no_call_and_the_first_one_shows(tmp_path: Path) -> None:
+    index = AuditIndex(tmp_path / "state")
+    log = log_of(tmp_path)
+
+    assert (index.read_older(), index.read_newer(), index.span(), found(index)) == (False, None, None, ())
+    log.append(call_rows(1))
+    assert index.read_newer() == 0
+    index.read_older()
+    assert [call.called for call in found(index)] == ["file.read", "LogOpened"]
+    log.close()
+    index.close()
+
+
+def test_spoiled_rows_are_still_shown(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    log.append([*call_rows(1), *call_rows(2)])
+    log.close()
+    with closing(sqlite3.connect(log.path)) as connection:
+        connection.execute("UPDATE rows SET body = 'no json', time = 'yesterday' WHERE seq IN (1, 2, 3)")
+        connection.execute("UPDATE rows SET agent = x'00ff', body = '{\"verdict\": [1], \"reason\": 7}' WHERE seq = 6")
+        connection.execute("UPDATE rows SET agent = x'00ff' WHERE seq = 5")
+        connection.commit()
+    index = whole(tmp_path / "state")
+    calls = found(index)
+    index.close()
+
+    assert [(call.verdict, call.wall_s is None, call.ended) for call in calls] == [
+        ("[1]", False, "ToolCompleted"),
+        ("", True, "ToolCompleted"),
+        ("", True, ""),
+    ]
+    assert calls[0].agent == "\x00\ufffd"
+    assert calls[2].reason == "not readable"
+
+
+def test_a_file_that_is_no_log_is_said_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state/audit.sqlite3").write_bytes(b"no database at all" * 100)
+
+    with pytest.raises(AuditUnavailable, match=r"the audit log `.*audit\.sqlite3` cannot be read"):
+        AuditIndex(tmp_path / "state").read_older()
+
+
+def test_index_in_the_file_of_somebody_else_cannot_hide_a_call(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    log.append([*call_rows(1), *call_rows(2, verdict="deny")])
+    log.close()
+    with closing(sqlite3.connect(log.path)) as connection:
+        connection.execute("CREATE TABLE calls (seq INTEGER, call_id TEXT)")
+        connection.commit()
+    index = whole(tmp_path / "state")
+
+    assert [call.verdict for call in found(index)] == ["deny", "allow", ""]
+    index.close()
+
+
+def test_log_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    log.append([*call_rows(1), *call_rows(2)])
+    log.close()
+    index = whole(tmp_path / "state")
+    (tmp_path / "state").rename(tmp_path / "old")
+    again = log_of(tmp_path)
+    again.append(call_rows(7, "operator"))
+    again.close()
+
+    assert index.read_newer() == 0
+    index.read_older()
+    assert [call.agent for call in found(index)] == ["operator", ""]
+    index.close()
