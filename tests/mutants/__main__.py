@@ -1,14 +1,15 @@
-"""`python -m tests.mutants [--count N] [--minutes M] [--seed S]`: which changes of the code does no test notice?
+"""`python -m tests.mutants [--count N] [--minutes M] [--seed S] [--reach F]`: which changes does no test notice?
 
-First all tests of the engine run once and it is written down which lines each of them reaches. Then places are drawn at
-random; for each the changed module is put into a copy of the checkout and the tests that reach it run there, the few
-that reach least first, then the others. A place that no test reaches counts as not noticed. The exit status is 1 when
-fewer than 9 of 10 are noticed.
+First all tests of the engine run once and it is written down which lines each of them reaches; `--reach` keeps that for
+the next seed. Then places are drawn at random; for each the changed module is put into a copy of the checkout and the
+tests that reach it run there, the nearest and narrowest first, then the others. A place that no test reaches counts as
+not noticed. The exit status is 1 when fewer than 9 of 10 are noticed.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import random
 import shutil
@@ -20,7 +21,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib.util import cache_from_source
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -28,6 +28,7 @@ import pytest
 
 from tests.mutants.mutation import Mutation, mutations
 from tests.mutants.reach import FOLDER, Reach
+from tests.mutants.server import CannotBeSwapped, Job, Server
 from tests.support.checkout import ROOT
 
 ENGINE = Path("engine", "gatewright")
@@ -35,8 +36,9 @@ PARTS = ("gate", "compile", "policy", "sources")
 TESTS = ("tests/engine", "tests/golden")
 WANTED = 0.9
 MOST_SECONDS = 240.0
-NARROWEST = 12
-"""How many tests run at first: most changes are noticed by them, and few modules have to be collected."""
+NARROWEST, MOST_TESTS = 12, 500
+"""How many tests run at first, and in all, where everything is loaded again: few modules have to be collected."""
+PYTEST = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--no-header")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +60,23 @@ class Copy:
     any, since it could be taken for that of another change.
     """
 
-    def __init__(self, folder: Path, source: Copy | None = None) -> None:
+    def __init__(self, folder: Path, source: Path | None = None) -> None:
         self.top = folder
         if source is not None:
-            shutil.copytree(source.top, folder)
+            shutil.copytree(source, folder)
             return
-        listed = subprocess.run(
-            ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True, text=True
-        )
-        for name in filter(None, listed.stdout.split("\0")):
-            if (ROOT / name).is_file():
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, folder / name)
+        for name in _files():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
 
     def run(
         self, words: Sequence[str], variables: Mapping[str, str] | None = None, *, seconds: float | None = None
     ) -> tuple[int, str]:
         """pytest's exit status and output; -1 when it had not ended after `seconds`."""
-        roots = [str(self.top / name) for name in (".", "engine", "gui", "resources")]
-        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": os.pathsep.join(roots)}
-        environment |= variables or {}
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--no-header", *words]
         with subprocess.Popen(
-            command,
+            [*PYTEST, *words],
             cwd=self.top,
-            env=environment,
+            env=self._environment(variables or {}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -96,42 +90,92 @@ class Copy:
                 return -1, ""
         return child.returncode, out
 
-    def is_noticed(self, mutant: Mutant, tests: Sequence[str]) -> bool:
-        """Whether some of the tests fail, or do not end, once the module is changed, and pass as it was."""
-        return any(
-            self._fails_with(mutant, some) and not self._fails(some)
-            for some in (tests[:NARROWEST], tests[NARROWEST:])
-            if some
-        )
+    def _environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        roots = os.pathsep.join(str(self.top / name) for name in (".", "engine", "gui", "resources"))
+        return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": roots, **variables}
 
-    def _fails_with(self, mutant: Mutant, tests: Sequence[str]) -> bool:
+    def serve(self) -> None:
+        """Collect the tests for all changes to come."""
+        self._server = Server([*PYTEST, *TESTS], self.top, self._environment({"PYTHONDONTWRITEBYTECODE": "1"}))
+
+    def end(self) -> None:
+        """Serve no more."""
+        self._server.close()
+
+    def is_noticed(self, mutant: Mutant, tests: Sequence[str], *, loaded: bool) -> bool:
+        """Whether some test fails, or does not end, once the module is changed, and passes as it was.
+
+        `loaded`: the changed code ran when its module was loaded, so everything has to be loaded again.
+        """
         path = self.top / mutant.path
-        before = path.read_text("utf-8")
-        path.write_text(mutant.mutation.applied(before), "utf-8")
-        Path(cache_from_source(path)).unlink(missing_ok=True)
+        source, times = path.read_text("utf-8"), path.stat()
+        changed = mutant.mutation.applied(source)
+        path.write_text(changed, "utf-8")
         try:
-            return self._fails(tests)
+            if loaded:
+                raise CannotBeSwapped
+            failing = self._server.failing(Job(tests, path, source, changed))
+        except CannotBeSwapped:
+            failing = next(
+                (some for some in (tests[:NARROWEST], tests[NARROWEST:MOST_TESTS]) if self._fails(some)), None
+            )
         finally:
-            path.write_text(before, "utf-8")
+            path.write_text(source, "utf-8")
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        if isinstance(failing, str):
+            passes = self._server.failing(Job([failing])) is None
+            return passes or self.is_noticed(mutant, tests[tests.index(failing) + 1 :], loaded=False)
+        return failing is not None and not self._fails(failing)
 
     def _fails(self, tests: Sequence[str]) -> bool:
+        if not tests:
+            return False
         wanted = self.top / "mutant-tests.txt"
         wanted.write_text("\n".join(tests), "utf-8")
         words = ["-x", "-q", "--tb=no", f"@{wanted}"]
         return self.run(words, {"PYTHONDONTWRITEBYTECODE": "1"}, seconds=MOST_SECONDS)[0] != 0
 
 
-def reach(folder: Path) -> tuple[Reach, Copy]:
-    """Runs all tests once, in a copy in `folder`."""
-    copy = Copy(folder / "reach")
-    written = folder / "written"
-    written.mkdir()
+def _files() -> list[str]:
+    """The files of the checkout that belong to it, relative to it."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True, text=True
+    )
+    return sorted(name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file())
+
+
+def _state() -> str:
+    """A digest of the whole checkout."""
+    digest = hashlib.sha256()
+    for name in _files():
+        digest.update(f"{name}\0{hashlib.sha256((ROOT / name).read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _put_corpora_beside(folder: Path) -> None:
+    if (corpora := ROOT.parent / "shared").is_dir():
+        (folder / "shared").symlink_to(corpora)
+
+
+def reach(folder: Path) -> tuple[Reach, Path]:
+    """Which lines the tests reach, and the copy in `folder` where they ran: now, or when the checkout was the same."""
+    top, written, known = folder / "reach", folder / "written", folder / "state"
+    state = _state()
+    if not known.is_file() or known.read_text("utf-8") != state:
+        shutil.rmtree(folder, ignore_errors=True)
+        written.mkdir(parents=True)
+        _put_corpora_beside(folder)
+        _run_all(Copy(top), written)
+        known.write_text(state, "utf-8")
+    return Reach(written, top), top
+
+
+def _run_all(copy: Copy, written: Path) -> None:
     words = ["-n", "auto", "-p", "tests.mutants.reach", "-q", "--tb=no", *TESTS]
     status, out = copy.run(words, {FOLDER: str(written)})
     if status not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
         sys.exit(f"the tests do not run without any change:\n{out[-4000:]}")
     print(*(line for line in out.splitlines() if line.startswith("FAILED ")), sep="\n", flush=True)
-    return Reach(written, copy.top), copy
 
 
 def drawn(count: int, seed: int, parts: Sequence[str]) -> list[Mutant]:
@@ -161,6 +205,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--count", type=int, default=100, help="how many places (default 100)")
     parser.add_argument("--minutes", type=float, default=60, help="begin no further one after so long (default 60)")
     parser.add_argument("--seed", type=int, default=random.randrange(10_000), help="draws the same places again")
+    parser.add_argument("--reach", type=Path, help="a folder of its own: keeps there which lines the tests reach")
     chosen = parser.parse_args(words)
     signal.signal(
         signal.SIGINT, signal.default_int_handler
@@ -169,21 +214,21 @@ def main(words: list[str]) -> int:
     mutants = drawn(chosen.count, chosen.seed, chosen.parts)
     print(f"seed {chosen.seed}, {len(mutants)} places; running all tests once", flush=True)
     with tempfile.TemporaryDirectory(prefix="gatewright-mutants-") as name:
-        if (corpora := ROOT.parent / "shared").is_dir():
-            Path(name, "shared").symlink_to(corpora)
-        reached, whole = reach(Path(name))
+        _put_corpora_beside(Path(name))
+        reached, whole = reach(chosen.reach or Path(name, "all"))
         copies: SimpleQueue[Copy] = SimpleQueue()
         workers = os.cpu_count() or 1
         for number in range(workers):
-            copies.put(Copy(Path(name, str(number)), whole))
+            copies.put(copy := Copy(Path(name, str(number)), whole))
+            copy.serve()
 
         def judge(mutant: Mutant) -> bool | None:
             if time.monotonic() > ends:
                 return None
-            tests = reached.tests(mutant.path, mutant.mutation)
+            tests, loaded = reached.tests(mutant.path, mutant.mutation)
             copy = copies.get()
             try:
-                noticed = bool(tests) and copy.is_noticed(mutant, tests)
+                noticed = bool(tests) and copy.is_noticed(mutant, tests, loaded=loaded)
             finally:
                 copies.put(copy)
             word = "noticed" if noticed else "NOT NOTICED" if tests else "NOT REACHED"
@@ -192,6 +237,8 @@ def main(words: list[str]) -> int:
 
         with ThreadPoolExecutor(workers) as pool:
             verdicts = [verdict for verdict in pool.map(judge, mutants) if verdict is not None]
+        while not copies.empty():
+            copies.get().end()
     noticed = sum(verdicts)
     print(f"{noticed} of {len(verdicts)} changes are noticed (seed {chosen.seed})")
     return 0 if verdicts and noticed >= WANTED * len(verdicts) else 1

@@ -64,6 +64,11 @@ class _Places:
         for became in _replacements(node):
             yield self._change(node, became)
         types = {id(getattr(node, field, None)) for field in ("annotation", "returns")}
+        match node:
+            case ast.Call(func=ast.Name(id="cast"), args=[kind, _]):
+                types.add(id(kind))
+            case _:
+                pass
         for child in ast.iter_child_nodes(node):
             if id(child) not in types and not isinstance(child, ast.JoinedStr):
                 yield from self.of(child)
@@ -121,7 +126,7 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _is_for_types(node: ast.AST) -> bool:
-    """Code that no run depends on: blocks for the type checker, overloads, `assert_never`, options of `@dataclass`."""
+    """Code that no answer depends on: what only the type checker reads, options of `@dataclass`, sizes of caches."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
@@ -129,7 +134,9 @@ def _is_for_types(node: ast.AST) -> bool:
             return True
         case ast.Assign(targets=[ast.Name(id="__all__" | "__slots__")]):
             return True
-        case ast.Call(func=ast.Name(id="dataclass")):
+        case ast.Subscript(value=ast.Name(id="Literal")):
+            return True
+        case ast.Call(func=ast.Name(id="dataclass" | "TypeVar" | "NewType" | "lru_cache")):
             return True
         case _:
             return False

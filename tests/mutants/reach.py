@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,6 @@ from tests.mutants.mutation import Mutation
 
 FOLDER = "GATEWRIGHT_MUTANTS_REACH"
 AT_IMPORT = ""
-MOST_TESTS = 500
 
 _measured: list[Coverage] = []
 _failed: set[str] = set()
@@ -76,8 +76,8 @@ class Reach:
                     for test in tests:
                         self._width[test] = self._width.get(test, 0) + 1
 
-    def tests(self, path: Path, mutation: Mutation) -> list[str]:
-        """At most `MOST_TESTS` node ids: those that reach the line, then those that reach anything of its module.
+    def tests(self, path: Path, mutation: Mutation) -> tuple[list[str], bool]:
+        """Those that reach the line, then those that reach anything of its module; and whether it ran at import.
 
         The latter notice what ran at import, or once for all tests since its answer is kept. None for a line that
         never ran.
@@ -85,9 +85,13 @@ class Reach:
         lines = self._tests.get(path, {})
         found = set[str]().union(*(lines.get(line, ()) for line in mutation.lines))
         if not found:
-            return []
-        near = set[str]().union(*lines.values()) - found - {AT_IMPORT}
-        return [*self._ordered(found - {AT_IMPORT}), *self._ordered(near)][:MOST_TESTS]
+            return [], False
+        near = set[str]().union(*lines.values()) - found
+        tests = [test for some in (found, near) for test in sorted(some, key=partial(self._rank, path)) if test]
+        return tests, AT_IMPORT in found
 
-    def _ordered(self, tests: set[str]) -> list[str]:
-        return sorted(tests, key=lambda test: (self._width[test], test))
+    def _rank(self, path: Path, test: str) -> tuple[int, int, str]:
+        """Nearest by the name of its module, then by its folder, then the narrowest."""
+        module, folder, file = path.stem.replace("_", ""), path.parts[2], Path(test.partition("::")[0])
+        distance = 0 if module in file.stem.replace("_", "") else 1 if folder in file.parts else 2
+        return distance, self._width.get(test, 0), test
