@@ -3,23 +3,24 @@
 import asyncio
 import json
 import os
-import sys
+import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from PySide6.QtWidgets import QApplication, QComboBox, QListView, QPushButton, QTableView, QTreeView
+from PySide6.QtWidgets import QApplication, QComboBox, QPushButton, QTreeView
 
 from gatewright_gui.pages.catalogs import CatalogsPage
 from gatewright_gui.pages.catalogs.catalog_list import ROW
 from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.session.catalogs import CatalogRow
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import NAME, agent_row, box_place, shown_text, tree_row
-from tests.support.checkout import ROOT
+from tests.support.real_servers import from_npm, from_pypi
 
 pytestmark = pytest.mark.journey
-GOOD = str(ROOT / "tests" / "support" / "good_server.py")
 POLICY = """\
 gatewright = 1
 
@@ -35,7 +36,7 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Without a server and a right; the client's file is that of a home of its own."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))
-    monkeypatch.setenv("GOOD_KEY", "very-secret")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
     path = tmp_path / "desk" / "policy.toml"
     path.parent.mkdir()
     path.write_text(POLICY, encoding="utf-8")
@@ -44,11 +45,26 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    path = tmp_path / "home" / ".cursor" / "mcp.json"
+    """Five servers as people have them in Claude Desktop, one of them with a secret."""
+    notes, repository = tmp_path / "notes", tmp_path / "repo"
+    (notes / "private").mkdir(parents=True)
+    (notes / "milk.txt").write_text("remember the milk", encoding="utf-8")
+    (notes / "private" / "key.txt").write_text("the key", encoding="utf-8")
+    subprocess.run(["git", "init", "-q", "-b", "trunk", str(repository)], check=True)
+    servers = {
+        "git": from_pypi("mcp-server-git", "--repository", str(repository)),
+        "time": from_pypi("mcp-server-time"),
+        "files": from_npm("server-filesystem", str(notes)),
+        "memory": from_npm("server-memory"),
+        "everything": from_npm("server-everything"),
+    }
+    entries: dict[str, dict[str, object]] = {
+        name: {"command": words[0], "args": words[1:]} for name, words in servers.items()
+    }
+    entries["memory"]["env"] = {"MEMORY_FILE_PATH": str(tmp_path / "very-secret.json")}
+    path = tmp_path / "home" / ".config" / "Claude" / "claude_desktop_config.json"
     path.parent.mkdir(parents=True)
-    first = {"command": sys.executable, "args": [GOOD, "stdio"], "env": {"GOOD_KEY": "very-secret"}}
-    second = {"command": sys.executable, "args": [GOOD, "stdio", str(tmp_path / "log")]}
-    path.write_text(json.dumps({"mcpServers": {"first": first, "second": second}}, indent=2), encoding="utf-8")
+    path.write_text(json.dumps({"mcpServers": entries}, indent=2), encoding="utf-8")
     return path
 
 
@@ -56,6 +72,10 @@ def _page(hand: Hand) -> CatalogsPage:
     page = hand.window.shelf.page("catalogs")
     assert isinstance(page, CatalogsPage)
     return page
+
+
+def _rows(page: CatalogsPage) -> list[CatalogRow]:
+    return [page.model.index(row).data(ROW) for row in range(page.model.rowCount())]
 
 
 async def _press(hand: Hand, name: str) -> None:
@@ -70,37 +90,36 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     page = _page(hand)
     await hand.click(page.empty.action_button)
     await _press(hand, "catalog_add.file")
-    await hand.choose("Cursor: mcp.json")
+    await hand.choose("Claude Desktop: claude_desktop_config.json")
     await _press(hand, "catalog_add.accept")
-    await until(lambda: page.model.rowCount() == 2, "the two servers")
+    await until(lambda: page.model.rowCount() == 5, "the five servers")
     assert "very-secret" not in hand.window.document.workspace.text()
 
-    # each is trusted, its tools are accepted
-    view = hand.find("catalogs.list", QListView)
-    for row in range(2):
-        await hand.click_cell(view, page.model.index(row))
-        await _press(hand, "catalogs.trust")
-        await _press(hand, "trust.accept")
-        await until(lambda: page.detail.model.rowCount() > 0, "the tools of the server")
-        assert hand.find("catalogs.tools", QTableView).isVisible()
-        await _press(hand, "catalogs.accept")
-        await until(lambda at=row: not page.model.index(at).data(ROW).held_count, "the tools to be accepted")
+    # one dialog shows what each runs, and nothing runs before it is trusted; one accepts all their tools
+    words = (await hand.see("trust.definition", CodeView)).text
+    assert words.count("digest    ") == 5
+    await _press(hand, "trust.accept")
+    rows = partial(_rows, page)
+    await until(lambda: all(row.waiting for row in rows()), "the tools of the five servers")
+    await _press(hand, "catalogs.next")
+    await _press(hand, "accept.accept")
+    await until(lambda: not any(row.held_count for row in rows()), "the tools to be accepted")
 
     # two of them are ticked, and the preview shows them
     await hand.key("ctrl+1")
     await hand.click_cell(*agent_row(hand, "desk"))
     tree = hand.find("agents.tree", QTreeView)
-    for name in ("first.echo", "second.add"):
+    for name in ("git_status", "echo"):
         await hand.click_cell(tree, tree_row(tree, name), NAME)
         await hand.click_cell(tree, tree_row(tree, name), box_place(tree, name))
-        await until(lambda name=name: name.partition(".")[2] in shown_text(hand), "the preview to show it")
+        await until(lambda name=name: f'"name": "{name}"' in shown_text(hand), "the preview to show it")
     await hand.key("ctrl+s")
 
     # the configuration goes out, after its difference was shown
     await hand.key("ctrl+6")
     await hand.click(page.client_button)
     file = await hand.see("client.file", QComboBox)
-    assert file.currentText() == "Cursor (yours)"
+    assert file.currentText() == "Claude Desktop (yours)"
     shown = hand.find("client.difference", CodeView)
     assert '"gatewright"' in shown.text
     assert "very-secret" not in shown.text
@@ -113,7 +132,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     names, said = await asyncio.to_thread(lambda: asyncio.run(_as_client(config)))
     assert names == wanted
     assert len(names) == 2
-    assert said == "hello"
+    assert said == "Echo: hello"
 
 
 async def _as_client(config: Path) -> tuple[list[str], str]:
@@ -124,5 +143,5 @@ async def _as_client(config: Path) -> tuple[list[str], str]:
     async with Client(stdio_client(server)) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
         echo = next(name for name in names if "echo" in name)
-        result = await client.call_tool(echo, {"text": "hello"})
+        result = await client.call_tool(echo, {"message": "hello"})
         return names, result.content[0].text  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]

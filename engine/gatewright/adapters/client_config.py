@@ -6,6 +6,7 @@ only its name; a server with a secret in its arguments or its address is refused
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -94,6 +95,7 @@ class ClientServer:
     """A server of a client's file: the catalog that it makes, or why it makes none.
 
     ``notes``: what the operator has to know or do; ``is_disabled``: the client has it switched off.
+    ``values``: what the file gives the variables of the catalog, for the server alone.
     """
 
     server_id: str
@@ -101,6 +103,7 @@ class ClientServer:
     refusal: str = ""
     notes: tuple[str, ...] = ()
     is_disabled: bool = False
+    values: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
 @frozen
@@ -215,6 +218,13 @@ def variables_of(entry: JsonValue, catalog: Catalog) -> dict[str, JsonValue]:
     return found
 
 
+def values_for(entry: JsonValue, catalog: Catalog) -> dict[str, str]:
+    """The same as a server gets them: as texts, without those that only the client can fill in."""
+    given = {name: value for name, value in variables_of(entry, catalog).items() if value is not None}
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
+    return {name: text for name, text in texts.items() if not _PLACEHOLDER.search(text)}
+
+
 def _servers(
     found: Mapping[str, JsonValue], named: list[str], around: Surroundings, taken: set[str]
 ) -> Iterator[ClientServer]:
@@ -234,7 +244,8 @@ def _servers(
             continue
         catalog = replace(catalog, catalog_id=catalog_id(server_id, taken))
         taken.add(catalog.catalog_id)
-        yield ClientServer(server_id, catalog, "", (*twice, *notes), given.disabled or not given.enabled)
+        is_off = given.disabled or not given.enabled
+        yield ClientServer(server_id, catalog, "", (*twice, *notes), is_off, values_for(entry, catalog))
 
 
 def _catalog(server_id: str, given: _Entry, around: Surroundings) -> tuple[Catalog, list[str]]:
@@ -286,7 +297,7 @@ def _started(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[
             notes.append(f"`{printable(name)}` is no name of a variable, and is left out")
     if names:
         told = ", ".join(f"`{name}`" for name in names)
-        notes.append(f"the values of {told} stay in the client's file: only the names are taken")
+        notes.append(f"the values of {told} stay in the client's file: the policy has only the names")
     cwd = _filled(given.cwd, "`cwd`", around, notes) if given.cwd else None
     if cwd is None and around.workspace is not None:
         cwd = str(around.workspace)
@@ -307,7 +318,9 @@ def _reached(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[
         headers[header] = variable or re.sub(r"[^A-Z0-9_]+", "_", f"_{own}" if own[0].isdigit() else own)
     if headers:
         told = ", ".join(f"`{header}` from `{variable}`" for header, variable in headers.items())
-        notes.append(f"takes its headers out of the environment: {told}, the whole value; only the names are taken")
+        notes.append(
+            f"takes its headers out of the environment: {told}, the whole value; the policy has only the names"
+        )
     return replace(catalog, url=url, headers_env=headers)
 
 

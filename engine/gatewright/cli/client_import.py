@@ -45,8 +45,10 @@ def import_client_servers(
         _print_server(workspace, server, ids.get(server.server_id), reasons.get(server.server_id))
     answers: dict[str, dict[str, object]] = {}
     if trust:
-        for catalog_id in ids.values():
-            workspace.trust_server(catalog_id)
+        for server in chosen:
+            if server.server_id in ids:
+                workspace.trust_server(ids[server.server_id])
+                workspace.servers.lend(ids[server.server_id], server.values)
         answers = _ask(workspace, tuple(ids.values()), accept=accept, as_json=as_json)
     elif ids:
         again = f"gatewright catalog import {_quoted(workspace)} --from {shlex.quote(file)} --trust"

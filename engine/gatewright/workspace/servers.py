@@ -59,6 +59,7 @@ class Servers:
         self._made: dict[str, tuple[_Key, McpServer]] = {}
         self._lists: dict[str, tuple[ServerList, Listing]] = {}
         self._watchers: tuple[Callable[[], None], ...] = ()
+        self._lent: dict[tuple[str, _Key], Mapping[str, str]] = {}
 
     @property
     def states(self) -> Mapping[str, ServerState]:
@@ -80,6 +81,14 @@ class Servers:
                 self._watchers = tuple(one for one in self._watchers if one is not watcher)
 
         return leave
+
+    def lend(self, catalog_id: str, values: Mapping[str, str]) -> None:
+        """Values for variables that a catalog names, such as a client's file has them, kept in memory alone.
+
+        They come before the environment, and go to the server as the policy defines it now and to no other.
+        """
+        catalog = self._catalog(catalog_id)
+        self._lent[catalog_id, _key_of(catalog)] = dict(values)
 
     async def start(self, catalog_id: str) -> None:
         """Start a server, or connect to it. Raises ServerFailed."""
@@ -189,10 +198,12 @@ class Servers:
     def _target(self, catalog: Catalog) -> Command | Endpoint:
         if not self._trusts(catalog):
             raise ServerFailed(*_UNTRUSTED)
+        lent = self._lent.get((catalog.catalog_id, _key_of(catalog)), {})
         if catalog.url is not None:
-            return Endpoint(catalog.url, {header: _variable(name) for header, name in catalog.headers_env.items()})
+            headers = {header: _variable(name, lent) for header, name in catalog.headers_env.items()}
+            return Endpoint(catalog.url, headers)
         usual = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        named = {name: _variable(name) for name in catalog.env}
+        named = {name: _variable(name, lent) for name in catalog.env}
         folder = self._folder / (catalog.cwd or ".")
         return Command(catalog.command or "", catalog.args, {**usual, **named}, folder)
 
@@ -220,8 +231,8 @@ def _key_of(catalog: Catalog) -> _Key:
     return (*how, catalog.url, tuple(sorted(catalog.headers_env.items())))
 
 
-def _variable(name: str) -> str:
-    value = os.environ.get(name)
+def _variable(name: str, lent: Mapping[str, str]) -> str:
+    value = lent.get(name, os.environ.get(name))
     if value is None:
         raise ServerFailed(f"the environment variable `{name}`, which the catalog passes on, is not set")
     return value

@@ -1,7 +1,7 @@
 """The catalogs of the open policy with their servers, as they stand; starting, asking, accepting."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -22,6 +22,7 @@ from gatewright.workspace.api import (
     ServerState,
     ServerStatus,
     Waiting,
+    Workspace,
     client_file,
     client_files,
     frozen,
@@ -195,10 +196,11 @@ class Catalogs(QObject):
         """The end of what a server wrote on its standard error."""
         return self._document.workspace.servers.stderr(catalog_id)
 
-    def trust(self, catalog_id: str) -> bool:
-        """Remember that a server may be started. A failure is said."""
+    def trust(self, catalog_ids: Iterable[str]) -> bool:
+        """Remember that servers may be started. A failure is said."""
         try:
-            self._document.workspace.trust_server(catalog_id)
+            for catalog_id in catalog_ids:
+                self._document.workspace.trust_server(catalog_id)
         except GatewrightError as error:
             self._document.say("error", str(error))
             return False
@@ -223,24 +225,19 @@ class Catalogs(QObject):
             await self._document.workspace.servers.restart(catalog_id)
         await self.ask_tools(catalog_id)
 
-    async def accept(self, catalog_id: str, names: Collection[str], tier: SafetyTier | None = None) -> bool:
-        """Accept tools as their server lists them; ``tier`` None: as it is proposed for each. A failure is said."""
-        workspace = self._document.workspace
-        pin = workspace.pin(catalog_id)
-        tiers = {(name, ""): tier for name in names if tier is not None and pin and name in pin.listing.definitions}
-        words = pin is not None and pin.drift.instructions
-        return await self._change_pin(
-            lambda: workspace.accept_tools(catalog_id, names, tiers=tiers, instructions=words, who="operator")
-        )
+    async def accept(self, chosen: Mapping[str, Collection[str]], tier: SafetyTier | None = None) -> None:
+        """Accept tools, by catalog, as their servers list them; ``tier`` None: as it is proposed for each.
 
-    async def _change_pin(self, change: Callable[[], object]) -> bool:
-        try:
-            await self._document.in_worker(change)
-        except GatewrightError as error:
-            self._document.say("error", str(error))
-            return False
+        What fails of one catalog is said, and leaves the others alone.
+        """
+
+        def accept_all() -> list[str]:
+            return [why for one, names in chosen.items() if (why := _accept(workspace, one, names, tier))]
+
+        workspace = self._document.workspace
+        for why in await self._document.in_worker(accept_all):
+            self._document.say("error", why)
         self._look()
-        return True
 
     def end(self) -> None:
         """Listen no more."""
@@ -270,6 +267,18 @@ class Catalogs(QObject):
         if not self._document.is_open:
             return ()
         return tuple((state.catalog.catalog_id, state.pin) for state in self._document.workspace.catalog_states())
+
+
+def _accept(workspace: Workspace, catalog_id: str, names: Collection[str], tier: SafetyTier | None) -> str:
+    """Accept tools of one catalog; why it failed, empty when it did not."""
+    pin = workspace.pin(catalog_id)
+    tiers = {(name, ""): tier for name in names if tier is not None and pin and name in pin.listing.definitions}
+    words = pin is not None and pin.drift.instructions
+    try:
+        workspace.accept_tools(catalog_id, names, tiers=tiers, instructions=words, who="operator")
+    except GatewrightError as error:
+        return f"catalog `{catalog_id}`: {error}"
+    return ""
 
 
 def servers_in(text: str, path: Path | None = None) -> tuple[ClientServer, ...]:

@@ -222,7 +222,7 @@ def test_server_that_makes_no_catalog_says_why_and_the_others_are_read(entry: ob
 def test_what_is_not_taken_is_said() -> None:
     weather, docs = read_servers(VS_CODE, PROJECT)
     assert weather.notes == (
-        "the values of `WEATHER_KEY` stay in the client's file: only the names are taken",
+        "the values of `WEATHER_KEY` stay in the client's file: the policy has only the names",
         "the variables of its `envFile` are not passed on: put their names into `env`",
     )
     assert docs.notes == ("it says that it speaks the older SSE: it is asked by streamable HTTP, at the same address",)

@@ -65,7 +65,7 @@ def test_servers_of_a_client_become_catalogs_of_the_policy(run: Runner, policy: 
         "  runs       notes-server --root notes",
         "  variables  NOTES_KEY",
         f"  digest     {digest('notes')}",
-        "  the values of `NOTES_KEY` stay in the client's file: only the names are taken",
+        "  the values of `NOTES_KEY` stay in the client's file: the policy has only the names",
         "Git: added as `Git-2`",
         "  runs       hub-server",
         f"  digest     {digest('Git-2')}",
@@ -115,6 +115,23 @@ def test_all_servers_of_a_client_are_trusted_asked_and_accepted_in_one_step(
         "gone": (True, 0, []),
     }
     assert (states["raw"]["tools"], states["asks"]["tools"]) == (["raw.one"], ["asks.one"])
+
+
+def test_server_gets_the_values_of_its_variables_from_the_clients_file_and_no_file_of_ours_holds_them(
+    run: Runner, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GOOD_KEY", raising=False)
+    config, log = tmp_path / "one.json", tmp_path / "log"
+    entry = {"command": sys.executable, "args": [GOOD, "stdio", str(log)], "env": {"GOOD_KEY": "very-secret"}}
+    config.write_text(json.dumps({"mcpServers": {"good": entry}}), encoding="utf-8")
+    status, out, err = run("catalog", "import", policy, "--from", config, "--trust", "--accept")
+    assert (status, err) == (0, "")
+    assert "good: good 1.2.3 lists 9 tools" in out
+    assert "GOOD_KEY very-secret" in log.read_text(encoding="utf-8")
+    config.unlink()
+    log.unlink()
+    held = [path for path in tmp_path.rglob("*") if path.is_file() and b"very-secret" in path.read_bytes()]
+    assert (held, "very-secret" in out) == ([], False)
 
 
 def test_servers_that_were_added_before_they_were_trusted_are_trusted_by_the_same_words(

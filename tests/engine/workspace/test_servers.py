@@ -299,3 +299,23 @@ async def test_a_server_gets_path_home_and_language_and_what_its_catalog_names(
     outcome = await opened().call("clerk", "environment", {})
     seen = json.loads(outcome.data or b"")["structuredContent"]
     assert set(seen) - {"LC_CTYPE"} == {"TOKEN", *({"PATH", "HOME", "LANG"} & set(os.environ))}
+
+
+async def test_values_that_are_lent_reach_the_definition_that_they_were_lent_to_alone(
+    folder: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TOKEN", raising=False)
+    text = (folder / "policy.toml").read_text().replace('"die"]', '"die", "environment"]')
+    (folder / "policy.toml").write_text(text + 'env = ["TOKEN"]\n')
+    workspace = opened()
+    workspace.servers.lend("far", {"TOKEN": "lent", "LD_PRELOAD": "evil.so"})
+    outcome = await workspace.call("clerk", "environment", {})
+    seen = json.loads(outcome.data or b"")["structuredContent"]
+    assert (seen.get("TOKEN"), "LD_PRELOAD" in seen) == ("lent", False)
+
+    [catalog] = workspace.policy.catalogs
+    other = replace(catalog, args=(*catalog.args[:2], "other"))
+    workspace.apply(catalogedit.add_catalog(workspace.policy, replace(other, catalog_id="other")))
+    workspace.trust_server("other")
+    with pytest.raises(WorkspaceError, match="`TOKEN`, which the catalog passes on, is not set"):
+        await workspace.servers.start("other")

@@ -13,6 +13,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QPlainTextEdit, QPushButton, QWidget
 
 from gatewright_gui.pages.catalogs import CatalogsPage
+from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
@@ -73,6 +74,7 @@ async def add_good(window: MainWindow, path: Path) -> CatalogsPage:
     dialog.read_file(path)
     assert [server.server_id for server in dialog.chosen] == ["good"]
     press(dialog, "catalog_add.accept")
+    press(await dialog_of(window, TrustDialog), "trust.cancel")
     await settled(window)
     return page
 
@@ -98,6 +100,7 @@ async def test_empty_page_says_how_to_begin_and_a_command_can_be_typed(window: M
     assert not dialog.accept_button.isEnabled()
     text.setPlainText("https://tickets.example.com/mcp")
     press(dialog, "catalog_add.accept")
+    press(await dialog_of(window, TrustDialog), "trust.cancel")
     await settled(window)
     assert [catalog.url for catalog in window.document.policy.catalogs] == ["https://tickets.example.com/mcp"]
     row = page.current
@@ -139,6 +142,56 @@ async def test_server_of_a_client_is_trusted_started_and_accepted_and_then_agent
     press(page, "catalogs.run")
     await settled(window)
     await until(lambda: page.current is not None and page.current.status[0] == "stopped")
+
+
+async def test_all_servers_of_a_client_are_trusted_by_one_dialog_and_their_tools_accepted_by_another(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("GOOD_KEY", raising=False)
+    log, path = tmp_path / "log", tmp_path / "mcp.json"
+    servers = {
+        name: {"command": sys.executable, "args": [GOOD, "stdio", str(log)], "env": {"GOOD_KEY": f"secret-{name}"}}
+        for name in ("first", "second")
+    }
+    servers["second"]["args"] = [GOOD, "stdio", str(tmp_path / "log2")]
+    broken = {"command": "no-such-server-anywhere", "args": ["with two words"]}
+    path.write_text(json.dumps({"mcpServers": {**servers, "broken": broken}}), encoding="utf-8")
+    page = page_of(window)
+    press(page, "catalogs.add")
+    dialog = await dialog_of(window, AddDialog)
+    dialog.read_file(path)
+    press(dialog, "catalog_add.accept")
+    trusting = await dialog_of(window, TrustDialog)
+    words = trusting.code.text
+    assert words.count(f"command   {sys.executable}") == 2
+    assert "argument  with two words" in words
+    assert words.count("variables GOOD_KEY") == 2
+    assert all(window.document.workspace.server_digest(name) in words for name in (*servers, "broken"))
+    assert "secret-" not in words
+    assert not log.exists()
+    press(trusting, "trust.cancel")
+    await settled(window)
+    assert not log.exists()
+
+    press(page, "catalogs.next")
+    press(await dialog_of(window, TrustDialog), "trust.accept")
+    await settled(window)
+    assert log.read_text(encoding="utf-8").startswith("GOOD_KEY secret-first")
+    assert [row.status[0] for row in page.catalogs.rows] == ["running", "running", "failed"]
+
+    button = page.findChild(QPushButton, "catalogs.next")
+    assert button is not None
+    assert button.text() == "Accept 18 tools..."
+    press(page, "catalogs.next")
+    accepting = await dialog_of(window, AcceptDialog)
+    index = accepting.model.index(0, 0)
+    assert [accepting.model.index(0, column).data() for column in range(3)] == ["echo", "first", "read-only"]
+    assert accepting.model.setData(index, Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
+    press(accepting, "accept.accept")
+    await settled(window)
+    held = [tool.name for tool in window.document.catalog if tool.held]
+    assert held == ["first.echo"]
+    assert button.isHidden()
 
 
 async def test_tool_of_a_server_is_tried_in_the_console_as_an_agent_that_has_it(
@@ -284,8 +337,10 @@ async def test_configuration_goes_back_to_the_client_after_its_difference_was_sh
     press(dialog, "client.copy")
     assert json.loads(QGuiApplication.clipboard().text())["gatewright"]["args"][-1] == "desk"
     assert path.read_text(encoding="utf-8") == before
+    assert "saved first" in dialog.note.text()
     press(dialog, "client.write")
     await settled(window)
+    assert not window.document.is_dirty
     entries = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]
     assert entries.keys() == {"odd", "gatewright"}
     assert entries["gatewright"]["env"] == {"GOOD_KEY": "very-secret"}

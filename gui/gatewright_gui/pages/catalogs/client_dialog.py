@@ -76,7 +76,8 @@ class ClientDialog(QDialog):
         if self.change is None:
             return
         self.difference.set_diff(self.change.edit.difference or "The file says so already.\n")
-        self.note.setText(_told(self.change))
+        unsaved = "The policy is saved first: the client gets what is saved. " if self._document.is_dirty else ""
+        self.note.setText(unsaved + _told(self.change))
 
     def _copy(self) -> None:
         if self.change is not None:

@@ -199,7 +199,7 @@ class DetailPane(QWidget):
 
     def _tell_ticks(self) -> None:
         waits = sum(line.waiting is not None for line in self.model.lines)
-        number = len(self.model.ticked)
+        number = self.model.ticked_count
         self._accept_bar.setVisible(waits > 0)
         self.accept_button.setText(f"Accept {number}" if number else "Accept")
         self.accept_button.setEnabled(number > 0)

@@ -6,6 +6,7 @@ from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
 
+from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.catalog_list import ROW, CatalogDelegate, CatalogModel
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
@@ -14,7 +15,7 @@ from gatewright_gui.pages.catalogs.serving_panel import ServingPanel
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask, choose_open_file, shown
-from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.section_header import SectionHeader
@@ -53,7 +54,9 @@ class CatalogsPage(Page):
         tie_icon(self.client_button, "send")
         self.detail = DetailPane(context.sizes)
         self.empty = named(EmptyState("plug", "No catalogs", NO_CATALOGS, action="Add servers..."), "catalogs.empty")
-        foot = row_of(stretch(self.client_button), margins=2)
+        self.next_button = named(QPushButton(), "catalogs.next", kind="primary")
+        self.next_button.hide()
+        foot = column_of(self.next_button, self.client_button, space=2, margins=2)
         left = holding(column_of(self.header, stretch(self.view), foot))
         self.serving = Serving(context.document, context.tasks, self)
         self.served = ServingPanel()
@@ -112,9 +115,10 @@ class CatalogsPage(Page):
         self.view.selectionModel().currentChanged.connect(self._show)
         self.add_button.clicked.connect(lambda: self._start(self._add(None)))
         self.empty.action_requested.connect(lambda: self._start(self._add(None)))
+        self.next_button.clicked.connect(self._go_on)
         self.client_button.clicked.connect(lambda: self._start(self._copy_configuration()))
         detail = self.detail
-        detail.trust_requested.connect(lambda: self._start(self._trust()))
+        detail.trust_requested.connect(self._trust_current)
         detail.start_requested.connect(lambda: self._serve("start"))
         detail.ask_requested.connect(lambda: self._serve("ask"))
         detail.stop_requested.connect(lambda: self._serve("stop"))
@@ -134,13 +138,33 @@ class CatalogsPage(Page):
         rows = self.catalogs.rows
         before = self.current
         self.model.set_rows(rows)
-        waits = sum(row.held_count for row in rows)
-        self.header.set_note(f"{waits} tool{'' if waits == 1 else 's'} to accept" if waits else "")
+        self._tell_next()
         self._stack.setCurrentWidget(self._whole if rows else self.empty)
         if rows and not self.view.currentIndex().isValid():
             at = self.model.find(before.catalog_id) if before is not None else 0
             self.view.setCurrentIndex(self.model.index(max(at, 0)))
         self._show()
+
+    def _tell_next(self) -> None:
+        """One button for what is to be done to several servers: trust them, then accept their tools."""
+        untrusted, waiting = self._untrusted, self._waiting
+        if len(untrusted) > 1:
+            self.next_button.setText(f"Trust {len(untrusted)} servers...")
+        elif len(waiting) > 1:
+            self.next_button.setText(f"Accept {sum(len(row.waiting) for row in waiting)} tools...")
+        self.next_button.setVisible(len(untrusted) > 1 or len(waiting) > 1)
+
+    @property
+    def _untrusted(self) -> list[CatalogRow]:
+        return [row for row in self.catalogs.rows if not row.is_trusted]
+
+    @property
+    def _waiting(self) -> list[CatalogRow]:
+        return [row for row in self.catalogs.rows if row.waiting]
+
+    def _go_on(self) -> None:
+        untrusted = self._untrusted
+        self._start(self._trust(untrusted) if len(untrusted) > 1 else self._accept_all())
 
     def _show(self, _now: QModelIndex | None = None, _before: QModelIndex | None = None) -> None:
         row = self.current
@@ -195,20 +219,30 @@ class CatalogsPage(Page):
             if added:
                 self._refresh()
                 self.view.setCurrentIndex(self.model.index(self.model.find(added[0])))
+                await self._trust([row for row in self._untrusted if row.catalog_id in added])
 
-    async def _trust(self) -> None:
-        row = self.current
-        if row is None:
+    def _trust_current(self) -> None:
+        if self.current is not None:
+            self._start(self._trust([self.current]))
+
+    async def _trust(self, rows: list[CatalogRow]) -> None:
+        """Ask whether servers are trusted, and start those that are, all at once."""
+        if not rows:
             return
-        words = definition_words(row, self.catalogs.digest(row.catalog_id))
-        dialog = TrustDialog(self, row.catalog_id, words, is_started=row.state.catalog.command is not None)
-        if await shown(dialog) and self.catalogs.trust(row.catalog_id):
-            self._context.tasks.start(self.catalogs.restart(row.catalog_id), f"catalogs.{row.catalog_id}")
+        words = {row.catalog_id: definition_words(row, self.catalogs.digest(row.catalog_id)) for row in rows}
+        kinds = {row.state.catalog.url is not None for row in rows}
+        dialog = TrustDialog(self, words, commands=False in kinds, addresses=True in kinds)
+        if await shown(dialog) and self.catalogs.trust(words):
+            for catalog_id in words:
+                self._context.tasks.start(self.catalogs.restart(catalog_id), f"catalogs.{catalog_id}")
 
     async def _accept(self) -> None:
-        row = self.current
-        if row is not None:
-            await self.catalogs.accept(row.catalog_id, self.detail.model.ticked, self.detail.chosen_tier)
+        await self.catalogs.accept(self.detail.model.ticked, self.detail.chosen_tier)
+
+    async def _accept_all(self) -> None:
+        dialog = AcceptDialog(self, self._waiting)
+        if await shown(dialog):
+            await self.catalogs.accept(dialog.chosen)
 
     async def _remove(self) -> None:
         row = self.current
@@ -221,7 +255,9 @@ class CatalogsPage(Page):
 
     async def _copy_configuration(self) -> None:
         dialog = ClientDialog(self, self._document, self._context.selection.agent_id)
-        if await shown(dialog) and dialog.change is not None:
+        if not await shown(dialog) or dialog.change is None:
+            return
+        if not self._document.is_dirty or await self._document.save():  # what is not saved the client would not get
             write_edit(self._document, dialog.change)
 
 

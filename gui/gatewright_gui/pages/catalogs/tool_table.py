@@ -1,6 +1,7 @@
-"""The tools of a server: those that wait to be accepted, with a box each, and those that were accepted."""
+"""The tools of servers: those that wait to be accepted, with a box each, and those that were accepted."""
 
 import json
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
@@ -29,6 +30,7 @@ class ToolLine:
     definition: Schema | None = None
     note: str = ""
     policy_name: str = ""
+    catalog_id: str = ""
 
     @property
     def text(self) -> str:
@@ -53,6 +55,7 @@ def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
             one.why,
             one,
             policy_name=names.get(one.name, ""),
+            catalog_id=row.catalog_id,
         )
         for one in row.waiting
     ]
@@ -68,6 +71,10 @@ def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
     return tuple(lines)
 
 
+def _key(line: ToolLine) -> tuple[str, str]:
+    return line.catalog_id, line.name
+
+
 def _tier(tier: object) -> str:
     return _TIERS.get(str(tier), str(tier))
 
@@ -77,10 +84,11 @@ class ToolModel(QAbstractTableModel):
 
     ticks_changed = Signal()
 
-    def __init__(self) -> None:
+    def __init__(self, headings: tuple[str, ...] = HEADINGS) -> None:
         super().__init__()
+        self._headings = headings
         self._lines: tuple[ToolLine, ...] = ()
-        self._off: set[str] = set()
+        self._off: set[tuple[str, str]] = set()
 
     @property
     def lines(self) -> tuple[ToolLine, ...]:
@@ -88,9 +96,18 @@ class ToolModel(QAbstractTableModel):
         return self._lines
 
     @property
-    def ticked(self) -> tuple[str, ...]:
-        """Names of the tools that wait and are ticked."""
-        return tuple(line.name for line in self._lines if line.waiting is not None and line.name not in self._off)
+    def ticked(self) -> Mapping[str, Collection[str]]:
+        """Names of the tools that wait and are ticked, by the catalogs that have any."""
+        found: dict[str, list[str]] = {}
+        for line in self._lines:
+            if line.waiting is not None and _key(line) not in self._off:
+                found.setdefault(line.catalog_id, []).append(line.name)
+        return found
+
+    @property
+    def ticked_count(self) -> int:
+        """How many tools wait and are ticked."""
+        return sum(map(len, self.ticked.values()))
 
     def set_lines(self, lines: tuple[ToolLine, ...], *, afresh: bool) -> None:
         """Show these; ``afresh``: of another server, so that all that waits is ticked."""
@@ -105,7 +122,7 @@ class ToolModel(QAbstractTableModel):
 
     def tick_all(self, on: bool) -> None:
         """Tick all that waits, or none of it."""
-        self._off = set() if on else {line.name for line in self._lines if line.waiting is not None}
+        self._off = set() if on else {_key(line) for line in self._lines if line.waiting is not None}
         if self._lines:
             self.dataChanged.emit(self.index(0, TOOL), self.index(len(self._lines) - 1, TOOL))
         self.ticks_changed.emit()
@@ -123,7 +140,7 @@ class ToolModel(QAbstractTableModel):
     ) -> Any:
         """Words over the columns."""
         fits = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return HEADINGS[section] if fits and 0 <= section < len(HEADINGS) else None
+        return self._headings[section] if fits and 0 <= section < len(HEADINGS) else None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Boxes can be ticked."""
@@ -143,7 +160,7 @@ class ToolModel(QAbstractTableModel):
             case Qt.ItemDataRole.ToolTipRole:
                 return f"{line.name}: {line.state}" + (f"; {line.why}" if line.why else "")
             case Qt.ItemDataRole.CheckStateRole if index.column() == TOOL and line.waiting is not None:
-                return Qt.CheckState.Unchecked if line.name in self._off else Qt.CheckState.Checked
+                return Qt.CheckState.Unchecked if _key(line) in self._off else Qt.CheckState.Checked
             case _:
                 return None
 
@@ -151,11 +168,11 @@ class ToolModel(QAbstractTableModel):
         """Tick a box, or take the tick away."""
         if role != Qt.ItemDataRole.CheckStateRole or not self.flags(index) & Qt.ItemFlag.ItemIsUserCheckable:
             return False
-        name = self._lines[index.row()].name
+        key = _key(self._lines[index.row()])
         if Qt.CheckState(value) == Qt.CheckState.Checked:
-            self._off.discard(name)
+            self._off.discard(key)
         else:
-            self._off.add(name)
+            self._off.add(key)
         self.dataChanged.emit(index, index)
         self.ticks_changed.emit()
         return True

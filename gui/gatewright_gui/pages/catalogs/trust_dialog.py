@@ -1,4 +1,6 @@
-"""Trust is asked for once: exactly what would be started or reached, before anything is."""
+"""Trust is asked for once: exactly what would be started or reached, before anything is, for one server or several."""
+
+from collections.abc import Mapping
 
 from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 
@@ -10,26 +12,34 @@ from gatewright_gui.qt.widget.label import Label
 
 
 class TrustDialog(QDialog):
-    """Accepted: the server may be started from now on. `words` says what it is, a line each."""
+    """Accepted: the servers may be started from now on. `servers`: their ids, with words for what each is, a line each.
 
-    def __init__(self, parent: QWidget | None, catalog_id: str, words: str, *, is_started: bool) -> None:
+    `commands`, `addresses`: whether there are servers of that kind.
+    """
+
+    def __init__(
+        self, parent: QWidget | None, servers: Mapping[str, str], *, commands: bool = True, addresses: bool = False
+    ) -> None:
         super().__init__(parent)
-        title = f"Trust {catalog_id}?"
+        is_one = len(servers) == 1
+        title = f"Trust {next(iter(servers))}?" if is_one else f"Trust {len(servers)} servers?"
+        words = next(iter(servers.values())) if is_one else "\n\n".join(map(_paragraph, servers, servers.values()))
         named(self, "trust", spoken=title)
         self.setAccessibleDescription(words)
         self.setWindowTitle(title_text(title))
-        what = (
-            "This command runs with your rights; no policy limits what it does by itself."
-            if is_started
-            else "Calls go to this address, with what agents put into them."
-        )
-        told = Label(f"{what} Another command, folder, variable or address is asked about again.")
+        runs = ("This command runs", "it does by itself") if is_one else ("Commands run", "they do by themselves")
+        what = [f"{runs[0]} with your rights; no policy limits what {runs[1]}."] if commands else []
+        goes = "this address" if is_one else "addresses"
+        what += [f"Calls go to {goes}, with what agents put into them."] if addresses else []
+        told = Label(f"{' '.join(what)} Another command, folder, variable or address is asked about again.")
         told.setWordWrap(True)
         self.code = named(CodeView("What is trusted"), "trust.definition")
         self.code.set_wrapping(True)
         self.code.set_plain(words)
-        self.cancel_button = named(QPushButton("Cancel"), "trust.cancel")
-        self.accept_button = named(QPushButton("Trust and start"), "trust.accept", kind="primary")
+        self.cancel_button = named(QPushButton("Not now"), "trust.cancel")
+        self.accept_button = named(
+            QPushButton("Trust and start" if is_one else "Trust and start all"), "trust.accept", kind="primary"
+        )
         column_of(
             row_of(IconLabel("shield-alert", "ask", size=24), stretch(told), space=3),
             stretch(self.code),
@@ -41,5 +51,9 @@ class TrustDialog(QDialog):
         self.cancel_button.setDefault(True)
         self.cancel_button.clicked.connect(self.reject)
         self.accept_button.clicked.connect(self.accept)
-        self.resize(640, 340)
+        self.resize(760, 340 if is_one else 580)
         self.cancel_button.setFocus()
+
+
+def _paragraph(catalog_id: str, words: str) -> str:
+    return "\n".join((catalog_id, *(f"  {line}" for line in words.splitlines())))

@@ -7,14 +7,22 @@ from gatewright_gui.session.document import Document
 
 
 def add_servers(document: Document, servers: Iterable[ClientServer]) -> tuple[str, ...]:
-    """Add servers to the policy in one edit; the ids of their catalogs. What is left out is said."""
-    result = import_servers(document.policy, tuple(servers))
+    """Add servers to the policy in one edit; the ids of their catalogs, new or there before. What is left out is said.
+
+    The values that a client's file has for their variables are lent to the servers, and get into no file.
+    """
+    chosen = tuple(servers)
+    result = import_servers(document.policy, chosen)
     if result.reasons:
         document.say("warning", "; ".join(f"`{name}` is not added: {why}" for name, why in result.reasons.items()))
     edit = result.edit
-    if edit is None or not document.push(lambda _policy, _tools: edit):
+    if edit is not None and not document.push(lambda _policy, _tools: edit):
         return ()
-    return tuple(result.ids.values())
+    ids = {**result.ids, **result.there}
+    for server in chosen:
+        if server.server_id in ids:
+            document.workspace.servers.lend(ids[server.server_id], server.values)
+    return tuple(ids.values())
 
 
 def remove_catalog(document: Document, catalog_id: str) -> bool:

@@ -1,0 +1,75 @@
+"""What waits to be accepted of all servers, in one list: looked through and accepted as it is proposed."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+from PySide6.QtCore import QModelIndex
+from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QPushButton, QWidget
+
+from gatewright.workspace.api import plural
+from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY, ToolModel, lines_of
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.catalogs import CatalogRow
+
+HEADINGS = ("Tool", "Server", "Counts as", "Because")
+
+
+class AcceptDialog(QDialog):
+    """After it was accepted `chosen` holds the names of the tools that are ticked, by catalog."""
+
+    def __init__(self, parent: QWidget | None, rows: Iterable[CatalogRow]) -> None:
+        super().__init__(parent)
+        title = "Accept the tools of all servers"
+        named(self, "accept", spoken=title)
+        self.setWindowTitle(title_text(title))
+        self.model = ToolModel(HEADINGS)
+        waiting = (line for row in rows for line in lines_of(row) if line.waiting is not None)
+        self.model.set_lines(tuple(replace(line, state=line.catalog_id) for line in waiting), afresh=True)
+        self.view = named(TableView("Tools that wait to be accepted"), "accept.tools")
+        self.view.setModel(self.model)
+        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.view.horizontalHeader().setSectionResizeMode(WHY, QHeaderView.ResizeMode.Stretch)
+        for column, width in ((TOOL, 270), (STATE, 110), (TIER, 110)):
+            self.view.setColumnWidth(column, width)
+        self.code = named(CodeView("What the tool says of itself"), "accept.code")
+        self.note = named(Label(), "accept.note", kind="muted")
+        self.all_button = named(QPushButton("None"), "accept.all", spoken="Tick none")
+        self.cancel_button = named(QPushButton("Cancel"), "accept.cancel")
+        self.accept_button = named(QPushButton("Accept"), "accept.accept", kind="primary")
+        column_of(
+            stretch(self.view, 3),
+            stretch(self.code, 2),
+            row_of(stretch(self.note), self.all_button, self.cancel_button, self.accept_button, space=2),
+            into=self,
+            space=2,
+            margins=4,
+        )
+        self.accept_button.setDefault(True)
+        self.view.selectionModel().currentChanged.connect(self._show)
+        self.model.ticks_changed.connect(self._tell)
+        self.all_button.clicked.connect(lambda: self.model.tick_all(not self.model.ticked))
+        self.cancel_button.clicked.connect(self.reject)
+        self.accept_button.clicked.connect(self.accept)
+        self.resize(860, 600)
+        self.view.setCurrentIndex(self.model.index(0, TOOL))
+        self._tell()
+
+    @property
+    def chosen(self) -> Mapping[str, Collection[str]]:
+        """The ticked tools by catalog, as their servers name them."""
+        return self.model.ticked
+
+    def _show(self, index: QModelIndex, _before: QModelIndex) -> None:
+        self.code.set_diff(self.model.lines[index.row()].text if index.isValid() else "")
+
+    def _tell(self) -> None:
+        number = self.model.ticked_count
+        self.accept_button.setText(f"Accept {number}" if number else "Accept")
+        self.accept_button.setEnabled(number > 0)
+        self.all_button.setText("None" if number else "All")
+        self.all_button.setAccessibleName("Tick none" if number else "Tick all")
+        self.note.setText(f"{number} of {plural(len(self.model.lines), 'tool')} ticked; no agent sees them before.")
