@@ -119,8 +119,6 @@ def _text(text: str, kind: int, texts: int) -> tuple[str, int]:
         return MARKER, 1
     if kind == _Key.BARE and _HEX.fullmatch(text):
         return MARKER, 1
-    if len(text) < 4:
-        return text, 0
     if texts < _NESTED_TEXTS and text.lstrip()[:1] in ("{", "[") and len(text) <= _MAX_PARSED:
         inner = _inner(text, texts)
         if inner is not None:

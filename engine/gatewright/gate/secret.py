@@ -87,7 +87,7 @@ _PLACEHOLDERS = frozenset(
     pass pw encrypted hashed stored generated random changed updated reset sent var let const""".split()  # noqa: SIM905 sixty words are read more easily as words
 )
 _MIN_RUN, _MAX_RUN = 24, 512
-_MIN_SHAPE = 14
+_MIN_SHAPE = len("xapp-0123456789")
 _SHORT = 256
 _ARMOUR_WIDTHS = (60, 64, 72, 76)
 MAX_PLACES = 20_000
@@ -341,7 +341,7 @@ def looks_random(run: str) -> bool:
         return False
     kept = _unnatural(run)
     has_mark = any(c.isdigit() for c in kept) or "+" in run or run.endswith("=")
-    return len(kept) >= 20 and has_mark and not kept.isdigit() and len(set(run)) >= 8 and _shannon(run) >= 3.8
+    return len(kept) >= 20 and has_mark and _shannon(run) >= 3.8
 
 
 def _unnatural(run: str) -> str:

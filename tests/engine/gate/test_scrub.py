@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -125,6 +126,59 @@ cookie: a small text file
 token: 42
 abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/""".splitlines()
 
+R24 = "k3Qj4h5Rd6s5a4Zp9o8Xi7Wv"
+R512 = R24 * 21 + "Qx7Wv9Zk"
+AT_THE_LIMIT = f"""
+password: «a1b2»                      password: a1b                       pwd: «a1b2»        pwd=«a1b2»
+password: «Letmein»                   password: letMein                   password: «LETMEIN»
+password: let                         password: «abcd»
+password: let_mein                    password: letmein # x               - password: «letmein»
+x password: letmein                   call password=letmein               password= letmein
+password=«letmein»                    set password=«letmein»              export password=«letmein»
+x;password=«letmein»;y                a=1&password=«letmein»              password=letmein, x
+password = get1234(x)                 password = get1234[x]               password = get1234{{x}}
+password = «get1234» x                password: «ab12!c».                 password=«ab12!»
+password: 123                         1234 password: «1234»               password: é~
+password: «ab~c»                      the password is ab//c~              the password is «ab/c~»
+api_key: abc12                        api_key: «abc123»
+token: abc1234                        token: «abcd1234»                   token=letmein
+credentials: abc1234                  credentials: «abcd1234»
+token: "abc1234"                      token: "«abcd1234»"                 token: "letmeinplease"
+password: "«fox»"                     password: "two words"               passphrase: "«two words»"
+password: "«two ab12cd»"              password: "two ab12c"               password: "two 1234abc"
+next_token: abcd1234                  page-token: abcd1234                my_token: «abcd1234»
+cookie = "a=b"                        Cookie: "«a=b»"                     Cookie: «a=b; c=d»
+authorization: Token «QzXwVk»         authorization: Token QzXwV          authorization: Basic token
+authorization: «QzXwVkQzXwVkQzXw»     authorization: QzXwVkQzXwVkQzX      authorization: "«a1»"
+authorization: request.headers.x1     authorization: Bearer «request.headers.x1»
+x bearer «QzXwVkQzXwVkQzXwVkQzXwVk»   x bearer QzXwVkQzXwVkQzXwVkQzXwV
+x bearer «abcdefg1»                   x bearer abcdef1
+the password is a1b                   the password is «a1b2».             the password is 12-ab
+the password is letmein               the password is "«letmein»"         the password is "let mein"
+token is «a1b2»                       token was «a1b2»                    the password is "required"
+ab://user:«ab»@host                   ab://user:password@host
+public key: {MD5}                     my key: «{MD5}»
+password: \\"«abc»\\"                 password: "ab                       password: yourpass1
+password: ${{pass1}}                  password: $PASS                     password: %PASS%
+password: ***                         password: xxx1                      password: example1
+password: «exam1»                     sk-this-is-a-name-of-something-long «sk-QzXwVkQzXwVkQzXwVkQzXw»
+«xapp-0123456789»                     xapp-012345678
+«{R24}»                               {R24[:-1]}
+«{R512}»                              {R512}x
+k3Qj4h5Rd6s5a4Zp9o8-abcdefa           «k3Qj4h5Rd6s5a4Zp9o8X-abcde»        «k3Qj4h5Rd6s5a4Zp9o8-zz-example-name»
+sha256-{R24}                          sha384-{R24}                        sha512-{R24}
+{R24}abcdefgh                         {R24}ABCDEFGH                       sha256:{R24}
+data:text/plain;base64,{R24}          md5:«{R24}»                         QxZkQvWjXzKqVwJxQzXkWvQjZxPy
+«QxZkQvWj+zKqVwJxQzXkWvQjZxPyFgHb»    «QxZkQvWjXzKqVwJxQzXkWvQjZxPyFg=»   12345678901234567890+abcdef
+"""
+
+
+@pytest.mark.parametrize("marked", [row for row in re.split(r"\n| {3,}", AT_THE_LIMIT) if row])
+def test_secret_begins_exactly_where_the_rules_for_it_say(marked: str) -> None:
+    wanted = re.sub("«[^»]*»", lambda _: MARKER, marked)
+
+    assert scrub_text(marked.translate({ord("«"): None, ord("»"): None}))[0] == wanted
+
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS, ids=[text[:24] for text, _ in SECRETS])
 def test_secret_is_taken_out_of_a_text_and_the_rest_stays(text: str, secret: str) -> None:
@@ -193,6 +247,41 @@ def test_keys_decide_in_a_text_of_json_in_a_text_four_deep() -> None:
         text = json.dumps([text])
 
     assert scrub_text(text)[1] == 1
+    assert scrub_text(json.dumps([text]))[1] == 0
+
+
+@pytest.mark.parametrize(
+    "text", ['{"password": «fox», "é": 1}', '{"password":«fox»,"b":1}', '{\n  "password": «fox»\n}', '{"a":1,"a":«2»}']
+)
+def test_text_of_json_keeps_its_shape(text: str) -> None:
+    wanted = text.replace("«fox»", f'"{MARKER}"').replace("«2»", "2")
+
+    assert scrub_text(text.replace("«fox»", '"fox"').replace("«2»", "2"))[0] == wanted
+
+
+@pytest.mark.parametrize(("length", "count"), [(128, 1), (129, 0)])
+def test_keys_of_more_than_128_characters_say_nothing_of_their_values(length: int, count: int) -> None:
+    key = "_password".rjust(length, "x")
+
+    assert scrub_value({key: "ab"})[1] == count
+    assert scrub_value({"name": key, "value": "ab"})[1] == count
+
+
+def test_number_of_four_digits_is_a_secret_under_a_key_that_says_so() -> None:
+    values: list[Any] = [999, 1000, -1000, 999.5, True, "abc"]
+
+    assert [scrub_value({"password": value})[1] for value in values] == [0, 1, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("width", [60, 64, 72, 76])
+def test_full_lines_of_encoded_data_are_no_secret_and_other_widths_are(width: int) -> None:
+    def block(size: int) -> str:
+        line = (R24 * 4)[:size]
+        return f"x\n{line}\n{line}\n{line[:30]}\n"
+
+    assert scrub_text(block(width))[1] == 0
+    assert scrub_text(block(width + 1))[1] > 0
+    assert scrub_text(f"x\n {block(width)[2:]}")[1] > 0, "it does not begin its line"
 
 
 def test_value_without_secrets_is_the_same_object() -> None:
