@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gatewright.base.errors import RegistrationError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile import narrowing
 from gatewright.compile.narrowing import Limit
 from gatewright.compile.shape import ToolShape
 from gatewright.gate import Gate, SelfCheck, selfcheck
-from gatewright.gate.witness import witness
+from gatewright.gate.witness import variations, witness
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule
 from gatewright.schema import SchemaChecker
@@ -174,12 +176,123 @@ def test_witness_fits_its_schema(schema: dict[str, Any]) -> None:
     assert SchemaChecker(schema).is_valid(witness(schema))
 
 
+OBJECT = {"type": "object", "properties": {"x": {"const": 1}, "y": {"type": "integer"}, "z": {"type": "null"}}}
+IF_ONE = {"if": {"properties": {"x": {"const": 1}}}, "then": {"required": ["y"]}, "else": {"required": ["z"]}}
+X_IS_TWO = {"properties": {**OBJECT["properties"], "x": {"const": 2}}}
+LOOP = {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}, "v": {"type": "integer"}}}
+ZEBRA = {"type": "string", "pattern": "^zebra{17}$"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"const": 7}, 7),
+        ({"enum": [3, "a"], "type": "string"}, "a"),
+        ({"enum": [1, 2], "type": "string"}, 1),
+        ({"enum": [*range(39), "a"], "type": "string"}, "a"),
+        ({"enum": [*range(40), "a"], "type": "string"}, 0),
+        ({"type": "integer", "default": 5, "examples": [6]}, 5),
+        ({"type": "integer", "default": "x", "examples": ["y", 6]}, 6),
+        ({"type": "integer", "examples": ["a", "b", 6]}, 6),
+        ({"type": "integer", "examples": ["a", "b", "c", 6]}, 0),
+        ({"type": "integer", "examples": 6}, 0),
+        ({"type": "number", "minimum": 0.5}, 0.5),
+        ({"type": "integer", "maximum": -3}, -3),
+        ({"type": "integer", "maximum": 3}, 0),
+        ({"type": "integer", "exclusiveMinimum": 4}, 5),
+        ({"type": "integer", "exclusiveMinimum": 4, "multipleOf": 4}, 8),
+        ({"type": "integer", "exclusiveMaximum": 4}, 3),
+        ({"type": "integer", "exclusiveMaximum": 4, "multipleOf": 4}, 0),
+        ({"type": "integer", "exclusiveMaximum": 4, "minimum": 1}, 1),
+        ({"type": "integer", "minimum": 5, "multipleOf": 4}, 8),
+        ({"type": "integer", "minimum": 8, "multipleOf": 4}, 8),
+        ({"type": "boolean"}, False),
+        ({"type": ["null", "boolean"]}, False),
+        ({"type": ["null"]}, None),
+        ({}, "a"),
+        ({"type": "string", "maxLength": 0}, ""),
+        ({"type": "string", "minLength": 1000}, "a" * 1000),
+        ({"type": "string", "pattern": "^a+$", "minLength": 3}, "aaa"),
+        ({"type": "string", "format": "date"}, "a"),
+        ({"type": "array"}, ["a"]),
+        ({"type": "array", "maxItems": 0}, []),
+        ({"type": "array", "minItems": 2, "items": {"type": "integer"}}, [0, 0]),
+        ({"prefixItems": [{"type": "integer"}, {"const": 2}], "minItems": 3, "items": {"type": "null"}}, [0, 2, None]),
+        ({"type": "array", "items": ZEBRA}, []),
+        ({"items": {"type": "integer"}}, [0]),
+        ({"prefixItems": [{"type": "integer"}]}, [0]),
+        ({"properties": {"a": {}}}, {}),
+        ({"required": ["a"]}, {"a": "a"}),
+        ({**OBJECT, "required": ["y"]}, {"y": 0}),
+        ({"anyOf": [{"type": "integer"}, {"type": "string"}]}, 0),
+        ({"anyOf": [ZEBRA, {"type": "null"}]}, None),
+        ({"oneOf": [{"type": "integer"}, {"type": "number"}, {"const": 0.5}]}, 0),
+        ({"oneOf": [{"type": "integer"}, {"type": "number", "minimum": 1}, {"type": "null"}]}, 0),
+        ({**OBJECT, **IF_ONE, "required": ["x"]}, {"x": 1, "y": 0}),
+        ({**OBJECT, **IF_ONE, **X_IS_TWO, "required": ["x"]}, {"x": 2, "z": None}),
+        ({**OBJECT, "required": ["x"], "if": {"required": ["x"]}}, {"x": 1}),
+        (
+            {
+                "allOf": [
+                    {**OBJECT, "required": ["y"]},
+                    {"properties": {"y": {"minimum": 3}, "b": {"type": "null"}}, "required": ["b"]},
+                ]
+            },
+            {"y": 3, "b": None},
+        ),
+        ({"allOf": [{"enum": [1, 2, 3]}, {"enum": [2, 3]}]}, 2),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "integer", "minimum": 2}}}, 2),
+        ({"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"type": "integer", "minimum": 2}}}, 2),
+        ({"$ref": "#/$defs/n", "$defs": {"n": {**LOOP, "required": ["v"]}}}, {"v": 0}),
+    ],
+    ids=str,
+)
+def test_witness_is_what_the_schema_itself_gives_or_the_smallest_value(schema: dict[str, Any], value: object) -> None:
+    assert witness(schema) == value
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "minLength": 1001},
+        {"type": "array", "minItems": 1001},
+        {"type": "string", "minLength": "3"},
+        {"$ref": "#/$defs/nowhere"},
+        {"type": "array", "minItems": 1, "items": ZEBRA},
+        {"anyOf": [ZEBRA, ZEBRA]},
+        {"$ref": "#/$defs/n", "$defs": {"n": {**LOOP, "required": ["n"]}}},
+    ],
+    ids=str,
+)
+def test_where_a_witness_would_take_a_guess_there_is_none(schema: dict[str, Any]) -> None:
+    with pytest.raises(LookupError):
+        witness(schema)
+
+
+def test_variations_are_the_values_that_the_schema_names_near_ones_and_odd_ones() -> None:
+    def first(own: object, value: JsonValue, count: int) -> list[JsonValue]:
+        return list(islice(variations({"properties": {"a": own}}, "a", value), count))
+
+    assert first({"enum": [1, 2]}, 1, 4) == [1, 2, None, True]
+    assert first({"items": {"enum": ["x", "y"]}}, ["x"], 6) == [["x"] * 2, ["x"] * 3, [], ["x"], ["y"], None]
+    assert first({"items": {"enum": ["x"]}}, None, 2) == [["x"], None]
+    assert first({"anyOf": [{"enum": [1]}, {"enum": [2]}]}, None, 3) == [1, 2, None]
+    near: list[JsonValue] = [{"r": 2}, {"p": 1}, {"p": 5, "r": 2}, {"p": None, "r": 2}]
+    assert first({"properties": {"p": {"enum": [5]}}}, {"p": 1, "r": 2}, 4) == near
+    assert len(first({"properties": dict.fromkeys("abcdefghijklmnopqrstuvwxyzABCDEFGHIJ", True)}, {}, 9999)) > 2000
+
+
 def test_witness_fills_the_places_that_are_wanted() -> None:
     schema = {"type": "object", "properties": {"steps": {"anyOf": [{"type": "string"}, {
         "type": "array", "items": {"type": "object", "properties": {"op": {"enum": ["a"]}}}}]}}}  # fmt: skip
 
     assert witness(schema) == {}
     assert witness(schema, [("steps", "[]", "op")]) == {"steps": [{"op": "a"}]}
+    holder = {"type": "object", "properties": {"op": {"const": "a"}}}
+    assert witness({"oneOf": [{"type": "string"}, holder]}, [("op",)]) == {"op": "a"}
+    assert witness({"oneOf": [{"type": "string"}, {"items": holder}]}, [("[]", "op")]) == [{"op": "a"}]
+    assert witness({"type": "object", "additionalProperties": holder}, [("{}", "op")]) == {"a": {"op": "a"}}
+    assert witness({"type": "object", "additionalProperties": True}, [("{}", "op")]) == {}
 
 
 def test_witness_of_what_cannot_be_said_is_none() -> None:
