@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.jsonvalue import canonical_json
 from gatewright.gate import Approval, ApprovalStore, Grant, Remember
 from gatewright.gate.approval import Ask
 from gatewright.gate.approvalstore import FILE_NAME, MOST_BYTES, ONCE_S, QuestionTooLarge
@@ -337,12 +338,17 @@ def test_question_too_large_to_look_through_is_refused(store: ApprovalStore) -> 
     with pytest.raises(QuestionTooLarge, match="bytes"):
         store.post(a_request(request_id="ask-1", arguments={"text": "x" * MOST_BYTES}), 10)
     assert store.pending() == ()
+    room = MOST_BYTES - len(canonical_json(a_request(request_id="ask-1", arguments={"text": ""}).to_json()))
+    assert store.post(a_request(request_id="ask-1", arguments={"text": "x" * room}), 10)
+    with pytest.raises(QuestionTooLarge, match="bytes"):
+        store.post(a_request(request_id="ask-2", arguments={"text": "x" * (room + 1)}), 10)
 
 
 def test_agent_has_only_so_many_calls_waiting(store: ApprovalStore) -> None:
     posted = [store.post(a_request(request_id=f"ask-{n}", digest=f"d{n}"), 3) for n in range(5)]
 
     assert posted == [True, True, True, False, False]
+    assert store.post(a_request(request_id="ask-8", user_id="ann"), 3)
     assert store.post(a_request("another", request_id="ask-9"), 3)
 
 
@@ -355,6 +361,15 @@ def test_life_file_is_gone_once_nothing_hangs_on_it(tmp_path: Path, store: Appro
 
     assert len(alive) == 1
     assert list((tmp_path / "state").glob("*.alive")) == []
+    assert not store.has_listener()
+
+
+def test_operator_who_leaves_takes_no_other_one_away(store: ApprovalStore) -> None:
+    gone, stays = store.attach(), store.attach()
+    store.detach(gone)
+
+    assert store.has_listener()
+    store.detach(stays)
     assert not store.has_listener()
 
 
@@ -384,6 +399,9 @@ def test_grant_says_the_same_as_json() -> None:
     )
 
     assert Grant.from_json(grant.to_json()) == grant
+    for wrong in (True, "1.5", None):
+        with pytest.raises(TypeError, match="seconds"):
+            Grant.from_json({**grant.to_json(), "granted": wrong})
 
 
 def test_key_of_the_wrong_size_is_an_error(tmp_path: Path, store: ApprovalStore) -> None:

@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.gate import AuditEntry, AuditLog, AuditUnavailable, RowKind, Status, key_folder, state_folder
+from gatewright.gate import (
+    AuditEntry,
+    AuditLog,
+    AuditUnavailable,
+    RowKind,
+    Status,
+    is_durable,
+    key_folder,
+    state_folder,
+)
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import tool
@@ -317,8 +326,15 @@ def test_keys_lie_in_the_users_data_folder_unless_told_otherwise(
 ) -> None:
     assert key_folder() == user_home / "keys"
     monkeypatch.delenv("GATEWRIGHT_KEYS")
-    assert key_folder().is_relative_to(user_home / ".local" / "share")
+    assert key_folder() == user_home / ".local" / "share" / "gatewright" / "keys"
     assert key_folder(tmp_path) == tmp_path
+
+
+def test_rows_outlast_a_loss_of_power_where_somebody_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [is_durable(), is_durable(True), is_durable(False)] == [False, True, False]
+    for said, durable in {"1": True, " On": True, "TRUE": True, "yes": True, "0": False, "2": False}.items():
+        monkeypatch.setenv("GATEWRIGHT_DURABLE", said)
+        assert [is_durable(), is_durable(True), is_durable(False)] == [durable, True, False]
 
 
 def test_row_that_cannot_be_written_leaves_the_log_open_to_others(tmp_path: Path) -> None:

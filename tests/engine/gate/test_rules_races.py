@@ -116,6 +116,24 @@ async def test_slot_is_tested_again_after_an_approval(make_world: MakeWorld) -> 
     assert world.counter.value == 1
 
 
+async def test_rate_is_tested_again_after_an_approval(make_world: MakeWorld) -> None:
+    once = rule("counter", '{ RateLimit = { calls = 1, per = "1h" } }')
+    text = policy(
+        once, rule("counter", "{ MaxCalls = 2 }"), rule("counter", "{ RequiresConsent = {} }", "operation:down")
+    )
+    world, session, operator = make_world(text), Session(), Operator()
+    operator.may_answer.clear()
+    waiting = asyncio.ensure_future(world.call("counter", DOWN, session=session, approver=operator))
+    await operator.asked.wait()
+    await done(world, session, "counter", UP)
+    operator.may_answer.set()
+    outcome = await waiting
+
+    assert (outcome.status, outcome.code) == (Status.DENIED, "rate-limit")
+    assert world.counter.value == 1
+    assert session.facts().calls("counter") == 1, "the slot is given back"
+
+
 async def test_call_that_cannot_be_recorded_gives_slot_and_token_back(
     make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,18 @@ def test_views_agree_over_all_real_tools(strangers: tuple[DefinedTool, ...]) -> 
     assert result.differences == ()
     assert result.checked > 1_600
     assert len(result.no_witness) <= 5, [row.tool for row in result.no_witness]
+
+
+def test_what_was_checked_is_checked_again_only_when_it_changed_or_on_demand(
+    strangers: tuple[DefinedTool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = gate_over(strangers[:20])
+    first = selfcheck(gate, (WHOLE,))
+    monkeypatch.setattr(import_module("gatewright.gate.selfcheck")._Run, "_wrong", lambda *_: iter(["wrong"]))
+
+    assert selfcheck(gate, ("nobody",)) == SelfCheck(0, (), ())
+    assert selfcheck(gate, (WHOLE,)) == first
+    assert len(selfcheck(gate, (WHOLE,), afresh=True).differences) == first.checked
 
 
 def test_views_agree_for_every_single_operation_and_all_but_one(strangers: tuple[DefinedTool, ...]) -> None:
@@ -258,6 +271,7 @@ def test_witness_is_what_the_schema_itself_gives_or_the_smallest_value(schema: d
         {"type": "array", "minItems": 1001},
         {"type": "string", "minLength": "3"},
         {"$ref": "#/$defs/nowhere"},
+        {"properties": {"a": False}, "required": ["a"]},
         {"type": "array", "minItems": 1, "items": ZEBRA},
         {"anyOf": [ZEBRA, ZEBRA]},
         {"$ref": "#/$defs/n", "$defs": {"n": {**LOOP, "required": ["n"]}}},
@@ -276,6 +290,8 @@ def test_variations_are_the_values_that_the_schema_names_near_ones_and_odd_ones(
     assert first({"enum": [1, 2]}, 1, 4) == [1, 2, None, True]
     assert first({"items": {"enum": ["x", "y"]}}, ["x"], 6) == [["x"] * 2, ["x"] * 3, [], ["x"], ["y"], None]
     assert first({"items": {"enum": ["x"]}}, None, 2) == [["x"], None]
+    assert first({"items": {"items": {"items": {"items": {"items": {"enum": ["x"]}}}}}}, None, 1) == [None]
+    assert first({"items": {"items": {"items": {"items": {"enum": ["x"]}}}}}, None, 1) == [[[[["x"]]]]]
     assert first({"anyOf": [{"enum": [1]}, {"enum": [2]}]}, None, 3) == [1, 2, None]
     near: list[JsonValue] = [{"r": 2}, {"p": 1}, {"p": 5, "r": 2}, {"p": None, "r": 2}]
     assert first({"properties": {"p": {"enum": [5]}}}, {"p": 1, "r": 2}, 4) == near

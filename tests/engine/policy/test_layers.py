@@ -359,6 +359,9 @@ def test_settings_change_the_facts_of_their_tools_and_leave_the_others() -> None
 
     assert (clock.tier, clock.operations[0].tier) == (SafetyTier.PRIVILEGED, SafetyTier.PRIVILEGED)
     assert fetch is FETCH
+    one = policy_of(tools={"file": ToolSettings(operation_tiers={"read": SafetyTier.PRIVILEGED})})
+    assert {row.name: row.tier for row in overridden(one, FILE).operations}["read"] is SafetyTier.PRIVILEGED
+    assert overridden(policy_of(tools={"file": ToolSettings(timeout_s=3.0)}), FILE) is FILE
     assert overridden_all(policy_of(), (catalog := (CLOCK, FETCH))) is catalog
 
 

@@ -98,6 +98,7 @@ FAULTS = [
     (f"{RULE}rule_type = {{ RateLimit = {{ calls = 1, per = 0 }} }}\n", "bad-value", 5, 46, None),
     (f"{RULE}rule_type = {{ RateLimit = {{ calls = 1 }} }}\n", "missing-key", 5, 15, None),
     (f"{RULE}rule_type = {{ Periodic = 0 }}\n", "bad-value", 5, 26, None),
+    (f"{RULE}rule_type = {{ RequiresConsent = {{ scope = ' x' }} }}\n", "bad-value", 5, 43, None),
     (f"{RULE}rule_type = {{ ArgumentConstraints = {{ path = 3 }} }}\n", "bad-value", 5, 46, None),
     (f"{RULE}rule_type = {{ ArgumentConstraints = {{ required = ['pth'] }} }}\n", "unknown-field", 5, 51, "path"),
     (f"{RULE}rule_type = {{ ArgumentConstraints = {{ required = ['path', 'path'] }} }}\n", "duplicate", 5, 59, None),
