@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
@@ -77,7 +78,11 @@ def test_what_was_checked_is_checked_again_only_when_it_changed_or_on_demand(
 ) -> None:
     gate = gate_over(strangers[:20])
     first = selfcheck(gate, (WHOLE,))
-    monkeypatch.setattr(import_module("gatewright.gate.selfcheck")._Run, "_wrong", lambda *_: iter(["wrong"]))
+
+    def wrong(*_: object) -> Iterator[str]:
+        return iter(["wrong"])
+
+    monkeypatch.setattr(import_module("gatewright.gate.selfcheck")._Run, "_wrong", wrong)
 
     assert selfcheck(gate, ("nobody",)) == SelfCheck(0, (), ())
     assert selfcheck(gate, (WHOLE,)) == first
@@ -189,11 +194,18 @@ def test_witness_fits_its_schema(schema: dict[str, Any]) -> None:
     assert SchemaChecker(schema).is_valid(witness(schema))
 
 
-OBJECT = {"type": "object", "properties": {"x": {"const": 1}, "y": {"type": "integer"}, "z": {"type": "null"}}}
-IF_ONE = {"if": {"properties": {"x": {"const": 1}}}, "then": {"required": ["y"]}, "else": {"required": ["z"]}}
-X_IS_TWO = {"properties": {**OBJECT["properties"], "x": {"const": 2}}}
-LOOP = {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}, "v": {"type": "integer"}}}
-ZEBRA = {"type": "string", "pattern": "^zebra{17}$"}
+OBJECT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"x": {"const": 1}, "y": {"type": "integer"}, "z": {"type": "null"}},
+}
+IF_ONE: dict[str, Any] = {
+    "if": {"properties": {"x": {"const": 1}}},
+    "then": {"required": ["y"]},
+    "else": {"required": ["z"]},
+}
+X_IS_TWO: dict[str, Any] = {"properties": {**OBJECT["properties"], "x": {"const": 2}}}
+LOOP: dict[str, Any] = {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}, "v": {"type": "integer"}}}
+ZEBRA: dict[str, Any] = {"type": "string", "pattern": "^zebra{17}$"}
 
 
 @pytest.mark.parametrize(
