@@ -209,7 +209,7 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     await until(lambda: rules.model().index(3, rule_model.LEVEL).data() == "read_only", "the level")
 
     # a call through the form
-    await hand.key("ctrl+3")
+    await hand.key("ctrl+4")
     await hand.focus_by("Tab", hand.find("console.tool", QComboBox))
     await hand.type("file")
     await hand.focus_by("Tab", hand.find("console.form.op", QComboBox))

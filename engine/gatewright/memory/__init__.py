@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
     from gatewright.memory.context import AgentContext, ContextBlock
     from gatewright.memory.entrytable import Entry, EntryFilter, EntryKind, Hit
-    from gatewright.memory.notes import NoteBook
+    from gatewright.memory.notes import Note, NoteBook, NoteHit
     from gatewright.memory.record import BlockRecord, BlockType
     from gatewright.memory.shelf import Shelf
 
@@ -35,7 +35,9 @@ __all__ = [
     "EntryKind",
     "FileTexts",
     "Hit",
+    "Note",
     "NoteBook",
+    "NoteHit",
     "Shelf",
     "StoredBlock",
     "action_of",
@@ -52,7 +54,7 @@ door(
         "gatewright.memory.blocks": ("BlockInfo", "BlockService", "Changed", "FileTexts"),
         "gatewright.memory.context": ("AgentContext", "ContextBlock"),
         "gatewright.memory.entrytable": ("Entry", "EntryFilter", "EntryKind", "Hit"),
-        "gatewright.memory.notes": ("NoteBook",),
+        "gatewright.memory.notes": ("Note", "NoteBook", "NoteHit"),
         "gatewright.memory.record": ("BlockRecord", "BlockType"),
         "gatewright.memory.shelf": ("Shelf",),
     },

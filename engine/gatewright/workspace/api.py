@@ -27,7 +27,21 @@ if TYPE_CHECKING:
     from gatewright.base.plural import plural
     from gatewright.base.printable import printable
     from gatewright.base.problem import Address, Problem, Subject
-    from gatewright.blocks import diff_text
+    from gatewright.blocks import (
+        Append,
+        BlockSchema,
+        CompositeSchema,
+        LogSchema,
+        Overwrite,
+        Redo,
+        Replace,
+        Step,
+        TextSchema,
+        Undo,
+        diff_text,
+        schema_from_json,
+        type_name,
+    )
     from gatewright.builtins import RootTool
     from gatewright.compile.agent import AgentSnapshot
     from gatewright.compile.rule_test import CallsTest, GapTest, GroupTest, RateTest, SessionTest
@@ -47,7 +61,13 @@ if TYPE_CHECKING:
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.rates import Window
     from gatewright.gate.serving import ClientSession, ServingProcess
-    from gatewright.memory import AgentContext
+    from gatewright.memory import (
+        AgentContext,
+        BlockInfo,
+        BlockRecord,
+        BlockService,
+        BlockType,
+    )
     from gatewright.policy import agentedit, approvaledit, capabilityedit, catalogedit, rights, ruleedit, sourceedit
     from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
     from gatewright.policy.capabilityedit import Granted, needs, read_scope
@@ -178,7 +198,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     "ToolListing", "count_text", "count_tokens", "discover_operations", "folder_of", "folder_pattern",
     "format_named", "inline_references", "is_folder",
     # blocks
-    "diff_text",
+    "Append", "BlockSchema", "CompositeSchema", "LogSchema", "Overwrite", "Redo", "Replace", "Step", "TextSchema",
+    "Undo", "diff_text", "schema_from_json", "type_name",
     # policy
     "ANY_TOOL", "Action", "Agent", "AgentChange", "AgentDiff", "AllowedOperations", "Along", "ArgumentConstraints",
     "Capability", "CapabilityKind", "Catalog",
@@ -198,7 +219,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
     "SourceManager", "entries_of", "is_leftover",
     # memory
-    "AgentContext",
+    "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType",
     # tools
     "ArgumentIssue", "PLAIN", "Pin", "Role", "Tool",
     # builtins
@@ -242,7 +263,10 @@ door(
         "gatewright.schema.phrase": ("ArgumentError",),
         "gatewright.schema.tokens": ("count_text", "count_tokens"),
         # blocks
-        "gatewright.blocks": ("diff_text",),
+        "gatewright.blocks": (
+            "Append", "BlockSchema", "CompositeSchema", "LogSchema", "Overwrite", "Redo", "Replace", "Step",
+            "TextSchema", "Undo", "diff_text", "schema_from_json", "type_name",
+        ),
         # policy
         "gatewright.policy": (
             "agentedit", "approvaledit", "capabilityedit", "catalogedit", "rights", "ruleedit", "sourceedit",
@@ -291,7 +315,9 @@ door(
         "gatewright.sources.manager": ("SourceManager",),
         "gatewright.sources.overlay": ("Listing", "Overlay"),
         # memory
-        "gatewright.memory": ("AgentContext",),
+        "gatewright.memory": (
+            "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType",
+        ),
         # tools
         "gatewright.tools": ("ArgumentIssue",),
         "gatewright.tools.parameter": ("Role",),

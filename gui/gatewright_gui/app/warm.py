@@ -20,6 +20,7 @@ LATER = (
     "gatewright_gui.pages.agents.constraint_dialog",
     "gatewright_gui.pages.agents.rights_dialog",
     "gatewright_gui.pages.console.page",
+    "gatewright_gui.pages.memory.page",
     "gatewright_gui.pages.files.page",
     "gatewright_gui.pages.problems.problems_page",
     "gatewright_gui.pages.toml.toml_page",

@@ -40,7 +40,7 @@ PARTS = (
                 "Ctrl+K",
                 "searches agents, tools, operations, sources, problems and commands; > before the words: commands only",
             ),
-            KeyRow("Ctrl+1 ... Ctrl+6", "Agents, Files, Console, TOML, Problems, Catalogs"),
+            KeyRow("Ctrl+1 ... Ctrl+7", "Agents, Files, Memory, Console, TOML, Problems, Catalogs"),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", "undo, redo; the menu and the tooltip say what"),
             KeyRow("Ctrl+S, Ctrl+Shift+S", "save, export"),
             KeyRow("Ctrl+O, Ctrl+R", "open, read again from disk"),
@@ -83,6 +83,14 @@ PARTS = (
             KeyRow("F3, Shift+F3", "next and previous of them"),
             KeyRow("F5", "counts again"),
             KeyRow("Shift+F1", "explains the levels"),
+        ),
+    ),
+    KeyPart(
+        "Memory",
+        ("memory",),
+        (
+            KeyRow("Ctrl+Return", "in a value: saves it"),
+            KeyRow("Ctrl+Z, Ctrl+Shift+Z", "in a value: takes typing back, types it again"),
         ),
     ),
     KeyPart(

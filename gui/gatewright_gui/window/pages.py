@@ -13,6 +13,12 @@ def _files(context: PageContext) -> Page:
     return FilesPage(context)
 
 
+def _memory(context: PageContext) -> Page:
+    from gatewright_gui.pages.memory import MemoryPage
+
+    return MemoryPage(context)
+
+
 def _console(context: PageContext) -> Page:
     from gatewright_gui.pages.console import ConsolePage
 
@@ -40,6 +46,7 @@ def _catalogs(context: PageContext) -> Page:
 PAGES = (
     PageRow("agents", "users", "Agents", AgentsPage),
     PageRow("files", "folder-tree", "Files", _files),
+    PageRow("memory", "database", "Memory", _memory),
     PageRow("console", "terminal", "Console", _console),
     PageRow("toml", "file-code", "TOML", _toml, works_without_policy=True),
     PageRow("problems", "triangle-alert", "Problems", _problems, works_without_policy=True),

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPushB
 from gatewright.policy.permission import Permission
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.console import ConsolePage, stages
-from gatewright_gui.pages.console.large_text import LargeTextEdit
 from gatewright_gui.qt.prose import ProseLabel
+from gatewright_gui.qt.widget.large_text import LargeTextEdit
 from gatewright_gui.session.calls import StageRow, change_words
 from gatewright_gui.session.verbs import rights, sources
 from tests.gui.console.dress import dressed

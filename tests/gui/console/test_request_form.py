@@ -10,9 +10,9 @@ from PySide6.QtCore import QMimeData, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QLineEdit, QPushButton, QToolButton, QWidget
 
-from gatewright_gui.pages.console.large_text import LargeTextEdit
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.large_text import LargeTextEdit
 from gatewright_gui.session.calls import ShownTool
 from tests.gui.console.dress import dressed
 from tests.gui.files.support import until

@@ -12,13 +12,13 @@ from gatewright_gui.pages.console.call_example import example_of
 from gatewright_gui.pages.console.call_form import CallForm
 from gatewright_gui.pages.console.field_value import View, placeholder, same, shown_value
 from gatewright_gui.pages.console.json_value import NOTHING, Path
-from gatewright_gui.pages.console.large_text import LargeTextEdit, TabTakes
 from gatewright_gui.pages.console.schema_shape import Shape
 from gatewright_gui.qt.highlighter import Highlighter
 from gatewright_gui.qt.layout import column_of
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import LONGEST_LINE, button_text, label_text
 from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.large_text import LargeTextEdit, TabTakes
 
 _LEAST_LETTERS = 8
 

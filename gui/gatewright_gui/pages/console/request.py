@@ -27,7 +27,6 @@ from gatewright_gui.pages.console.file_choice import FilePick
 from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.console.json_edit import RawJson
 from gatewright_gui.pages.console.json_value import to_text
-from gatewright_gui.pages.console.large_text import MAX_LAID_OUT
 from gatewright_gui.pages.console.pasted_call import PastedCall, pasted_call
 from gatewright_gui.pages.console.schema_shape import as_map
 from gatewright_gui.pages.console.tool_choice import ToolChoice, ToolNote
@@ -38,6 +37,7 @@ from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import EmptyState, MessageBar, SectionHeader, Segmented
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.large_text import MAX_LAID_OUT
 from gatewright_gui.session.calls import CallRequest, ShownTool, restored
 
 _ELSEWHERE = "The program that has this tool runs it"

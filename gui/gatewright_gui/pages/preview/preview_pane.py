@@ -318,6 +318,8 @@ class PreviewPane(QWidget):
     def _show_bar(self, part: str, shown: Preview | None) -> None:
         """The buttons that fit the part, whether there is something to copy or not."""
         is_table = part == "tokens"
+        for choice in (self.scope, self.format):
+            choice.setEnabled(part != "context")
         self.base.setVisible(part == "difference")
         self.copy_tokens.setVisible(is_table)
         self.copy_tokens.setEnabled(self._answers.report is not None)

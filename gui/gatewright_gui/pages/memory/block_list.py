@@ -1,0 +1,165 @@
+"""The list of blocks: label and what the agent may do with it, then what it is, how full, and when it changed."""
+
+import time
+from typing import Any, cast
+
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter
+from PySide6.QtWidgets import QStyleOptionViewItem
+
+from gatewright.workspace.api import frozen
+from gatewright_gui.qt.look import Role, current_look, role_hex
+from gatewright_gui.qt.plaintext import label_text, line_text
+from gatewright_gui.qt.widget.chip import chip_width, paint_chip
+from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
+from gatewright_gui.session.memory import BlockRow
+from gatewright_gui.session.question import span
+
+Index = QModelIndex | QPersistentModelIndex
+LINE = Qt.ItemDataRole.UserRole + 1
+_PAD = 8
+_CHIP_HEIGHT = 17
+
+
+@frozen
+class BlockLine:
+    """A block as the list shows it. ``may``: the most that the chosen agent may do, and its colour."""
+
+    row: BlockRow
+    may: tuple[str, str] = ("", "none")
+    has_draft: bool = False
+
+    @property
+    def facts(self) -> str:
+        """`core text · 1,203 of 2,000 chars · read_write · shared · in context 1 · 3 min ago`."""
+        row, record = self.row, self.row.record
+        level = [str(row.info.permission)] if row.info is not None else []
+        marks = [word for word, holds in (("shared", not record.owner), ("pinned", record.pinned)) if holds]
+        place = [f"in context {row.position}"] if row.position is not None else []
+        return " · ".join([row.kind_words, row.size_words, *level, *marks, *place, _ago(record.updated_at)])
+
+    @property
+    def words(self) -> str:
+        """All of it, for whoever listens and for the tooltip."""
+        draft = "; not saved yet" if self.has_draft else ""
+        about = f"\n{self.row.record.description}" if self.row.record.description else ""
+        may = f"the agent {self.may[0]}; " if self.may[0] else ""
+        problem = f"\n{self.row.problem}" if self.row.problem else ""
+        return f"{self.row.label}: {may}{self.facts}{draft}{about}{problem}"
+
+    def has(self, wanted: str) -> bool:
+        """Whether every word of a filter is in it."""
+        text = f"{self.row.label} {self.facts} {self.may[0]} {self.row.record.description}".casefold()
+        return all(word in text for word in wanted.casefold().split())
+
+
+def _ago(at_s: float) -> str:
+    told = span(time.time() - at_s)
+    return "now" if told == "now" else f"{told} ago"
+
+
+class BlockModel(QAbstractListModel):
+    """One row per block that fits the filter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._all: tuple[BlockLine, ...] = ()
+        self._lines: tuple[BlockLine, ...] = ()
+        self._filter = ""
+
+    @property
+    def lines(self) -> tuple[BlockLine, ...]:
+        """What fits the filter."""
+        return self._lines
+
+    @property
+    def total(self) -> int:
+        """How many blocks there are in all."""
+        return len(self._all)
+
+    def set_lines(self, lines: tuple[BlockLine, ...]) -> None:
+        """Show these; rows of the same labels stay where they are."""
+        self._all = lines
+        self._refilter()
+
+    def set_filter(self, text: str) -> None:
+        """Show only blocks with all these words."""
+        self._filter = text
+        self._refilter()
+
+    def find(self, label: str) -> int:
+        """The row of a block; -1 where it is not shown."""
+        return next((at for at, line in enumerate(self._lines) if line.row.label == label), -1)
+
+    def _refilter(self) -> None:
+        lines = tuple(line for line in self._all if line.has(self._filter))
+        if [line.row.label for line in lines] != [line.row.label for line in self._lines]:
+            self.beginResetModel()
+            self._lines = lines
+            self.endResetModel()
+        elif lines:
+            self._lines = lines
+            self.dataChanged.emit(self.index(0), self.index(len(lines) - 1))
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+        """How many are shown."""
+        return 0 if parent.isValid() else len(self._lines)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Labels, and the line itself."""
+        if not index.isValid() or index.row() >= len(self._lines):
+            return None
+        line = self._lines[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return line.row.label
+            case Qt.ItemDataRole.AccessibleTextRole | Qt.ItemDataRole.ToolTipRole:
+                return line.words
+            case _ if role == LINE:
+                return line
+            case _:
+                return None
+
+
+class BlockDelegate(Delegate):
+    """Two lines: the label with a chip for what the agent may do, and the facts."""
+
+    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
+        """Two lines high."""
+        return QSize(super().sizeHint(option, index).width(), 2 * current_look().tokens.row_height - 8)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        """Ground, chip, words."""
+        line = index.data(LINE)
+        if not isinstance(line, BlockLine):
+            return
+        look, rect = current_look(), QRect(getattr(option, "rect"))  # noqa: B009
+        paint_ground(painter, option)
+        painter.save()
+        half, right = rect.height() // 2, rect.right() - _PAD
+        if line.may[0]:
+            right = _paint_may(painter, line, right, rect.top() + 5) - _PAD
+        label = f"{line.row.label} (not saved)" if line.has_draft else line.row.label
+        place = QRect(rect.left() + _PAD, rect.top() + 4, right - rect.left() - _PAD, half - 4)
+        _write(painter, place, label, look.palette.text)
+        place = QRect(rect.left() + _PAD, rect.top() + half, rect.width() - 2 * _PAD, half - 4)
+        _write(painter, place, line.facts, role_hex(look.palette, "deny" if line.row.problem else "muted"))
+        painter.restore()
+
+
+def _paint_may(painter: QPainter, line: BlockLine, right: int, top: int) -> int:
+    """The chip at the right end; where it begins."""
+    words, role = line.may
+    painter.save()
+    font = current_look().small_font
+    painter.setFont(font)
+    width = chip_width(QFontMetrics(font).horizontalAdvance(words), with_icon=False)
+    paint_chip(painter, QRect(right - width, top, width, _CHIP_HEIGHT), words, None, cast("Role", role))
+    painter.restore()
+    return right - width
+
+
+def _write(painter: QPainter, place: QRect, text: str, colour: str) -> None:
+    painter.setPen(QColor(colour))
+    align = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignAbsolute
+    painter.drawText(place, align, line_text(painter.fontMetrics(), label_text(text), place.width()))

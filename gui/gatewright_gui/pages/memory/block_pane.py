@@ -1,0 +1,119 @@
+"""One block: its value, what the model is shown, its settings, its history, and who may touch it."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
+
+from gatewright_gui.pages.memory.access_table import AccessTable
+from gatewright_gui.pages.memory.history_pane import HistoryPane
+from gatewright_gui.pages.memory.settings_form import SettingsForm
+from gatewright_gui.pages.memory.value_pane import Draft, ValuePane
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.splitter import SizeStore
+from gatewright_gui.session.block_access import BlockAccess
+from gatewright_gui.session.calls import cut
+from gatewright_gui.session.memory import BlockContent, BlockRow, BlockType, author_words
+
+PARTS = (
+    ("value", "Value", "All that it holds, to be changed here"),
+    ("shown", "As shown", "What the model is shown of it: a text with a viewport shows those lines alone"),
+    ("settings", "Settings", "Type, level, limit, description"),
+    ("history", "History", "Who changed it and when, each value, and the way back"),
+    ("access", "Who may", "Which agents may touch it, and how"),
+)
+
+
+class BlockPane(QWidget):
+    """Shows one block; its value pane, settings and history ask for what is to be done by their own signals."""
+
+    archive_requested = Signal()
+    delete_requested = Signal()
+    theirs_requested = Signal()
+    """The value as it is now is to be shown, in the place of what was typed."""
+    kept = Signal()
+    """What was typed is to go over the value as it is now."""
+
+    def __init__(self, sizes: SizeStore) -> None:
+        super().__init__()
+        self.setObjectName("memory.block")
+        self.content: BlockContent | None = None
+        self.header = SectionHeader("Block")
+        self.archive_button = named(QPushButton("Archive"), "memory.archive")
+        self.delete_button = named(
+            QPushButton("Delete..."), "memory.delete", spoken="Delete the block", tip="Forget it with its history"
+        )
+        tie_icon(self.delete_button, "trash")
+        for button in (self.archive_button, self.delete_button):
+            self.header.add_control(button)
+        self.bar = named(MessageBar(), "memory.block_bar")
+        self.place = named(ElidedLabel(role="muted"), "memory.place")
+        self.part = named(Segmented("What to show of the block", is_dense=True), "memory.part")
+        for key, words, tip in PARTS:
+            self.part.add_segment(key, words, tooltip=tip)
+        self.value = ValuePane()
+        self.shown = named(CodeView("What the model is shown"), "memory.shown")
+        self.settings = SettingsForm()
+        self.history = HistoryPane(sizes)
+        self.access = AccessTable()
+        self._parts: dict[str, QWidget] = {
+            "value": self.value,
+            "shown": self.shown,
+            "settings": self.settings,
+            "history": self.history,
+            "access": self.access,
+        }
+        self._stack = QStackedWidget()
+        for part in self._parts.values():
+            self._stack.addWidget(part)
+        tabs = row_of(self.part, stretch(), margins=(2, 0, 2, 1))
+        about = row_of(stretch(self.place), margins=(2, 0, 2, 1))
+        column_of(self.header, about, self.bar, tabs, stretch(self._stack), into=self)
+        self.part.current_changed.connect(self._show_part)
+        self.archive_button.clicked.connect(self.archive_requested)
+        self.delete_button.clicked.connect(self.delete_requested)
+        self.bar.action_requested.connect(self.theirs_requested)
+        self.bar.other_requested.connect(self.kept)
+
+    def show_content(
+        self, content: BlockContent, row: BlockRow, place: str, access: tuple[BlockAccess, ...], draft: Draft | None
+    ) -> None:
+        """Show a block as it is now, with what was typed over an earlier value of it."""
+        before, record = self.content, content.info.record
+        is_other = before is None or (before.agent_id, before.label) != (content.agent_id, content.label)
+        self.content = content
+        self.header.set_title(record.label)
+        self.header.set_note(record.description)
+        self.place.set_text(f"{row.kind_words}, {'own' if record.owner else 'shared'}. {place}")
+        is_archived = record.type is BlockType.ARCHIVAL
+        self.archive_button.setText("Take out" if is_archived else "Archive")
+        self.archive_button.setToolTip(
+            "Make it a working block again" if is_archived else "Put it away: out of context, found by its words"
+        )
+        self.archive_button.setEnabled(is_archived or (record.type is BlockType.WORKING and not record.source_id))
+        self.value.show_content(content, draft)
+        self._tell_draft(content, draft)
+        self.shown.set_plain(cut(content.shown))
+        self.settings.show_content(content)
+        self.access.rows.set_rows(access)
+        self.history.show_steps(content.steps, afresh=is_other)
+
+    def say(self, problem: str) -> None:
+        """Something could not be done; nothing that was typed is lost."""
+        self.bar.show_message("error", problem)
+
+    def _tell_draft(self, content: BlockContent, draft: Draft | None) -> None:
+        if draft is None or draft.content.info.steps == content.info.steps:
+            self.bar.hide()
+            return
+        last = content.steps[-1] if content.steps else None
+        who = author_words(last.author) if last is not None else "somebody"
+        text = f"{who} changed it meanwhile. What you typed is not saved."
+        self.bar.show_message("warning", text, action="Show theirs", other="Keep mine")
+
+    def _show_part(self, key: object = None) -> None:
+        self._stack.setCurrentWidget(self._parts[str(key or "value")])

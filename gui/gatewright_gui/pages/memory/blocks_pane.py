@@ -1,0 +1,371 @@
+"""The blocks of an agent: the list at the left, the chosen one at the right, kept up to date with whoever writes."""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
+from shiboken6 import isValid
+
+from gatewright.workspace.api import GatewrightError, Step, plural
+from gatewright_gui.pages.memory.block_list import LINE, BlockDelegate, BlockLine, BlockModel
+from gatewright_gui.pages.memory.block_pane import BlockPane
+from gatewright_gui.pages.memory.create_dialog import CreateDialog
+from gatewright_gui.pages.memory.text_dialog import Asked, TextDialog
+from gatewright_gui.pages.memory.value_pane import Draft
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.row_list import RowList
+from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.block_access import BlockAccess, BlockRight, block_rights
+from gatewright_gui.session.memory import WHO, BlockChanged, BlockContent, BlockList, BlockRow, Blocks, BlockSettings
+
+NO_BLOCKS = "A block is a text, a list or fields that an agent keeps under a label. Make one, or let an agent do it."
+
+_Act = Callable[[str, str], Awaitable[None]]
+
+
+class BlocksPane(QWidget):
+    """``agent_id`` "" means the shared blocks alone. What was typed and not saved stays for each block."""
+
+    agent_requested = Signal(str)
+    """An agent of which the rights are to be shown."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self.setObjectName("memory.blocks_pane")
+        self._context, self._document = context, context.document
+        self._blocks = Blocks(context.document)
+        self._agent_id = ""
+        self._found = BlockList("", ())
+        self._rights: Mapping[str, tuple[BlockRight, ...]] = {}
+        self._drafts: dict[tuple[str, str], Draft] = {}
+        self._wanted: str | None = None
+        """The label that is to be chosen as soon as it is there."""
+        self.header = SectionHeader("Blocks")
+        self.new_button = named(QPushButton("New..."), "memory.new", spoken="New block")
+        tie_icon(self.new_button, "plus")
+        self.header.add_control(self.new_button)
+        self.bar = named(MessageBar(), "memory.bar")
+        self.filter = named(SearchField("Filter blocks"), "memory.filter")
+        self.model = BlockModel()
+        self.view = named(RowList(), "memory.blocks", spoken="Blocks")
+        self.view.setModel(self.model)
+        self.view.setItemDelegate(BlockDelegate(self.view))
+        self.none_fits = EmptyState("search", "No block fits", "Change the filter, or clear it.")
+        self._list = QStackedWidget()
+        for part in (self.view, self.none_fits):
+            self._list.addWidget(part)
+        self.detail = BlockPane(context.sizes)
+        self.empty = named(EmptyState("database", "No blocks", NO_BLOCKS, action="New block..."), "memory.empty")
+        left = holding(column_of(self.header, row_of(stretch(self.filter), margins=(2, 0, 2, 1)), stretch(self._list)))
+        self._whole = Splitter(Qt.Orientation.Horizontal, "memory", context.sizes)
+        self._stack = QStackedWidget()
+        column_of(self.bar, stretch(self._stack), into=self)
+        for part in (self._whole, self.empty):
+            self._stack.addWidget(part)
+        for part in (left, self.detail):
+            self._whole.addWidget(part)
+        self._whole.setStretchFactor(1, 1)
+        self._whole.restore((380, 800))
+        self._connect()
+
+    def _connect(self) -> None:
+        self.filter.search_changed.connect(self._filter)
+        self.filter.results_requested.connect(self.view.setFocus)
+        self.filter.leave_requested.connect(self.view.setFocus)
+        self.view.selectionModel().currentChanged.connect(self._choose)
+        for signal in (self.new_button.clicked, self.empty.action_requested):
+            signal.connect(lambda: self._start(self._create()))
+        detail, value = self.detail, self.detail.value
+        detail.archive_requested.connect(self._archive)
+        detail.delete_requested.connect(lambda: self._start(self._delete()))
+        detail.theirs_requested.connect(self._take_theirs)
+        detail.kept.connect(self._keep_mine)
+        detail.settings.apply_requested.connect(self._set)
+        detail.history.step_requested.connect(self._show_step)
+        detail.history.bring_back_requested.connect(self._bring_back)
+        detail.access.agent_requested.connect(self.agent_requested)
+        value.save_requested.connect(self._save)
+        value.undo_requested.connect(lambda: self._act(self._blocks.undo))
+        value.redo_requested.connect(lambda: self._act(self._blocks.redo))
+        value.add_requested.connect(lambda: self._start(self._add()))
+        value.replace_requested.connect(lambda: self._start(self._replace()))
+        value.draft_changed.connect(self._show_list)
+
+    # what is shown
+
+    def show_agent(self, agent_id: str) -> None:
+        """The blocks of another agent, or "" of none."""
+        if agent_id != self._agent_id:
+            self._keep_draft()
+            self._agent_id = agent_id
+            self._found = BlockList(agent_id, ())
+            self.model.set_lines(())
+            self.detail.content = None
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the blocks and the rights on them anew; what is there stays until the answer has come."""
+        if self._document.is_open:
+            self._context.tasks.start(self._read(), "memory.blocks", replace=True)
+            self._context.tasks.start(self._read_rights(), "memory.rights", replace=True)
+
+    def choose(self, label: str) -> None:
+        """Choose a block, now or as soon as it is there."""
+        at = self.model.find(label)
+        self._wanted = label if at < 0 else None
+        if at >= 0:
+            self.view.setCurrentIndex(self.model.index(at))
+
+    def main_view(self) -> QWidget:
+        """The list; without a block the way to make one."""
+        return self.view if self._stack.currentWidget() is self._whole else self.empty.action_button
+
+    @property
+    def current(self) -> BlockRow | None:
+        """The chosen block."""
+        line = self.view.currentIndex().data(LINE)
+        return line.row if isinstance(line, BlockLine) else None
+
+    async def _read(self) -> None:
+        agent_id, workspace = self._agent_id, self._document.workspace
+        try:
+            found = await self._blocks.list(agent_id)
+        except GatewrightError as error:
+            if isValid(self):
+                self.bar.show_message("error", f"{error}. What is shown may be old; nothing was changed.")
+            return
+        is_open = isValid(self) and self._document.is_open and workspace is self._document.workspace
+        if is_open and agent_id == self._agent_id:
+            self.bar.hide()
+            self._found = found
+            self._show_list()
+
+    async def _read_rights(self) -> None:
+        found = await self._context.deriver.derive(block_rights)
+        if found is not None and isValid(self):
+            self._rights = found
+            self._show_list()
+
+    def _show_list(self) -> None:
+        chosen = self.current
+        label = self._wanted or (chosen.label if chosen is not None else None)
+        self.model.set_lines(tuple(self._line(row) for row in self._found.rows))
+        self._stack.setCurrentWidget(self._whole if self._found.rows else self.empty)
+        self._tell_count()
+        at = self.model.find(label) if label is not None else -1
+        if at >= 0 and self._wanted:
+            self._wanted = None
+            self.view.setCurrentIndex(self.model.index(at))
+        elif self.model.lines and not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.model.index(max(at, 0)))
+        else:
+            self._choose()
+
+    def _line(self, row: BlockRow) -> BlockLine:
+        may = ("", "none")
+        if self._agent_id and self._agent_id in self._rights:
+            may = self._access(row, self._agent_id).summary
+        key = self._agent_id, row.label
+        content = self.detail.content
+        is_shown = content is not None and (content.agent_id, content.label) == key
+        has_draft = self.detail.value.draft is not None if is_shown else key in self._drafts
+        return BlockLine(row, may, has_draft)
+
+    def _access(self, row: BlockRow, agent_id: str) -> BlockAccess:
+        policy = self._document.policy
+        agent = policy.agents.get(agent_id)
+        sources = {source.source_id for source in policy.sources_of(agent)} if agent is not None else set[str]()
+        return row.access_of(agent_id, self._rights, sources)
+
+    def _tell_count(self) -> None:
+        total, fits = self.model.total, len(self.model.lines)
+        self.header.set_note(f"{fits} of {total}" if fits < total else f"{total:,}" if total else "")
+        self._list.setCurrentWidget(self.view if fits or not total else self.none_fits)
+
+    def _filter(self, text: str) -> None:
+        chosen = self.current
+        self.model.set_filter(text)
+        self._tell_count()
+        if self.model.lines and not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.model.index(max(self.model.find(chosen.label) if chosen else 0, 0)))
+
+    def _choose(self, _now: QModelIndex | None = None, _before: QModelIndex | None = None) -> None:
+        """Read the chosen block, where it is not shown as it is."""
+        row = self.current
+        self.detail.setEnabled(row is not None)
+        if row is None:
+            return
+        content = self.detail.content
+        if content is not None and row.info == content.info and content.agent_id == self._agent_id:
+            self._show(content)
+        elif row.problem:
+            self.detail.setEnabled(False)
+            self.detail.header.set_title(row.label)
+            self.detail.say(row.problem)
+        else:
+            self._context.tasks.start(self._read_block(row.label), "memory.block", replace=True)
+
+    async def _read_block(self, label: str) -> None:
+        agent_id = self._agent_id
+        try:
+            content = await self._blocks.content(agent_id, label)
+        except GatewrightError as error:
+            if isValid(self):
+                self.detail.say(str(error))
+            return
+        row = self.current if isValid(self) else None
+        if row is not None and agent_id == self._agent_id and row.label == label:
+            self._show(content)
+
+    def _show(self, content: BlockContent) -> None:
+        row = self.current
+        if row is None:
+            return
+        before = self.detail.content
+        if before is not None and (before.agent_id, before.label) != (content.agent_id, content.label):
+            self._keep_draft()
+        draft = self._draft_of(content)
+        self.detail.show_content(content, row, self._place(row), self._touching(row), draft)
+
+    def _place(self, row: BlockRow) -> str:
+        if not self._agent_id:
+            return "Each agent that may read it has it; in context where it is core or pinned"
+        if row.position is None:
+            return f"Not in the context of {self._agent_id}"
+        return f"In the context of {self._agent_id}: {row.position} of {self._found.in_context}"
+
+    def _touching(self, row: BlockRow) -> tuple[BlockAccess, ...]:
+        agents = [self._agent_id] if row.record.owner else [agent.agent_id for agent in self._document.agents]
+        return tuple(self._access(row, agent_id) for agent_id in agents if agent_id in self._rights)
+
+    # what is typed and not saved
+
+    def _keep_draft(self) -> None:
+        content, draft = self.detail.content, self.detail.value.draft
+        if content is not None:
+            key = content.agent_id, content.label
+            self._drafts.pop(key, None)
+            if draft is not None:
+                self._drafts[key] = draft
+
+    def _draft_of(self, content: BlockContent) -> Draft | None:
+        """What was typed over a block; on top of the operator's own edits it is meant as it stands."""
+        shown_now, key = self.detail.content, (content.agent_id, content.label)
+        is_shown = shown_now is not None and (shown_now.agent_id, shown_now.label) == key
+        draft = self.detail.value.draft if is_shown else self._drafts.pop(key, None)
+        if draft is None or draft.text == content.text:
+            return None
+        later = [step for step in content.steps if step.number > draft.content.info.steps]
+        return Draft(content, draft.text) if all(step.author == WHO for step in later) else draft
+
+    def _take_theirs(self) -> None:
+        self.detail.value.revert()
+        if self.detail.content is not None:
+            self._show(self.detail.content)
+
+    def _keep_mine(self) -> None:
+        content, draft = self.detail.content, self.detail.value.draft
+        if content is not None and draft is not None:
+            self.detail.value.rebase(content)
+            self._show(content)
+
+    # what is done
+
+    def _start(self, work: Awaitable[None]) -> None:
+        self._context.tasks.start(self._done(work), "memory.act")
+
+    async def _done(self, work: Awaitable[None]) -> None:
+        """Do it, say what went wrong, and show what is there now."""
+        problem = ""
+        try:
+            await work
+        except BlockChanged:
+            problem = ""  # that is told beside what was typed
+        except GatewrightError as error:
+            problem = str(error)
+        if isValid(self):
+            await self._read()
+            if problem:
+                self.detail.say(problem[:1].upper() + problem[1:])
+
+    def _act(self, what: _Act) -> None:
+        row = self.current
+        if row is not None:
+            self._start(what(self._agent_id, row.label))
+
+    def _save(self) -> None:
+        draft = self.detail.value.draft
+        if draft is not None and self.detail.value.can_save:
+            self._start(self._blocks.save(draft.content, draft.text))
+
+    def _archive(self) -> None:
+        content = self.detail.content
+        if content is not None:
+            kind = "unarchive" if content.info.record.archived_at is not None else "archive"
+            self._start(self._blocks.note(self._agent_id, content.label, kind))
+
+    def _set(self, new: BlockSettings) -> None:
+        self._act(lambda agent_id, label: self._blocks.set(agent_id, label, new))
+
+    def _bring_back(self, step: Step) -> None:
+        if self.detail.content is not None:
+            self._start(self._blocks.bring_back(self.detail.content, step.number))
+
+    def _show_step(self, step: Step, part: str) -> None:
+        row = self.current
+        if row is not None:
+            self._context.tasks.start(self._read_step(row.label, step, part), "memory.step", replace=True)
+
+    async def _read_step(self, label: str, step: Step, part: str) -> None:
+        history = self.detail.history
+        try:
+            if part == "then":
+                text = await self._blocks.text_at(self._agent_id, label, step.number)
+            else:
+                text = await self._blocks.difference(self._agent_id, label, step)
+        except GatewrightError as error:
+            if isValid(self):
+                history.show_problem(step, str(error))
+            return
+        if isValid(self):
+            history.show_text(step, part, text)
+
+    async def _create(self) -> None:
+        dialog = CreateDialog(self, self._agent_id)
+        if await shown(dialog):
+            new = dialog.new
+            await self._blocks.create("" if dialog.is_shared else self._agent_id, new)
+            self._wanted = new.label
+
+    async def _delete(self) -> None:
+        row = self.current
+        if row is None:
+            return
+        steps = plural(row.info.steps, "change") if row.info is not None else "its history"
+        whose = "" if row.record.owner else " All agents share it."
+        text = f"Its value goes with its history of {steps}, and nothing brings it back.{whose}"
+        choices = (Choice("keep", "Keep it", "primary"), Choice("delete", "Delete", "danger"))
+        if await ask(self, f"Delete the block {row.label}?", text, choices, icon="trash", role="ask") == "delete":
+            self._drafts.pop((self._agent_id, row.label), None)
+            await self._blocks.delete(self._agent_id, row.label)
+
+    async def _add(self) -> None:
+        row = self.current
+        dialog = TextDialog(self, "Add to the end", (Asked("text", "What is to be added"),), "Add")
+        if row is not None and await shown(dialog):
+            await self._blocks.append(self._agent_id, row.label, dialog.texts["text"])
+
+    async def _replace(self) -> None:
+        row = self.current
+        asked = Asked("old", "The first place with this text", 4), Asked("new", "becomes", 4, is_needed=False)
+        dialog = TextDialog(self, "Replace a part", asked, "Replace")
+        if row is not None and await shown(dialog):
+            texts = dialog.texts
+            await self._blocks.replace(self._agent_id, row.label, texts["old"], texts["new"], everywhere=False)

@@ -1,0 +1,156 @@
+"""The changes of a block, the newest first: who, when, what it changed, the value then, and the way back to it."""
+
+import time
+from datetime import datetime
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QWidget
+
+from gatewright.workspace.api import Step
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.table_model import FlatModel, Index
+from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.splitter import SizeStore, Splitter
+from gatewright_gui.session.calls import change_words, cut
+from gatewright_gui.session.memory import author_words
+from gatewright_gui.session.question import span
+
+NUMBER, WHEN, WHO, WHAT = range(4)
+
+
+class StepModel(FlatModel):
+    """The steps of one block."""
+
+    headers = ("Step", "When", "Who", "What")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._steps: tuple[Step, ...] = ()
+
+    def set_steps(self, steps: tuple[Step, ...]) -> None:
+        """Show these, oldest first as they are given; rows that are there stay."""
+        new = tuple(reversed(steps))
+        more = len(new) - len(self._steps)
+        if more > 0 and self._steps and new[more:] == self._steps:
+            self.beginInsertRows(QModelIndex(), 0, more - 1)
+            self._steps = new
+            self.endInsertRows()
+        elif new != self._steps:
+            self.beginResetModel()
+            self._steps = new
+            self.endResetModel()
+
+    def step_at(self, row: int) -> Step | None:
+        """The step of a row."""
+        return self._steps[row] if 0 <= row < len(self._steps) else None
+
+    def count(self) -> int:
+        """How many steps."""
+        return len(self._steps)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Cells; the tooltip has the whole time."""
+        step = self.step_at(index.row()) if index.isValid() else None
+        if step is None:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            ago = span(time.time() - step.at_s)
+            what = f"{step.kind} of step {step.target}" if step.target is not None else step.kind
+            return (
+                f"{step.number:,}",
+                ago if ago == "now" else f"{ago} ago",
+                author_words(step.author),
+                what.replace("_", " "),
+            )[index.column()]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            at = datetime.fromtimestamp(step.at_s).astimezone().isoformat(" ", "seconds")
+            return f"step {step.number}, {step.kind}, by {step.author or 'nobody said who'}, {at}"
+        return None
+
+
+class HistoryPane(QWidget):
+    """Asks for what it shows of a step, and is given it by `show_text`."""
+
+    step_requested = Signal(object, object)
+    """Step; `difference` or `then`."""
+    bring_back_requested = Signal(object)
+    """Step."""
+
+    def __init__(self, sizes: SizeStore) -> None:
+        super().__init__()
+        self.model = StepModel()
+        self.view = named(TableView("Changes of the block"), "memory.steps")
+        self.view.setModel(self.model)
+        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        header = self.view.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(WHO, QHeaderView.ResizeMode.Stretch)
+        for column, width in ((NUMBER, 60), (WHEN, 110), (WHAT, 150)):
+            self.view.setColumnWidth(column, width)
+        self.part = named(Segmented("What to show of the change"), "memory.step_part")
+        self.part.add_segment("difference", "Difference", tooltip="What the step changed")
+        self.part.add_segment("then", "Value then", tooltip="The whole value as it was after the step")
+        self.note = named(ElidedLabel(role="muted"), "memory.step_note")
+        self.back_button = named(
+            QPushButton("Bring this back"),
+            "memory.bring_back",
+            tip="Make the value as it was after this step the present one, as a new edit",
+        )
+        tie_icon(self.back_button, "rotate-ccw")
+        self.code = named(CodeView("The change"), "memory.step_code")
+        bar = row_of(self.part, stretch(self.note), self.back_button, space=2, margins=(2, 1))
+        splitter = Splitter(Qt.Orientation.Vertical, "memory.history", sizes)
+        column_of(stretch(splitter), into=self)
+        for pane in (self.view, holding(column_of(bar, stretch(self.code)))):
+            splitter.addWidget(pane)
+        splitter.restore((200, 260))
+        self.view.selectionModel().currentChanged.connect(self._ask)
+        self.part.current_changed.connect(self._ask)
+        self.back_button.clicked.connect(self._bring_back)
+
+    @property
+    def step(self) -> Step | None:
+        """The chosen step."""
+        index = self.view.currentIndex()
+        return self.model.step_at(index.row()) if index.isValid() else None
+
+    def show_steps(self, steps: tuple[Step, ...], *, afresh: bool) -> None:
+        """Show the steps of a block; ``afresh``: of another one."""
+        self.model.set_steps(steps)
+        if self.model.count() and (afresh or not self.view.currentIndex().isValid()):
+            self.view.setCurrentIndex(self.model.index(0, NUMBER))
+        self._ask()
+
+    def show_text(self, step: Step, part: str, text: str) -> None:
+        """What was asked for of a step; dropped when another one is chosen by now."""
+        if step != self.step or part != self.part.current:
+            return
+        if part == "then":
+            self.code.set_plain(cut(text))
+        elif text:
+            words, diff = change_words(text, "")
+            self.code.set_diff(diff)
+            self.note.set_text(f"step {step.number:,} by {author_words(step.author)}: {words.partition(' · ')[2]}")
+        else:
+            self.code.set_plain("The content stayed as it was.\n")
+
+    def show_problem(self, step: Step, problem: str) -> None:
+        """Why it cannot be shown."""
+        if step == self.step:
+            self.code.set_plain(f"{problem}\n")
+
+    def _ask(self, _now: object = None, _before: object = None) -> None:
+        step = self.step
+        self.back_button.setEnabled(step is not None and self.view.currentIndex().row() > 0)
+        if step is not None:
+            self.note.set_text(f"step {step.number:,} by {author_words(step.author)}")
+            self.step_requested.emit(step, self.part.current)
+
+    def _bring_back(self) -> None:
+        if self.step is not None:
+            self.bring_back_requested.emit(self.step)

@@ -1,0 +1,77 @@
+"""What agents remember, in the operator's hand: whose memory it is at the top, and which part of it."""
+
+from PySide6.QtWidgets import QComboBox, QStackedWidget, QWidget
+
+from gatewright_gui.pages.memory.blocks_pane import BlocksPane
+from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.memory_watch import MemoryWatch
+
+SHARED = "shared by all agents"
+
+
+class MemoryPage(Page):
+    """Follows the chosen agent; *shared* is a choice of this page alone."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self.setObjectName("memory")
+        self._context = context
+        self._shows_shared = False
+        self.agent = named(QComboBox(), "memory.agent", spoken="Whose memory")
+        self.agent.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.agent.setMinimumContentsLength(22)
+        self.blocks = BlocksPane(context)
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self.blocks)
+        top = row_of(Label("Memory of"), self.agent, stretch(), space=2, margins=(2, 1))
+        column_of(top, stretch(self._stack), into=self)
+        self._watch = MemoryWatch(context.document, context.tasks, self.isVisible, parent=self)
+        self._watch.changed.connect(self._refresh)
+        self.agent.activated.connect(self._choose_agent)
+        self.blocks.agent_requested.connect(context.navigator.go_to_agent)
+        document = context.document
+        for signal in (document.opened, document.policy_changed, context.selection.agent_changed):
+            signal.connect(self._follow)
+        self._follow()
+
+    def focus_search(self) -> None:
+        """To the filter of what is shown."""
+        self.blocks.filter.setFocus()
+
+    def main_view(self) -> QWidget:
+        """The list of what is shown."""
+        return self.blocks.main_view()
+
+    def page_shown(self) -> None:
+        """Much may have been remembered meanwhile."""
+        self._follow()
+
+    @property
+    def agent_id(self) -> str:
+        """Whose memory is shown; "" for what all agents share."""
+        return str(self.agent.currentData() or "")
+
+    def _follow(self, _why: object = None) -> None:
+        document, chosen = self._context.document, self._context.selection.agent_id
+        self.agent.blockSignals(True)
+        self.agent.clear()
+        for agent in document.agents:
+            self.agent.addItem(agent.agent_id, agent.agent_id)
+        self.agent.addItem(SHARED, "")
+        is_there = chosen is not None and chosen in document.policy.agents
+        at = self.agent.findData(chosen) if is_there and not self._shows_shared else self.agent.count() - 1
+        self.agent.setCurrentIndex(at)
+        self.agent.blockSignals(False)
+        self._refresh()
+
+    def _choose_agent(self) -> None:
+        self._shows_shared = not self.agent_id
+        if self.agent_id:
+            self._context.selection.choose_agent(self.agent_id)
+        self._follow()
+
+    def _refresh(self) -> None:
+        if self.isVisible():
+            self.blocks.show_agent(self.agent_id)

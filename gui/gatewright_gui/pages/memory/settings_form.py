@@ -1,0 +1,145 @@
+"""What a block is besides what it holds: type, level, limit, whether it is pinned, what it is about."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QPushButton, QWidget
+
+from gatewright.workspace.api import Permission
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.number_field import NumberField
+from gatewright_gui.session.memory import BlockContent, BlockSettings, BlockType
+
+MOST_CHARS = 4 * 1024 * 1024
+_TYPES = {
+    BlockType.CORE: "core: always in context",
+    BlockType.WORKING: "working: in context while it is pinned",
+    BlockType.LOG: "log: a running record",
+}
+_LEVELS = {
+    Permission.READ_WRITE: "read_write: agents change it",
+    Permission.APPEND: "append: agents add to it",
+    Permission.PARTNER: "partner: agents ask before they change it",
+    Permission.HUMAN: "human: agents ask before they change it",
+    Permission.READ_ONLY: "read_only: agents read it",
+    Permission.ADMIN: "admin: agents change it and delete it",
+    Permission.NONE: "none: agents do not even see it",
+}
+
+
+class SettingsFields(QWidget):
+    """The fields alone, for a block that is there and for one that is to be made. ``name`` begins their names."""
+
+    changed = Signal()
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.type = named(QComboBox(), f"{name}.type", spoken="Type")
+        for kind, words in _TYPES.items():
+            self.type.addItem(words, kind)
+        self.type.setCurrentIndex(1)
+        self.level = named(QComboBox(), f"{name}.level", spoken="Level for agents")
+        for level, words in _LEVELS.items():
+            self.level.addItem(words, level)
+        self.limit = named(NumberField("Limit", 0, MOST_CHARS, unit="characters"), f"{name}.limit")
+        self.limit.setSpecialValueText("no limit of its own")
+        self.limit.setGroupSeparatorShown(True)
+        self.pinned = named(QCheckBox("Pinned: it stays in context"), f"{name}.pinned")
+        self.about = named(QLineEdit(), f"{name}.about", spoken="Description")
+        self.about.setPlaceholderText("what it is about, told to the model")
+        form = QFormLayout(self)
+        form.setContentsMargins(0, 0, 0, 0)
+        for words, field in (("Type", self.type), ("Level", self.level), ("Limit", self.limit)):
+            form.addRow(Label(words), field)
+        form.addRow(Label("About"), self.about)
+        form.addRow("", self.pinned)
+        for signal in (
+            self.type.currentIndexChanged,
+            self.level.currentIndexChanged,
+            self.limit.valueChanged,
+            self.pinned.toggled,
+            self.about.textChanged,
+        ):
+            signal.connect(self.changed)
+
+    @property
+    def settings(self) -> BlockSettings:
+        """What the fields say."""
+        return BlockSettings(
+            BlockType(self.type.currentData()),
+            Permission(self.level.currentData()),
+            self.limit.value(),
+            self.about.text(),
+            self.pinned.isChecked(),
+        )
+
+    def set_settings(self, of: BlockSettings) -> None:
+        """Fill the fields."""
+        if of.type is BlockType.ARCHIVAL and self.type.findData(of.type) < 0:
+            self.type.addItem("archival: put away", of.type)
+        elif of.type is not BlockType.ARCHIVAL and (at := self.type.findData(BlockType.ARCHIVAL)) >= 0:
+            self.type.removeItem(at)
+        self.type.setCurrentIndex(self.type.findData(of.type))
+        self.level.setCurrentIndex(self.level.findData(of.permission))
+        self.limit.setValue(of.char_limit or 0)
+        self.about.setText(of.description or "")
+        self.pinned.setChecked(bool(of.pinned))
+
+
+class SettingsForm(QWidget):
+    """The settings of a block that is there; what was changed and not applied stays when the block changes."""
+
+    apply_requested = Signal(object)
+    """BlockSettings: what is to be changed, and nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before: BlockSettings = BlockSettings()
+        self._label = ""
+        self.fields = SettingsFields("memory.settings")
+        self.note = named(Label(), "memory.settings_note", kind="muted")
+        self.note.setWordWrap(True)
+        self.apply_button = named(QPushButton("Apply"), "memory.apply", spoken="Apply the settings", kind="primary")
+        foot = row_of(stretch(self.note), self.apply_button, space=2)
+        column_of(self.fields, foot, stretch(), into=self, space=3, margins=3)
+        self.fields.changed.connect(self._tell)
+        self.apply_button.clicked.connect(self._apply)
+
+    def show_content(self, content: BlockContent) -> None:
+        """Show the settings of a block."""
+        record, info = content.info.record, content.info
+        new = BlockSettings(
+            record.type, info.permission, record.char_limit or 0, record.description, pinned=record.pinned
+        )
+        if record.label != self._label or not self._changes or new != self._before:
+            self._label, self._before = record.label, new
+            self.fields.set_settings(new)
+        is_file, is_archived = bool(record.source_id), record.type is BlockType.ARCHIVAL
+        self.fields.type.setEnabled(not is_archived)
+        self.fields.pinned.setEnabled(not is_archived)
+        for field in (self.fields.level, self.fields.limit):
+            field.setEnabled(not is_file)
+        said = ["level and size are those of the file: its source says them"] * is_file
+        said += ["it is archived: take it out to pin it or to give it another type"] * is_archived
+        self.note.setText("; ".join(said))
+        self._tell()
+
+    @property
+    def _changes(self) -> BlockSettings | None:
+        """What differs from the block; None where nothing does."""
+        now, before = self.fields.settings, self._before
+        changes = BlockSettings(
+            None if now.type == before.type else now.type,
+            None if now.permission == before.permission else now.permission,
+            None if now.char_limit == before.char_limit else now.char_limit,
+            None if now.description == before.description else now.description,
+            None if now.pinned == before.pinned else now.pinned,
+        )
+        return None if changes == BlockSettings() else changes
+
+    def _tell(self) -> None:
+        self.apply_button.setEnabled(self._changes is not None)
+
+    def _apply(self) -> None:
+        changes = self._changes
+        if changes is not None:
+            self.apply_requested.emit(changes)

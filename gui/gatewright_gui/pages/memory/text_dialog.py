@@ -1,0 +1,68 @@
+"""A few texts are asked for: what is to be added, put in the place of another, noted down."""
+
+from collections.abc import Callable, Sequence
+
+from PySide6.QtWidgets import QDialog, QPushButton, QWidget
+
+from gatewright.workspace.api import frozen
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.plaintext import button_text, title_text
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.large_text import LargeTextEdit
+
+
+@frozen
+class Asked:
+    """One text that is asked for; ``is_needed``: it may not be empty."""
+
+    key: str
+    words: str
+    lines: int = 5
+    is_needed: bool = True
+
+
+class TextDialog(QDialog):
+    """``fault`` says what is wrong with the texts, by key; empty where nothing is."""
+
+    def __init__(
+        self,
+        parent: QWidget | None,
+        title: str,
+        asked: Sequence[Asked],
+        accept: str,
+        fault: Callable[[dict[str, str]], str] = lambda _: "",
+    ) -> None:
+        super().__init__(parent)
+        named(self, "memory_text", spoken=title)
+        self.setWindowTitle(title_text(title))
+        self._asked, self._fault = asked, fault
+        self.editors = {
+            one.key: named(LargeTextEdit(one.words, lines=one.lines), f"memory_text.{one.key}") for one in asked
+        }
+        self.fault = named(Label(), "memory_text.fault", kind="error")
+        self.fault.setWordWrap(True)
+        self.accept_button = named(
+            QPushButton(button_text(accept)), "memory_text.accept", spoken=accept, kind="primary"
+        )
+        self.cancel_button = named(QPushButton("Cancel"), "memory_text.cancel", spoken="Cancel")
+        parts = [part for one in asked for part in (Label(one.words), stretch(self.editors[one.key], one.lines))]
+        buttons = row_of(stretch(self.fault), self.cancel_button, self.accept_button, space=2)
+        column_of(*parts, buttons, into=self, space=2, margins=4)
+        self.resize(520, self.sizeHint().height())
+        for editor in self.editors.values():
+            editor.edited.connect(self._check)
+        self.accept_button.clicked.connect(self.accept)
+        self.cancel_button.clicked.connect(self.reject)
+        self._check()
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What was typed, by key."""
+        return {key: editor.text for key, editor in self.editors.items()}
+
+    def _check(self) -> None:
+        texts = self.texts
+        lacks = any(one.is_needed and not texts[one.key] for one in self._asked)
+        fault = "" if lacks else self._fault(texts)
+        self.fault.setText(fault)
+        self.accept_button.setEnabled(not lacks and not fault)

@@ -1,0 +1,123 @@
+"""What each agent may do with a block by the tools `block` and `block_edit`: rights and the block's level together."""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from gatewright.workspace.api import Action, Permission, Verdict, Workspace, frozen, strictest, verdict_for
+
+Group = Literal["look", "append", "change", "keep"]
+GROUPS: Mapping[Group, str] = {"look": "Look", "append": "Append", "change": "Change", "keep": "Pin, put away"}
+TOOLS = ("block", "block_edit")
+_ARCHIVED = "the block is archived: agents read it and change nothing"
+_OTHER_SOURCE = "the agent does not have the source of this file"
+
+
+@frozen
+class BlockRight:
+    """What all layers of the policy say of one operation; ``why``: the deciding reason, empty where it is allowed."""
+
+    tool: str
+    operation: str
+    actions: tuple[Action, ...]
+    verdict: Verdict
+    why: str = ""
+    by_value: bool = False
+    """Whether some calls of it are judged more strictly, by what is in them."""
+
+    @property
+    def group(self) -> Group:
+        """Among which operations it is told."""
+        reads = self.actions == (Action.READ,)
+        if self.tool == "block":
+            return "look" if reads else "keep"
+        return "append" if self.actions == (Action.APPEND,) else "change"
+
+
+@frozen
+class OperationAccess:
+    """What an operation on one block comes to, and why."""
+
+    right: BlockRight
+    verdict: Verdict
+    why: str
+
+    @property
+    def words(self) -> str:
+        """For a tooltip: `block_edit append: ask first, the level partner asks`."""
+        more = "; some calls are judged more strictly by what is in them" if self.right.by_value else ""
+        verdict = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}[self.verdict]
+        why = f", {self.why}" if self.why else ""
+        return f"{self.right.tool} {self.right.operation}: {verdict}{why}{more}"
+
+
+@frozen
+class BlockAccess:
+    """One agent's access to one block."""
+
+    agent_id: str
+    operations: tuple[OperationAccess, ...]
+
+    def of(self, group: Group) -> tuple[OperationAccess, ...]:
+        """The operations of a group."""
+        return tuple(one for one in self.operations if one.right.group == group)
+
+    def best(self, group: Group) -> Verdict:
+        """What the mildest operation of a group comes to; deny where there is none."""
+        verdicts = [one.verdict for one in self.of(group)]
+        return next((v for v in (Verdict.ALLOW, Verdict.ASK) if v in verdicts), Verdict.DENY)
+
+    @property
+    def summary(self) -> tuple[str, str]:
+        """The most that it may do in a word or two, and the colour for that."""
+        does_what: tuple[tuple[Group, str], ...] = (("change", "edits"), ("append", "appends"), ("look", "reads"))
+        for group, does in does_what:
+            best = self.best(group)
+            if best is not Verdict.DENY:
+                if best is Verdict.ASK:
+                    return f"{does}, asks first", "ask"
+                return does, {"change": "read_write", "append": "append"}.get(group, "read_only")
+        return "no tool for it", "none"
+
+
+def block_rights(workspace: Workspace) -> Mapping[str, tuple[BlockRight, ...]]:
+    """The rights of all agents on the tools of blocks, worked out in the worker process."""
+    facts = {tool.name: tool for tool in workspace.catalog if tool.name in TOOLS and tool.origin == "built-in"}
+    found: dict[str, tuple[BlockRight, ...]] = {}
+    for agent_id in workspace.policy.agents:
+        rights = workspace.rights(agent_id)
+        found[agent_id] = tuple(
+            BlockRight(
+                name,
+                operation.name,
+                operation.actions,
+                right.verdict,
+                right.reasons[0].text.replace("`", "") if right.reasons and right.verdict is not Verdict.ALLOW else "",
+                bool(right.by_value),
+            )
+            for name, tool in facts.items()
+            for operation, right in zip(tool.operations, rights[name].operations, strict=True)
+        )
+    return found
+
+
+def access(
+    agent_id: str, rights: Iterable[BlockRight], level: Permission, *, is_reachable: bool = True, archived: bool = False
+) -> BlockAccess:
+    """Rights and level together; ``is_reachable``: whether the agent has the source of the file that a block is of."""
+    return BlockAccess(
+        agent_id, tuple(_access(right, level, is_reachable=is_reachable, archived=archived) for right in rights)
+    )
+
+
+def _access(right: BlockRight, level: Permission, *, is_reachable: bool, archived: bool) -> OperationAccess:
+    if right.verdict is Verdict.DENY:
+        return OperationAccess(right, right.verdict, right.why)
+    if not is_reachable:
+        return OperationAccess(right, Verdict.DENY, _OTHER_SOURCE)
+    if archived and right.actions != (Action.READ,):
+        return OperationAccess(right, Verdict.DENY, _ARCHIVED)
+    by_level = strictest(*(verdict_for(level, action) for action in right.actions))
+    verdict = strictest(right.verdict, by_level)
+    if verdict is right.verdict:
+        return OperationAccess(right, verdict, right.why)
+    return OperationAccess(right, verdict, f"the level {level} {'asks' if verdict is Verdict.ASK else 'denies it'}")

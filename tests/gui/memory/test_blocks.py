@@ -1,0 +1,442 @@
+"""Blocks on the page Memory: looked at, changed, made, archived, brought back, beside agents that write too."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from PySide6.QtCore import QAbstractItemModel, QPoint, Qt
+from PySide6.QtTest import QAbstractItemModelTester, QTest
+from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
+
+from gatewright.blocks import Append, Overwrite, schema_from_json
+from gatewright.memory import BlockInfo, BlockService, BlockType
+from gatewright.policy.permission import Action, Permission
+from gatewright.workspace import Workspace
+from gatewright_gui.pages.memory import MemoryPage
+from gatewright_gui.pages.memory.access_table import AccessModel
+from gatewright_gui.pages.memory.block_list import BlockLine, BlockModel
+from gatewright_gui.pages.memory.create_dialog import CreateDialog
+from gatewright_gui.pages.memory.history_pane import StepModel
+from gatewright_gui.pages.memory.text_dialog import TextDialog
+from gatewright_gui.qt.dialog import QuestionDialog
+from gatewright_gui.session.memory import WHO, Blocks
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import demo, opened_document, opened_window, settled, until
+
+LEFT = Qt.MouseButton.LeftButton
+D = TypeVar("D", bound=QDialog)
+
+
+class Bench:
+    """A window on the page Memory, and somebody else with a hand on the same memory."""
+
+    def __init__(self, window: MainWindow, other: Workspace) -> None:
+        self.window, self.other = window, other
+
+    @property
+    def page(self) -> MemoryPage:
+        page = self.window.shelf.page("memory")
+        assert isinstance(page, MemoryPage)
+        return page
+
+    @property
+    def theirs(self) -> BlockService:
+        return self.other.blocks("operator")
+
+    def info(self, label: str) -> BlockInfo:
+        return self.theirs.info(label)
+
+    def press(self, name: str, where: QWidget | None = None) -> None:
+        button = (where or self.page).findChild(QPushButton, name)
+        assert button is not None
+        assert button.isEnabled(), f"`{name}` cannot be pressed"
+        assert button.isVisible(), f"`{name}` is not there"
+        QTest.mouseClick(button, LEFT)
+
+    async def part(self, key: str) -> None:
+        QTest.mouseClick(self.page.blocks.detail.part.button(key), LEFT)
+        await settled(self.window)
+
+    async def choose(self, label: str) -> None:
+        """Click a row of the list."""
+        pane = self.page.blocks
+        await until(lambda: pane.model.find(label) >= 0)
+        index = pane.model.index(pane.model.find(label))
+        pane.view.scrollTo(index)
+        QTest.mouseClick(pane.view.viewport(), LEFT, pos=pane.view.visualRect(index).center())
+        await until(lambda: self.shown == label)
+        await settled(self.window)
+
+    @property
+    def shown(self) -> str:
+        content = self.page.blocks.detail.content
+        return content.label if content is not None else ""
+
+    def line(self, label: str) -> BlockLine:
+        model = self.page.blocks.model
+        return model.lines[model.find(label)]
+
+    def type(self, text: str) -> None:
+        """Type over the whole value."""
+        editor = self.page.blocks.detail.value.editor
+        editor.setFocus()
+        QTest.keyClick(editor, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+        QTest.keyClicks(editor, text)
+
+
+async def dialog_of(kind: type[D]) -> D:
+    def found() -> list[D]:
+        return [one for one in QApplication.topLevelWidgets() if isinstance(one, kind) and one.isVisible()]
+
+    await until(lambda: bool(found()))
+    return found()[0]
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
+    policy = demo(tmp_path)
+    with Workspace.open(policy) as other:
+        blocks = other.blocks("operator")
+        blocks.create("persona", author="agent:operator", content="kind", type=BlockType.CORE, char_limit=60)
+        blocks.create("tea", author="agent:operator", content="Earl Grey", permission=Permission.PARTNER)
+        async with opened_window(policy, tmp_path) as window:
+            window.selection.choose_agent("operator")
+            window.show_page("memory")
+            made = Bench(window, other)
+            await until(lambda: made.shown == "persona")
+            await settled(window)
+            yield made
+
+
+async def test_list_says_of_each_block_what_it_is_and_what_the_agent_may_do(bench: Bench) -> None:
+    blocks = bench.other.blocks("")
+    blocks.create("rules", author="x", content="no shoes", permission=Permission.READ_ONLY)
+    await until(lambda: bench.page.blocks.model.find("rules") >= 0)
+    await settled(bench.window)
+
+    assert bench.line("persona").facts.startswith("core text · 4 of 60 chars · read_write · in context 1 · ")
+    assert [bench.line(label).may[0] for label in ("persona", "tea", "rules")] == [
+        "edits",
+        "edits, asks first",
+        "reads",
+    ]
+    assert "shared" in bench.line("rules").facts
+    assert bench.page.blocks.detail.place.text.endswith("In the context of operator: 1 of 1")
+
+    bench.window.selection.choose_agent("newcomer")
+    await settled(bench.window)
+    assert [line.row.label for line in bench.page.blocks.model.lines] == ["rules"]
+    assert bench.line("rules").may[0] == "no tool for it"
+
+
+async def test_value_is_typed_saved_and_taken_back_as_edits_of_the_operator(bench: Bench) -> None:
+    value = bench.page.blocks.detail.value
+    bench.type("kind and exact")
+    assert bench.line("persona").has_draft
+    assert value.note.text == "14 of 60 characters, not saved"
+    assert bench.theirs.value("persona") == "kind"
+    QTest.keyClick(value.editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    await settled(bench.window)
+    assert bench.theirs.value("persona") == "kind and exact"
+    assert not bench.line("persona").has_draft
+    assert bench.theirs.history("persona")[-1].author == WHO
+
+    bench.press("memory.undo")
+    await settled(bench.window)
+    assert bench.theirs.value("persona") == "kind"
+    assert value.editor.text == "kind"
+    bench.press("memory.redo")
+    await settled(bench.window)
+    assert bench.theirs.value("persona") == "kind and exact"
+
+
+async def test_value_over_the_limit_is_refused_with_a_sentence_and_stays_typed(bench: Bench) -> None:
+    bench.type("x" * 61)
+    bench.press("memory.save")
+    await settled(bench.window)
+    assert bench.page.blocks.detail.bar.isVisible()
+    assert "60" in bench.page.blocks.detail.bar.text
+    assert bench.page.blocks.detail.value.editor.text == "x" * 61
+    assert bench.theirs.value("persona") == "kind"
+    bench.press("memory.revert")
+    assert bench.page.blocks.detail.value.editor.text == "kind"
+
+
+async def test_what_an_agent_writes_shows_at_once_and_never_goes_over_what_is_typed(bench: Bench) -> None:
+    detail = bench.page.blocks.detail
+    bench.theirs.edit("persona", Append(", brief"), author="agent:operator", granted=Action.DELETE)
+    await until(lambda: detail.value.editor.text == "kind, brief")
+
+    bench.type("mine")
+    bench.theirs.edit("persona", Append("!"), author="agent:operator", granted=Action.DELETE)
+    await until(detail.bar.isVisible)
+    assert detail.bar.text.startswith("operator changed it meanwhile")
+    assert detail.value.editor.text == "mine"
+    bench.press("memory.save")
+    await settled(bench.window)
+    assert bench.theirs.value("persona") == "kind, brief!"
+    assert detail.value.editor.text == "mine"
+
+    QTest.mouseClick(detail.bar.other_button, LEFT)
+    bench.press("memory.save")
+    await settled(bench.window)
+    assert bench.theirs.value("persona") == "mine"
+    assert not detail.bar.isVisible()
+
+    bench.type("second thoughts")
+    bench.theirs.edit("persona", Append("?"), author="agent:operator", granted=Action.DELETE)
+    await until(detail.bar.isVisible)
+    QTest.mouseClick(detail.bar.action_button, LEFT)
+    await settled(bench.window)
+    assert detail.value.editor.text == "mine?"
+
+
+async def test_what_was_typed_stays_with_its_block_while_another_is_looked_at(bench: Bench) -> None:
+    bench.type("unsaved")
+    await bench.choose("tea")
+    assert bench.page.blocks.detail.value.editor.text == "Earl Grey"
+    assert bench.line("persona").has_draft
+    await bench.choose("persona")
+    assert bench.page.blocks.detail.value.editor.text == "unsaved"
+    bench.press("memory.save")
+    await settled(bench.window)
+    assert bench.theirs.value("persona") == "unsaved"
+
+
+async def test_history_shows_every_change_and_brings_an_earlier_value_back_as_a_new_edit(bench: Bench) -> None:
+    bench.theirs.edit("persona", Overwrite("rude"), author="agent:operator", granted=Action.DELETE)
+    bench.theirs.note("persona", "pin", author="somebody", granted=Action.DELETE)
+    await bench.part("history")
+    history = bench.page.blocks.detail.history
+    await until(lambda: history.model.count() == 3)
+    cells = [[history.model.index(row, column).data() for column in (0, 2, 3)] for row in range(3)]
+    assert cells == [["3", "somebody", "pin"], ["2", "operator", "overwrite"], ["1", "operator", "create"]]
+
+    history.view.setCurrentIndex(history.model.index(1, 0))
+    await settled(bench.window)
+    assert "-kind" in history.code.text
+    assert "+rude" in history.code.text
+    history.view.setCurrentIndex(history.model.index(2, 0))
+    QTest.mouseClick(history.part.button("then"), LEFT)
+    await settled(bench.window)
+    assert history.code.text == "kind"
+
+    bench.press("memory.bring_back")
+    await settled(bench.window)
+    assert bench.theirs.value("persona") == "kind"
+    assert [step.kind for step in bench.theirs.history("persona")] == ["create", "overwrite", "pin", "overwrite"]
+    assert history.model.count() == 4
+
+
+async def test_settings_change_only_what_was_changed(bench: Bench) -> None:
+    await bench.choose("tea")
+    await bench.part("settings")
+    form = bench.page.blocks.detail.settings
+    assert not form.apply_button.isEnabled()
+    QTest.keyClicks(form.fields.about, "what they drink")
+    form.fields.level.setCurrentIndex(form.fields.level.findData(Permission.READ_ONLY))
+    QTest.mouseClick(form.fields.pinned, LEFT, pos=QPoint(8, form.fields.pinned.height() // 2))
+    bench.press("memory.apply")
+    await settled(bench.window)
+    record = bench.info("tea").record
+    assert (record.description, record.permission, record.pinned) == ("what they drink", Permission.READ_ONLY, True)
+    assert (record.type, record.char_limit) == (BlockType.WORKING, None)
+    assert bench.line("tea").may[0] == "reads"
+    assert "In the context of operator: 2 of 2" in bench.page.blocks.detail.place.text
+    assert not form.apply_button.isEnabled()
+
+
+async def test_block_is_archived_and_taken_out_and_deleted_after_a_question(bench: Bench) -> None:
+    await bench.choose("tea")
+    bench.press("memory.archive")
+    await settled(bench.window)
+    assert bench.info("tea").record.type is BlockType.ARCHIVAL
+    assert bench.line("tea").may[0] == "reads"
+    bench.press("memory.archive")
+    await settled(bench.window)
+    assert bench.info("tea").record.type is BlockType.WORKING
+
+    bench.press("memory.delete")
+    dialog = await dialog_of(QuestionDialog)
+    bench.press("choice-keep", dialog)
+    await settled(bench.window)
+    assert bench.info("tea").record.label == "tea"
+    bench.press("memory.delete")
+    bench.press("choice-delete", await dialog_of(QuestionDialog))
+    await settled(bench.window)
+    assert [record.label for record in bench.theirs.list()] == ["persona"]
+    assert bench.shown == "persona"
+
+
+async def test_block_with_fields_is_made_and_edited_as_json(bench: Bench) -> None:
+    bench.press("memory.new")
+    dialog = await dialog_of(CreateDialog)
+    assert not dialog.make_button.isEnabled()
+    QTest.keyClicks(dialog.label, "mood")
+    dialog.kind.setCurrentIndex(dialog.kind.findData("map"))
+    dialog.schema.set_text('{"type": "map", "fields": [{"name": "now"}')
+    assert dialog.fault.text().startswith("the schema: it is no JSON")
+    assert not dialog.make_button.isEnabled()
+    dialog.schema.set_text('{"type": "map", "fields": [{"name": "now", "type": "text"}]}')
+    dialog.content.set_text('{"now": "calm"}')
+    bench.press("memory_new.accept", dialog)
+    await until(lambda: bench.shown == "mood")
+    await settled(bench.window)
+    assert bench.theirs.value("mood") == {"now": "calm"}
+    assert bench.info("mood").record.owner == "agent:operator"
+
+    value = bench.page.blocks.detail.value
+    value.editor.set_text('{"now": ')
+    assert "no JSON" in value.note.text
+    assert not value.save_button.isEnabled()
+    value.editor.set_text('{"now": "merry"}')
+    bench.press("memory.save")
+    await settled(bench.window)
+    assert bench.theirs.value("mood") == {"now": "merry"}
+    assert json.loads(value.editor.text) == {"now": "merry"}
+
+
+async def test_label_that_is_taken_is_refused_with_a_sentence(bench: Bench) -> None:
+    bench.press("memory.new")
+    dialog = await dialog_of(CreateDialog)
+    QTest.keyClicks(dialog.label, "tea")
+    bench.press("memory_new.accept", dialog)
+    await settled(bench.window)
+    assert bench.page.blocks.detail.bar.text == "There is a block with that label already"
+
+
+async def test_log_is_only_added_to(bench: Bench) -> None:
+    bench.theirs.create("diary", schema_from_json({"type": "log"}), author="x", content=["began"], type=BlockType.LOG)
+    await bench.choose("diary")
+    value = bench.page.blocks.detail.value
+    assert value.view.isVisible()
+    assert "began" in value.view.text
+    assert not value.save_button.isVisible()
+    bench.press("memory.add_entry")
+    dialog = await dialog_of(TextDialog)
+    QTest.keyClicks(dialog.editors["text"], "went on")
+    bench.press("memory_text.accept", dialog)
+    await settled(bench.window)
+    entries = bench.theirs.value("diary")
+    assert isinstance(entries, list)
+    assert [entry["message"] for entry in entries if isinstance(entry, dict)] == ["began", "went on"]
+
+
+async def test_text_of_a_megabyte_is_shown_and_a_part_of_it_replaced(bench: Bench) -> None:
+    bench.theirs.create("big", author="x", content="a line of it\n" * 80_000 + "the end\n")
+    await bench.choose("big")
+    value = bench.page.blocks.detail.value
+    assert value.view.isVisible()
+    assert "1,040,008 characters" in value.note.text
+    bench.press("memory.replace")
+    dialog = await dialog_of(TextDialog)
+    QTest.keyClicks(dialog.editors["old"], "the end")
+    QTest.keyClicks(dialog.editors["new"], "no end")
+    bench.press("memory_text.accept", dialog)
+    await settled(bench.window)
+    text = bench.theirs.value("big")
+    assert isinstance(text, str)
+    assert text.endswith("a line of it\nno end\n")
+    assert bench.theirs.history("big")[-1].author == WHO
+
+
+async def test_who_may_touch_a_shared_block_is_what_the_gate_says(bench: Bench) -> None:
+    bench.other.blocks("").create("rules", author="x", content="no shoes", permission=Permission.PARTNER)
+    await bench.choose("rules")
+    await bench.part("access")
+    table = bench.page.blocks.detail.access
+    workspace = bench.window.document.workspace
+    asked = {
+        ("block", "info"): {},
+        ("block", "load"): {},
+        ("block", "pin"): {},
+        ("block_edit", "append"): {"content": "x"},
+        ("block_edit", "replace"): {"old": "no", "new": "some"},
+    }
+    compared = 0
+    for row in range(table.rows.count()):
+        access = table.rows.row_at(row)
+        told = {(one.right.tool, one.right.operation): one.verdict for one in access.operations}
+        for (tool, op), more in asked.items():
+            decision = workspace.gate.decide(access.agent_id, tool, {"op": op, "label": "rules", **more})
+            assert decision.verdict is told[tool, op], (access.agent_id, tool, op, decision.reason)
+            compared += 1
+    assert compared == 20
+    cell = table.rows.index(2, 3)
+    assert cell.data() == "ask first"
+    assert "the level partner asks" in cell.data(Qt.ItemDataRole.ToolTipRole)
+
+
+async def test_filter_finds_words_of_label_type_and_level_and_an_empty_place_says_what_to_do(bench: Bench) -> None:
+    QTest.keyClick(bench.window, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+    assert bench.page.blocks.filter.hasFocus()
+    QTest.keyClicks(bench.page.blocks.filter, "working partner")
+    assert [line.row.label for line in bench.page.blocks.model.lines] == ["tea"]
+    assert bench.page.blocks.header.accessibleName() == "Blocks"
+    bench.page.blocks.filter.setText("nothing like it")
+    assert bench.page.blocks.none_fits.isVisible()
+    bench.page.blocks.filter.clear()
+    assert bench.page.blocks.model.total == 2
+
+    bench.window.selection.choose_agent("newcomer")
+    await settled(bench.window)
+    assert bench.page.blocks.empty.isVisible()
+    assert "Make one" in bench.page.blocks.empty.accessibleDescription()
+
+
+async def test_store_that_cannot_be_read_is_a_sentence_and_what_was_typed_stays(bench: Bench) -> None:
+    bench.type("unsaved")
+    workspace = bench.window.document.workspace
+    (workspace.state_folder / "memory.sqlite").rename(workspace.state_folder / "away.sqlite")
+    (workspace.state_folder / "memory.sqlite").write_bytes(b"no database" * 100)
+    await until(bench.page.blocks.bar.isVisible)
+    assert "cannot be read" in bench.page.blocks.bar.text
+    assert bench.page.blocks.detail.value.editor.text == "unsaved"
+    bench.press("memory.save")
+    await settled(bench.window)
+    assert bench.page.blocks.detail.bar.isVisible()
+    assert bench.page.blocks.detail.value.editor.text == "unsaved"
+
+    (workspace.state_folder / "away.sqlite").replace(workspace.state_folder / "memory.sqlite")
+    await until(lambda: not bench.page.blocks.bar.isVisible())
+    bench.press("memory.save")
+    await settled(bench.window)
+    assert bench.theirs.value("persona") == "unsaved"
+
+
+async def test_store_that_somebody_holds_is_a_sentence_and_nothing_is_lost(bench: Bench) -> None:
+    bench.type("unsaved")
+    with bench.other.blocks("operator")._shelf.store.exclusive():  # pyright: ignore[reportPrivateUsage]
+        bench.press("memory.save")
+        await until(bench.page.blocks.detail.bar.isVisible)
+    await settled(bench.window)
+    assert "held by another process" in bench.page.blocks.detail.bar.text
+    assert bench.page.blocks.detail.value.editor.text == "unsaved"
+
+
+async def test_models_keep_their_promises_while_blocks_come_change_and_go(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    models: tuple[QAbstractItemModel, ...] = (lines := BlockModel(), steps := StepModel(), who := AccessModel())
+    fatal = QAbstractItemModelTester.FailureReportingMode.Fatal
+    testers = [QAbstractItemModelTester(model, fatal) for model in models]
+    async with opened_document(policy) as document:
+        blocks, own = Blocks(document), document.workspace.blocks("operator")
+        for number in range(4):
+            own.create(f"block {number}", author="x", content="text")
+            own.edit("block 0", Append("!"), author="x", granted=Action.DELETE)
+            found = await blocks.list("operator")
+            lines.set_lines(tuple(BlockLine(row) for row in found.rows))
+            steps.set_steps((await blocks.content("operator", "block 0")).steps)
+            who.set_rows(tuple(row.access_of("operator", {}, set()) for row in found.rows))
+        assert (lines.rowCount(), steps.rowCount(), who.rowCount()) == (4, 5, 4)
+        lines.set_filter("2")
+        own.delete("block 2", granted=Action.DELETE)
+        lines.set_lines(tuple(BlockLine(row) for row in (await blocks.list("operator")).rows))
+        assert lines.rowCount() == 0
+        steps.set_steps((await blocks.content("operator", "block 1")).steps)
+        who.set_rows(())
+        await asyncio.sleep(0)
+    assert testers
