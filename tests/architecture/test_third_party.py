@@ -23,6 +23,7 @@ DOORS = {
     "numpy": ("gatewright.memory",),
     "qasync": ("gatewright_gui.qt", "gatewright_gui.app"),
     "re2": ("gatewright.base",),
+    "regex": ("gatewright.adapters",),
     "safetensors": ("gatewright.memory",),
     "shiboken6": ("gatewright_gui",),
     "sqlite3": ("gatewright.record", "gatewright.memory"),

@@ -8,15 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from gatewright.builtins import note_tools
+from gatewright.adapters.messages import Messages
+from gatewright.builtins import SendMessageTool, note_tools
 from gatewright.gate import Approval, ApprovalRequest, Gate, Outcome, PermissionBroker, Remember, Session
 from gatewright.gate.decision import Decision, StageTrace
 from gatewright.gate.violation import violation_of
-from gatewright.memory import NoteBook, Shelf
+from gatewright.memory import BlockStore, NoteBook, Shelf
+from gatewright.policyfile.reader import value_of
+from gatewright.tools import Tool
 from gatewright.workspace.fileblocks import agent_blocks
 from tests.engine.gate.asking import store_of
 from tests.engine.gate.world import GateTool, World, context_for
 from tests.golden.tools import golden_tools
+from tests.support.clock import ManualClock
 
 CASES = Path(__file__).parent / "cases"
 KEYS = {"name", "agent", "user", "session", "before", "after_s", "tool", "arguments", "approve", "while_asked", "want"}
@@ -84,6 +88,15 @@ class Played:
     rows: list[dict[str, Any]]
 
 
+def _sending(folder: Path, text: str) -> tuple[Tool, ...]:
+    """The tool of messages, where the policy has endpoints; none that connects is trusted."""
+    policy = value_of(text, "policy")
+    if policy is None or not policy.endpoints.targets:
+        return ()
+    store = BlockStore(folder / "state" / "blocks.sqlite", clock=ManualClock())
+    return (SendMessageTool(policy, Messages(store, lambda: policy, lambda _: False).port),)
+
+
 class Stage:
     """A golden policy in force, with its files, a book of standing approvals, and sessions by name."""
 
@@ -93,7 +106,7 @@ class Stage:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, "utf-8")
-        tools = (*golden_tools(), *note_tools())
+        tools = (*golden_tools(), *note_tools(), *_sending(folder, self.policy))
         self.waiting = next(tool for tool in tools if isinstance(tool, GateTool))
         self.world = World(folder, self.policy, *tools)
         world = self.world

@@ -1,4 +1,4 @@
-"""One GET request over a connection to an address that was checked.
+"""One request over a connection to an address that was checked.
 
 A name is resolved once, when the connection is made; all its addresses are judged, and one of those is dialled, so that
 a resolver that answers otherwise a moment later gains nothing. Nothing of the environment is used (no proxy, no
@@ -134,9 +134,23 @@ def _read(text: str) -> Host | None:
 async def get(
     target: UrlTarget, headers: Headers, network: CheckedNetwork, *, wants: Callable[[str], bool] = lambda _: True
 ) -> Answer:
+    """The answer to a GET request, as `request`."""
+    return await request("GET", target, headers, network, wants=wants)
+
+
+async def request(
+    method: str,
+    target: UrlTarget,
+    headers: Headers,
+    network: CheckedNetwork,
+    *,
+    body: bytes | None = None,
+    wants: Callable[[str], bool] = lambda _: True,
+) -> Answer:
     """The answer of the server, whatever its status; redirects are not followed. Raises ToolFailure.
 
-    ``wants`` says by the content type whether the body is wanted.
+    ``body``: what is sent, described by ``headers``. ``wants`` says by the content type whether the body of the answer
+    is wanted.
     """
     shown_host = f"[{target.host}]" if ":" in target.host else target.host
     place = target.text.partition("#")[0].partition("://")[2]
@@ -150,11 +164,12 @@ async def get(
         ("Connection", "close"),
         *((name, value) for name, value in ours if name not in named),
         *headers,
+        *([("Content-Length", str(len(body)))] if body is not None else []),
     ]
     try:
         async with (
             AsyncConnectionPool(max_connections=1, max_keepalive_connections=0, network_backend=network) as pool,
-            pool.stream("GET", url, headers=sent, extensions={"timeout": _TIMEOUTS}) as response,
+            pool.stream(method, url, headers=sent, content=body, extensions={"timeout": _TIMEOUTS}) as response,
         ):
             return await _read_answer(response, wants)
     except TimeoutException:

@@ -22,6 +22,7 @@ from gatewright.builtins.recall import RecallTool
 from gatewright.builtins.recall_1 import RecallOneTool
 from gatewright.builtins.rooted import RootTool, why_absent
 from gatewright.builtins.search import SearchTool
+from gatewright.builtins.send_message import Message, MessagePort, SendMessageTool
 from gatewright.builtins.shell_exec import ShellExecTool, ShellPort
 from gatewright.builtins.source import SourceTool
 from gatewright.builtins.vault_copyto import VaultCopyTool
@@ -31,13 +32,16 @@ from gatewright.tools.tool import Tool
 
 DEFAULT_SETS = {
     "v2": ("block", "block_edit", "recall@2", "search", "source", "file"),
-    "legacy": ("context", "recall@1", "search"),
+    "legacy": ("context", "recall@1", "search", "send_message"),
 }
 """What an agent lists in `tools`: of the present tools on memory and files, or of those before them."""
 
 __all__ = [
     "DEFAULT_SETS",
+    "Message",
+    "MessagePort",
     "RootTool",
+    "SendMessageTool",
     "ShellPort",
     "builtin_tools",
     "file_tool",
@@ -69,7 +73,10 @@ def note_tools() -> tuple[Tool, ...]:
 
 
 def root_tools(shell: ShellPort | None = None) -> tuple[RootTool, ...]:
-    """The tools that come and go with what they need of ``[workspace]``. ``shell``: what executes shell commands."""
+    """The tools that come and go with what they need of ``[workspace]``. ``shell``: what executes shell commands.
+
+    That of messages is made anew for each policy (`SendMessageTool`); here it is without one.
+    """
     return (
         FileReadTool(),
         FileSearchTool(),
@@ -80,4 +87,5 @@ def root_tools(shell: ShellPort | None = None) -> tuple[RootTool, ...]:
         VaultCopyTool(),
         ReadFileTool(),
         ShellExecTool(shell),
+        SendMessageTool(),
     )

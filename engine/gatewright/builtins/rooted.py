@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import SHELL
+from gatewright.policy.endpoint import EVERY_ENDPOINT, TARGETS
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
@@ -43,7 +44,10 @@ class Input(BaseModel):
 
 
 class RootTool(Tool, abstract=True):
-    """A tool that needs roots, or the shell. ``needs``: of each group the policy provides one (`Policy.provides`)."""
+    """A tool that needs roots, the shell or endpoints.
+
+    ``needs``: of each group the policy provides one (`Policy.provides`).
+    """
 
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON
@@ -72,6 +76,8 @@ class ReadingTool(RootTool, abstract=True):
 
 def why_absent(name: str, needs: tuple[tuple[str, ...], ...]) -> str:
     """Why the tool is not there, for the operator."""
+    if EVERY_ENDPOINT in needs:
+        return f"`{name}` comes with `[workspace] endpoints`, where the policy has to name one of {', '.join(TARGETS)}"
     wanted = " and ".join(" or ".join(f"`{root}`" for root in group) for group in needs if group != (SHELL,))
     shell = ", and with a `backend` in `[workspace] shell`" if (SHELL,) in needs else ""
     return f"`{name}` comes with `[workspace] roots`, where the policy has to name a folder for {wanted}{shell}"

@@ -11,12 +11,16 @@ from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened
 from gatewright.cli.output import print_error, print_json, print_line
 
+_ENDPOINTS = "endpoints."
+
 
 def check(
     policy: PolicyArgument,
     only: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="with --trust: trust the servers of these catalogs alone"),
+        typer.Argument(
+            metavar="[ID]...", help="with --trust: trust the servers of these catalogs, or endpoints.NAME, alone"
+        ),
     ] = None,
     json: JsonOption = False,
     state: StateOption = None,
@@ -24,18 +28,20 @@ def check(
 ) -> None:
     """Report every problem of a policy; exit 1 when it may not be enforced. What --trust trusts is named."""
     if only and not trust:
-        raise UsageProblem("catalogs are named with `--trust` alone")
+        raise UsageProblem("catalogs and endpoints are named with `--trust` alone")
     trusted: dict[str, str] = {}
     try:
         if only:
             with opened(policy, state=state) as workspace:
-                for catalog_id in only:
-                    workspace.trust_server(catalog_id)
+                for name in only:
+                    target = name.removeprefix(_ENDPOINTS)
+                    workspace.trust_server(name) if target == name else workspace.trust_endpoint(target)
         with opened(policy, state=state, trust=trust and not only) as workspace:
             problems = workspace.problems
-            for catalog in workspace.policy.catalogs if trust else ():
-                if catalog.runs and (not only or catalog.catalog_id in only):
-                    trusted[catalog.catalog_id] = catalog.runs
+            if trust:
+                named = {catalog.catalog_id: catalog.runs for catalog in workspace.policy.catalogs if catalog.runs}
+                named |= {f"{_ENDPOINTS}{one}": url for one, url in workspace.policy.endpoints.outside.items()}
+                trusted = {name: what for name, what in named.items() if not only or name in only}
             summary = f"{workspace.policy_path}: fine, {_counted(len(workspace.policy.agents), 'agent')}"
     except PolicyInvalid as error:
         problems, summary = error.problems, ""
@@ -44,8 +50,8 @@ def check(
         said = {"trusted": list(trusted)} if trust else {}
         print_json({"ok": errors == 0, "problems": [problem.to_json() for problem in problems], **said})
     else:
-        for catalog_id, runs in trusted.items():
-            print_error(f"gatewright: trusts `{catalog_id}` from now on: {runs}")
+        for name, what in trusted.items():
+            print_error(f"gatewright: trusts `{name}` from now on: {what}")
         for problem in problems:
             print_error(str(problem))
         warnings = _counted(len(problems) - errors, "warning")

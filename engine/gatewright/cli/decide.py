@@ -12,6 +12,7 @@ import typer
 
 from gatewright.base.errors import NobodyAnswered
 from gatewright.cli.exit import VERDICT_EXIT, Exit
+from gatewright.cli.inbox import print_messages
 from gatewright.cli.opening import (
     AgentOption,
     JsonOption,
@@ -26,6 +27,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Approval, Status
 
 if TYPE_CHECKING:
+    from gatewright.memory import Received
     from gatewright.workspace import ApprovalRequest, Decision, Outcome, Session, Workspace
 
 ToolOption = Annotated[str, typer.Option("--tool", metavar="NAME", help="the tool")]
@@ -85,11 +87,15 @@ def call(
         if not workspace.is_executable(tool):
             held = workspace.session(agent_id, session)
             raise typer.Exit(_only_decide(workspace, agent_id, tool, read_argument(args), held, as_json=json))
+        messages: list[Received] = []
+        workspace.messages.subscribe(messages.append)
         outcome = asyncio.run(_called(workspace, agent_id, tool, read_argument(args), session, approver))
         if json:
-            print_json(outcome.to_json())
+            more = {"messages": [message.to_json() for message in messages]} if messages else {}
+            print_json({**outcome.to_json(), **more})
         else:
             _print_outcome(outcome)
+            print_messages(messages)
     raise typer.Exit(_exit_of(outcome))
 
 

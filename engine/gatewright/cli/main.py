@@ -31,6 +31,7 @@ NAMES = frozenset(
         "export",
         "filter",
         "gui",
+        "inbox",
         "init",
         "operations",
         "permission",

@@ -26,7 +26,7 @@ TrustOption = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="trust the servers, and the folders and manifests outside the workspace, that the policy names",
+        help="trust the servers, endpoints, and folders and manifests outside the workspace, that the policy names",
     ),
 ]
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "tour": ("app", "tour"),
     "check": ("check", "check"),
     "context": ("block", "context"),
+    "inbox": ("inbox", "inbox"),
     "preview": ("preview", "preview"),
     "rules": ("preview", "rules"),
     "decide": ("decide", "decide"),

@@ -33,7 +33,7 @@ def concerned(old: Policy, new: Policy, agent_id: str, facts: Iterable[ToolFacts
         return None
     parts: list[Callable[[], Tools]] = [
         lambda: _NONE if old.defaults == new.defaults and old.default is new.default else None,
-        lambda: _NONE if (old.roots, old.web, old.shell) == (new.roots, new.web, new.shell) else None,
+        lambda: _NONE if _workspace(old) == _workspace(new) else None,
         lambda: _NONE if old.catalogs == new.catalogs else None,
         lambda: _settings(old, new),
         lambda: _policy_rules(old, new, agent_id),
@@ -122,6 +122,10 @@ def _paths(old: Policy, new: Policy, facts: Iterable[ToolFacts]) -> Tools:
         return _NONE
     declared = {split_name(name)[0] for name, settings in new.tools.items() if settings.paths}
     return frozenset(declared).union(row.name for row in facts if any(op.paths for op in row.operations))
+
+
+def _workspace(policy: Policy) -> tuple[object, ...]:
+    return policy.roots, policy.web, policy.shell, policy.endpoints
 
 
 def _reach(source: Source) -> tuple[object, ...]:

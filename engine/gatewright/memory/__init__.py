@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
     from gatewright.memory.context import AgentContext, ContextBlock
     from gatewright.memory.entrytable import Entry, EntryFilter, EntryKind, Hit
+    from gatewright.memory.inbox import Inbox, Received
     from gatewright.memory.notes import Note, NoteBook, NoteHit
     from gatewright.memory.record import BlockRecord, BlockType
     from gatewright.memory.shelf import Shelf
@@ -35,9 +36,11 @@ __all__ = [
     "EntryKind",
     "FileTexts",
     "Hit",
+    "Inbox",
     "Note",
     "NoteBook",
     "NoteHit",
+    "Received",
     "Shelf",
     "StoredBlock",
     "action_of",
@@ -54,6 +57,7 @@ door(
         "gatewright.memory.blocks": ("BlockInfo", "BlockService", "Changed", "FileTexts"),
         "gatewright.memory.context": ("AgentContext", "ContextBlock"),
         "gatewright.memory.entrytable": ("Entry", "EntryFilter", "EntryKind", "Hit"),
+        "gatewright.memory.inbox": ("Inbox", "Received"),
         "gatewright.memory.notes": ("Note", "NoteBook", "NoteHit"),
         "gatewright.memory.record": ("BlockRecord", "BlockType"),
         "gatewright.memory.shelf": ("Shelf",),

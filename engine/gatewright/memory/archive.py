@@ -56,7 +56,7 @@ class Archive:
         Raises ToolFailure: ``not-granted``, ``bad-value``, ``too-large``, ``too-many-items``.
         """
         self._permit(Action.APPEND, granted)
-        made = _new(self._store, (EntryKind.ARCHIVE, self._owner), content, metadata, MAX_ENTRY_CHARS)
+        made = new_entry(self._store, (EntryKind.ARCHIVE, self._owner), content, metadata, MAX_ENTRY_CHARS)
         with self._store.transaction() as connection:
             if entrytable.count(connection, (EntryKind.ARCHIVE, self._owner)) >= MAX_ENTRIES:
                 raise ToolFailure(f"the archive is full: it has {MAX_ENTRIES:,} entries", code="too-many-items")
@@ -132,7 +132,7 @@ class Conversations:
         """
         if role not in ROLES:
             raise ToolFailure(f"a message is of {', '.join(ROLES)}", code="bad-value")
-        made = _new(self._store, self._place, content, metadata, MAX_MESSAGE_CHARS, role, session_id)
+        made = new_entry(self._store, self._place, content, metadata, MAX_MESSAGE_CHARS, role, session_id)
         with self._store.transaction() as connection:
             entrytable.insert_entry(connection, made)
             too_many = max(0, entrytable.count(connection, self._place) - KEPT_MESSAGES)
@@ -175,7 +175,7 @@ def _newest(store: BlockStore, places: Sequence[Place], wanted: EntryFilter, lim
         return tuple(entrytable.newest(connection, places, wanted, limit))
 
 
-def _new(
+def new_entry(
     store: BlockStore,
     place: Place,
     content: str,
@@ -184,6 +184,7 @@ def _new(
     role: str = "",
     session_id: str = "",
 ) -> Entry:
+    """A text to be kept at a place. Raises ToolFailure: ``bad-value``, ``too-large``."""
     said = dict(metadata or {})
     if not content.strip() or not is_text(content) or not is_text(session_id):
         raise ToolFailure("what is kept is a text that is not empty", code="bad-value")

@@ -53,11 +53,12 @@ _COLUMNS = "entry_id, kind, owner, content, metadata, created_at, role, session_
 
 
 class EntryKind(StrEnum):
-    """Where a text was put: into an agent's archive, a conversation, or a block that was archived."""
+    """Where a text was put: into an agent's archive, a conversation, a block that was archived, or an inbox."""
 
     ARCHIVE = "archive"
     CONVERSATION = "conversation"
     BLOCK = "block"
+    MESSAGE = "inbox"
 
 
 @frozen

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 
 from gatewright.base.frozen import frozen
+from gatewright.policy.endpoint import Endpoints, need_of
 from gatewright.policy.identity import new_identity
 from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import PathUse, Permission
@@ -281,12 +282,18 @@ class Policy:
     roots: Roots = field(default_factory=Roots)
     web: Web = field(default_factory=Web)
     shell: ShellSettings = field(default_factory=ShellSettings)
+    endpoints: Endpoints = field(default_factory=Endpoints)
 
     @property
     def provides(self) -> frozenset[str]:
-        """What ``[workspace]`` has for tools that need it: the names of its roots, and ``shell``."""
+        """What ``[workspace]`` has for tools that need it: the names of its roots, ``shell``, and its endpoints."""
         shell = () if self.shell.backend is ShellBackend.DISABLED else (SHELL,)
-        return frozenset((*self.roots.folders, *shell))
+        return frozenset((*self.roots.folders, *shell, *map(need_of, self.endpoints.targets)))
+
+    @property
+    def recipients(self) -> dict[str, tuple[str, ...]]:
+        """For each target of messages whom one may go to, where that is limited."""
+        return self.endpoints.recipients(self.agents)
 
     def source(self, source_id: str) -> Source | None:
         """The source with that id, or None."""

@@ -65,6 +65,7 @@ class Layers:
         self.policy = policy
         self.agent = agent
         self.sources = policy.sources_of(agent) if sources is None else sources
+        self.provides = policy.provides
         self.granted = granted_kinds(agent.capabilities)
         self._closed = closed
         self._reach = Reach(agent, self.sources)
@@ -219,7 +220,7 @@ class _Rows:
         """Whether any layer but the agent's list and rules may deny some call of it or ask."""
         on_disk = op.paths and self._layers.policy.file_sources
         asks = TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
-        return bool(self._may_say_more or op.capabilities or on_disk or asks)
+        return bool(self._may_say_more or op.capabilities or on_disk or asks or op.needs)
 
     def _row(self, op: OperationFacts) -> OperationRight:
         """The right on one operation; reasons that deny come first, each kind in the order of the stages."""
@@ -277,6 +278,9 @@ class _Rows:
     def _others(self, op: OperationFacts) -> Iterator[Reason]:
         layers, facts = self._layers, self._facts
         yield from (reason for rule, refused, reason in self._refusals if op.name in refused and rule.binds(op.name))
+        if op.needs and op.needs not in layers.provides:
+            text = f"{_called(facts, op)} needs an endpoint, and `[workspace] endpoints` has no `{op.name}`"
+            yield Reason(Layer.TOOLS, Verdict.DENY, "no-endpoint", text, ("workspace", "endpoints"))
         if op.capabilities and (lack := lacking(layers.agent, layers.granted, facts, op)):
             yield lack
         if self._policy_speaks:

@@ -97,7 +97,7 @@ class OperationFacts:
     ``capabilities``: the kinds that it needs; ``judged``: the kinds that some parameter of it can be judged by.
     ``parameters``: every name it takes, with its JSON Schema in ``schemas``; ``required``: those it cannot lack;
     ``defaulted``: those that have a default, null perhaps. ``paths``: those that are, or look like, paths on disk
-    and that its author did not mark.
+    and that its author did not mark. ``needs``: what the policy has to provide for it (`Policy.provides`), or nothing.
     """
 
     name: str
@@ -111,6 +111,7 @@ class OperationFacts:
     schemas: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False, repr=False)
     defaulted: frozenset[str] = frozenset()
     paths: tuple[PathArgument, ...] = ()
+    needs: str = ""
 
     @property
     def judgeable(self) -> frozenset[CapabilityKind]:

@@ -9,7 +9,6 @@ from gatewright.base.door import door
 if TYPE_CHECKING:
     from gatewright.policyfile.export import carries as carries
     from gatewright.policyfile.export import render_pattern as render_pattern
-    from gatewright.policyfile.known import NOT_YET as NOT_YET
     from gatewright.policyfile.known import CatalogFacts as CatalogFacts
     from gatewright.policyfile.known import KnownTools as KnownTools
     from gatewright.policyfile.patch import patch_text as patch_text
@@ -26,7 +25,7 @@ door(
     __name__,
     {
         "gatewright.policyfile.export": ("carries", "render_pattern"),
-        "gatewright.policyfile.known": ("NOT_YET", "CatalogFacts", "KnownTools"),
+        "gatewright.policyfile.known": ("CatalogFacts", "KnownTools"),
         "gatewright.policyfile.patch": ("patch_text",),
         "gatewright.policyfile.place": ("Places",),
         "gatewright.policyfile.reader": ("LoadedPolicy", "parse_policy"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.frozen import frozen
 from gatewright.base.report import Report
 from gatewright.policy.document import SHELL, Agent, Dialect, Policy
+from gatewright.policy.endpoint import EVERY_ENDPOINT
 from gatewright.policy.requirement import Sight, hidden_requirements, majors_of
 from gatewright.policy.rule import (
     OPERATION_CONDITION,
@@ -171,6 +172,8 @@ def _warn_no_root(policy: Policy, agent: Agent, known: KnownTools, path: RawPath
             message = f"`[workspace] roots` has no folder for {wanted}: agent `{agent.agent_id}` will not see `{name}`"
             if lacking[name] == (SHELL,):
                 message = f"`[workspace] shell` has no backend: agent `{agent.agent_id}` will not see `{name}`"
+            elif lacking[name] == EVERY_ENDPOINT:
+                message = f"`[workspace] endpoints` names none: agent `{agent.agent_id}` will not see `{name}`"
             report.warning((*path, "tools", index), "no-root", message, at_value=True)
 
 

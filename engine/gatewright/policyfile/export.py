@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import NotSupported
 from gatewright.base.report import shown
 from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, ShellSettings, ToolSettings, Web
+from gatewright.policy.endpoint import Endpoints
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.patternfile import PATTERN_ENDPOINTS
 from gatewright.policyfile.plain import plain_rule
 from gatewright.policyfile.render import block, statements
 
@@ -104,6 +106,8 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         yield f"the root {name}"
     if policy.shell != ShellSettings():
         yield "what shell commands may start"
+    if policy.endpoints not in (Endpoints(), PATTERN_ENDPOINTS):
+        yield "where messages may go"
     if policy.web != Web():
         yield "what web tools may reach, and who is asked to search"
     if agent.capabilities:

@@ -1,4 +1,4 @@
-"""Which tools and operations a policy may name, and which the contract knows but this release lacks. It runs none."""
+"""Which tools and operations a policy may name. It runs none."""
 
 from __future__ import annotations
 
@@ -13,13 +13,6 @@ from gatewright.policy.toolname import split_name
 
 if TYPE_CHECKING:
     from gatewright.policy.right import ToolFacts
-
-_PLAIN = "send_message"
-
-NOT_YET: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(_PLAIN.split(), frozenset[str]()),
-}
-"""Names of the contract's built-in tools and operations; a registered one of the same name counts as known."""
 
 
 @frozen
@@ -58,7 +51,7 @@ Catalogs: TypeAlias = "Callable[[tuple[Catalog, ...]], tuple[CatalogFacts, ...]]
 
 @frozen
 class KnownTools:
-    """The registered tools, and the names (tool to operations) that are refused as not supported instead of unknown.
+    """The registered tools.
 
     Without ``declare`` no policy can name the operations of a tool; without ``catalogs`` none can add tools.
     ``rooted``: tools on files of the roots, which come behind those that a policy may name anyway. ``is_complete``:
@@ -66,7 +59,6 @@ class KnownTools:
     """
 
     facts: tuple[ToolFacts, ...]
-    unsupported: Mapping[str, frozenset[str]] = field(default_factory=lambda: NOT_YET, hash=False)
     declare: Declare | None = None
     catalogs: Catalogs | None = None
     rooted: tuple[Rooted, ...] = ()

@@ -10,7 +10,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import chosen_tools, split_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from gatewright.base.report import RawPath, Report
     from gatewright.policy.right import ToolFacts
@@ -29,7 +29,6 @@ class Names:
         self._known = known
         self._report = report
         self._names = known.names if known else frozenset[str]()
-        self._unsupported: Mapping[str, frozenset[str]] = known.unsupported if known else {}
         self._found: dict[str, tuple[ToolFacts, ...]] = {}
         self.unread: dict[str, None] = {}
         self._chosen: dict[tuple[str, ...] | None, dict[str, ToolFacts]] = {}
@@ -69,10 +68,6 @@ class Names:
         """Check that the tool has an operation of that name (which stands at the value of ``path``, or is its key)."""
         if name in facts.operation_names:
             return
-        if name in self._unsupported.get(facts.name, ()):
-            message = f"operation {shown(name)} of `{facts.name}` is not supported yet"
-            self._report.error(path, "not-supported", message, at_value=at_value)
-            return
         near = self._report.near(name, facts.operation_names)
         message = f"`{facts.name}` has no operation {shown(name)}"
         self._report.error(path, "unknown-operation", message, near=near, at_value=at_value)
@@ -81,9 +76,6 @@ class Names:
         """Check that one of ``tools`` has an operation of that name; ``where`` says that none of them does."""
         candidates = tuple(tools)
         if self._known is None or any(name in facts.operation_names for facts in candidates):
-            return
-        if any(name in self._unsupported.get(facts.name, ()) for facts in candidates):
-            self._report.error(path, "not-supported", f"operation {shown(name)} is not supported yet")
             return
         if not self._known.is_complete:
             self.unread[name] = None
@@ -122,8 +114,6 @@ class Names:
         elif split_name(key)[1] is not None or "@" in key:
             message = f"{shown(key)}: approvals of one major version are not supported yet, name the tool without it"
             self._report.error(path, "not-supported", message)
-        elif name:
-            self._report.error(path, "not-supported", f"tool `{name}` is not supported yet")
         elif not self._known.is_complete:
             self.unread[key] = None
         else:
@@ -135,8 +125,7 @@ class Names:
         """The longest known name (or ``name@major``) that ``key`` is, or begins with before a dot; else empty."""
         end = len(key)
         while end > 0:
-            name = split_name(key[:end])[0]
-            if name in self._names or name in self._unsupported:
+            if split_name(key[:end])[0] in self._names:
                 return key[:end]
             end = key.rfind(".", 0, end)
         return ""
@@ -152,8 +141,6 @@ class Names:
         if name in self._names:
             text = f"`{name}` has no major version {major}"
             self._report.error(path, "unknown-tool", text, near=name)
-        elif name in self._unsupported:
-            self._report.error(path, "not-supported", f"tool `{name}` is not supported yet")
         elif self._known is not None and not self._known.is_complete:
             self.unread[written] = None
         else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.report import RawPath
-from gatewright.policy.document import Dialect, Web
+from gatewright.policy.document import Dialect, ShellSettings, Web
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.agentorder import in_order
 from gatewright.policyfile.editor import REMOVED, Editor
@@ -20,6 +20,7 @@ from gatewright.policyfile.patchagent import AgentPatch
 from gatewright.policyfile.patchtool import patch_catalogs, patch_tools
 from gatewright.policyfile.patchvalue import set_scalars, set_words, written_duration
 from gatewright.policyfile.patchworkspace import patch_workspace
+from gatewright.policyfile.patternfile import PATTERN_ENDPOINTS
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.plain import (
     plain_agent,
@@ -298,8 +299,8 @@ class _Patch:
             raise NotSupported("a file in Pattern's shape holds one agent and nothing about tools")
         if after.catalogs:
             raise NotSupported("a file in Pattern's shape holds no catalogs")
-        if after.provides:
-            raise NotSupported("a file in Pattern's shape holds no roots and no shell")
+        if after.roots.folders or after.shell != ShellSettings() or after.endpoints != PATTERN_ENDPOINTS:
+            raise NotSupported("a file in Pattern's shape holds no roots, no shell and no endpoints")
         if after.web != Web():
             raise NotSupported("a file in Pattern's shape says nothing of the web")
         if agents[0].tools == ():

@@ -19,12 +19,14 @@ _SHELL: RawPath = ("workspace", "shell")
 
 def patch_workspace(editor: Editor, old: Policy, new: Policy) -> None:
     """Edit what differs, each where it stands: of roots and shell single keys, any other as one."""
+    before, after, done = plain_workspace(old), plain_workspace(new), {_ROOTS[1], _SHELL[1]}
+    if before == after:
+        return
     if editor.find(_ROOTS[:1]) is None:
-        editor.set_members(_ROOTS[:1], plain_workspace(new))
+        editor.set_members(_ROOTS[:1], after)
         return
     _patch(editor, _ROOTS, plain_roots(old.roots), plain_roots(new.roots))
     _patch(editor, _SHELL, plain_shell(old.shell), plain_shell(new.shell))
-    before, after, done = plain_workspace(old), plain_workspace(new), {_ROOTS[1], _SHELL[1]}
     for key in [key for key in {**before, **after} if key not in done and before.get(key) != after.get(key)]:
         editor.remove((*_ROOTS[:1], key)) if key not in after else editor.set_members(_ROOTS[:1], {key: after[key]})
 

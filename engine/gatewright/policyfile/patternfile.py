@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.policy.document import Agent, Defaults, Dialect, Policy
+from gatewright.policy.endpoint import Endpoints
 from gatewright.policyfile.readagent import read_approvals, read_defaults, read_tools
 from gatewright.policyfile.readrule import read_rules
 from gatewright.policyfile.readsource import read_data_sources, read_sources
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from gatewright.policyfile.names import Names
 
 OWN_KEYS = ("name", "description", "tools", "tool_rules", "sources", "data_sources", "approvals", "defaults")
+PATTERN_ENDPOINTS = Endpoints(user=True)
+"""Such an agent sends to its user, and the file can say nothing else of it."""
 FOREIGN_KEYS = (
     "id",
     "system_prompt",
@@ -47,6 +50,7 @@ def read_pattern(row: Row, fallback_id: str, names: Names) -> Policy:
         agents={agent_id: _agent(row, agent_id, names)},
         sources=tuple(sources),
         dialect=Dialect.PATTERN,
+        endpoints=PATTERN_ENDPOINTS,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.duration import parse_duration, plain_duration, plain_number
 from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, ShellBackend, Web
+from gatewright.policy.endpoint import BLUESKY_URL, DISCORD_URL
 from gatewright.policy.kinds.capability import plain_capability
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import DEFAULT_PRIORITY
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         Source,
         ToolSettings,
     )
+    from gatewright.policy.endpoint import Endpoints
     from gatewright.policy.permission import PathUse
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.rule import RuleKind, ToolRule
@@ -112,6 +114,7 @@ def plain_catalog(catalog: Catalog) -> Plain:
 def plain_workspace(policy: Policy) -> Plain:
     """``[workspace]``, without the keys that say nothing."""
     keys = {"roots": plain_roots(policy.roots), "web": plain_web(policy.web), "shell": plain_shell(policy.shell)}
+    keys["endpoints"] = plain_endpoints(policy.endpoints)
     return {key: value for key, value in keys.items() if value}
 
 
@@ -138,6 +141,24 @@ def plain_shell(shell: ShellSettings) -> Plain:
     data: Plain = {} if shell.backend is ShellBackend.DISABLED else {"backend": str(shell.backend)}
     data |= {key: list(words) for key, words in (("allow", shell.allow), ("deny", shell.deny)) if words}
     return data | ({"allow_substitution": True} if shell.allow_substitution else {})
+
+
+def plain_endpoints(endpoints: Endpoints) -> Plain:
+    """The value of ``endpoints`` in ``[workspace]``."""
+    data: Plain = {"user": {}} if endpoints.user else {}
+    if endpoints.agent is not None:
+        data["agent"] = _present({"agents": _words(endpoints.agent.agents)})
+    if endpoints.groups:
+        data["group"] = {name: list(agents) for name, agents in endpoints.groups.items()}
+    if (discord := endpoints.discord) is not None:
+        url = None if discord.url == DISCORD_URL else discord.url
+        more = _present({"channels": _words(discord.channels), "url": url})
+        data["discord"] = {"token_env": discord.token_env, **more}
+    if (bluesky := endpoints.bluesky) is not None:
+        url = None if bluesky.url == BLUESKY_URL else bluesky.url
+        more = _present({"handles": _words(bluesky.handles), "url": url})
+        data["bluesky"] = {"handle": bluesky.handle, "password_env": bluesky.password_env, **more}
+    return data
 
 
 def plain_tiers(tiers: Mapping[str, SafetyTier]) -> Plain:

@@ -173,7 +173,7 @@ def _rest(row: Row, names: Names) -> Policy:
         sources=tuple(sources),
         default=default,
         rules=rules,
-        **read_workspace(row.table("workspace")),
+        **read_workspace(row.table("workspace"), agents.raw if agents else ()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reading ``[workspace]``: roots, shell and web. It does not look at folders."""
+"""Reading ``[workspace]``: roots, shell, web and endpoints. It does not look at folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 from gatewright.arguments import UrlRefused, parse_url
 from gatewright.arguments.shell import EVERY
 from gatewright.arguments.shell_program import is_option_that_runs
-from gatewright.base.report import shown
+from gatewright.base.report import Report, shown
 from gatewright.base.row import Row, kind_of, option
 from gatewright.policy.document import (
     ROOT_NAMES,
@@ -20,17 +20,19 @@ from gatewright.policy.document import (
     ShellSettings,
     Web,
 )
+from gatewright.policy.endpoint import Endpoints
+from gatewright.policyfile.readendpoint import VARIABLE, read_endpoints
 from gatewright.policyfile.readsource import path_error
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gatewright.base.report import RawPath
     from gatewright.base.row import Raw
 
-NOT_YET = ("endpoints",)
 MAX_PROVIDERS = 10
 _ENGINES = {str(engine): engine for engine in SearchEngine}
 _PROVIDER_KEYS = ("engine", "url", "api_key_env", "engine_id_env")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _ENTRY = re.compile(r"[^\s*?\[\]{}$`'\"\\|&;<>()=~#]+|[A-Za-z_][A-Za-z0-9_]*=|\[")
 
 
@@ -40,22 +42,19 @@ class WorkspaceKeys(TypedDict):
     roots: Roots
     web: Web
     shell: ShellSettings
+    endpoints: Endpoints
 
 
-def read_workspace(row: Row | None) -> WorkspaceKeys:
-    """What the table says; the defaults without it."""
-    if row is None:
-        return WorkspaceKeys(roots=Roots(), web=Web(), shell=ShellSettings())
-    row.only(("roots", "shell", "web", *NOT_YET), "`[workspace]`")
-    for key in NOT_YET:
-        if key in row.raw:
-            message = f"`{key}` of `[workspace]` is not supported yet"
-            row.report.error(row.at(key), "not-supported", message, at_value=False)
-    roots, web, shell = row.table("roots"), row.table("web"), row.table("shell")
+def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
+    """What the table says; the defaults without it. ``agents``: the ids that it may name."""
+    row = row or Row({}, (), Report())
+    row.only(("roots", "shell", "web", "endpoints"), "`[workspace]`")
+    roots, web, shell, endpoints = map(row.table, ("roots", "web", "shell", "endpoints"))
     return WorkspaceKeys(
         roots=_roots(roots) if roots else Roots(),
         web=_web(web) if web else Web(),
         shell=_shell(shell) if shell else ShellSettings(),
+        endpoints=read_endpoints(endpoints, agents) if endpoints else Endpoints(),
     )
 
 
@@ -96,7 +95,7 @@ def _provider(entry: object, path: RawPath, web: Row) -> SearchProvider | None:
 
 def _variable(row: Row, key: str) -> str | None:
     name = row.text(key)
-    if name is not None and not _VARIABLE.fullmatch(name):
+    if name is not None and not VARIABLE.fullmatch(name):
         row.fault(key, "bad-value", f"`{key}` is the name of the environment variable with the value")
         return None
     return name

@@ -28,7 +28,7 @@ def stages(before: Policy, after: Policy) -> Iterator[Policy]:
     for step in _tool_stages(policy.tools, after.tools):
         policy = replace(policy, tools=step)
         yield policy
-    yield (policy := replace(policy, roots=after.roots, web=after.web))
+    yield (policy := replace(policy, roots=after.roots, web=after.web, endpoints=after.endpoints))
     yield (policy := replace(policy, defaults=after.defaults))
     yield (policy := replace(policy, default=after.default))
     yield (policy := replace(policy, rules=after.rules))

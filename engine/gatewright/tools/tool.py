@@ -319,8 +319,8 @@ class Tool(Declaration):
             return Assessment(actions[0])
         return Assessment(max(actions, key=_ACTIONS.index)) if actions else Assessment()
 
-    def reached(self, web: WebPort | None) -> tuple[UrlTarget, ...]:  # noqa: ARG002
-        """What every call reaches on the web, whatever its arguments; a capability has to cover it too."""
+    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:  # noqa: ARG002
+        """What every call of ``operation`` reaches on the web, whatever it is given; a capability has to cover it."""
         return ()
 
     async def execute(

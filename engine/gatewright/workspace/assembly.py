@@ -30,12 +30,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gatewright.base.clock import Clock
-    from gatewright.builtins import ShellPort
+    from gatewright.builtins import MessagePort, ShellPort
     from gatewright.gate.approval import ApprovalLimits
     from gatewright.memory import BlockService
+    from gatewright.policy.document import Policy
     from gatewright.policy.edit import ChangeSet
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.tools import Tool
+    from gatewright.workspace.catalog import CatalogBook
     from gatewright.workspace.policy_reader import PolicyState
     from gatewright.workspace.trust import TrustRecords
 
@@ -103,7 +105,7 @@ class Parts:
         """
         policy, book = after.policy, after.book
         old = before.policy
-        same = (book, policy.catalogs, policy.provides) == (before.book, old.catalogs, old.provides)
+        same = _tools_of(book, policy) == _tools_of(before.book, old)
         given = () if same else book.tools(policy.catalogs)
         self.protection.cover(book.paths(policy.catalogs))
         self.attachments.follow(policy, afresh=afresh)
@@ -118,7 +120,7 @@ class Parts:
             roots=_roots(folders, self.folder, self.sources, self.protection, self.blocks),
             blocks=agent_blocks(self.shelf, self.sources.pinned()),
             web=WebClient(policy.web),
-            tools=None if same else lambda: self.rooted.follow(policy.provides, given, lambda: self.host.follow(given)),
+            tools=None if same else lambda: self.rooted.follow(policy, given, lambda: self.host.follow(given)),
         )
         withdraw_idle()
 
@@ -174,18 +176,23 @@ def assemble(
     durable: bool,
     limits: ApprovalLimits | None,
     shell: ShellPort,
+    messages: MessagePort,
     is_copy: bool = False,
 ) -> Parts:
     """Registry, sources and gate for a policy; starts no process, connects nowhere, writes nothing.
 
-    ``shell``: what executes shell commands.
+    ``shell``: what executes shell commands; ``messages``: what sends messages.
     """
     policy, book, folder = state.policy, state.book, policy_path.parent
     registry, no_notes = ToolRegistry(), NoteBook.why_absent()
     for tool in (*builtin_tools(), *(() if no_notes else note_tools()), *tools):
         registry.register(tool)
-    host, rooted_tools, given = HostTools(registry), RootTools(registry, tools, shell), book.tools(policy.catalogs)
-    rooted_tools.follow(policy.provides, given, lambda: host.follow(given))
+    host, rooted_tools, given = (
+        HostTools(registry),
+        RootTools(registry, tools, shell, messages),
+        book.tools(policy.catalogs),
+    )
+    rooted_tools.follow(policy, given, lambda: host.follow(given))
     blocks = BlockStore(folders.state / "memory.sqlite", clock=clock)
     shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock)
     ours = (policy_path, folder / PINS, folders.state, folders.keys)
@@ -235,6 +242,11 @@ def assemble(
         broker,
         gate,
     )
+
+
+def _tools_of(book: CatalogBook, policy: Policy) -> tuple[object, ...]:
+    """What decides which tools there are."""
+    return book, policy.catalogs, policy.provides, policy.endpoints, policy.recipients
 
 
 def _roots(

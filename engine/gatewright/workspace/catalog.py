@@ -91,7 +91,6 @@ class CatalogBook:
         self._reserved = frozenset((facts.name, facts.major) for facts in known.facts)
         self._builtins = frozenset(builtins) | {one.facts.name for one in known.rooted}
         self._program = frozenset(name for name, _ in (*self._own, *self._reserved)) - self._builtins
-        self._later = frozenset(known.unsupported)
         self._declare_others = known.declare
         self._before = dict(before.read) if before is not None else {}
         self._lock = fork_safe_lock()
@@ -226,11 +225,7 @@ class CatalogBook:
             pass
         elif name in self._program and not is_server:
             raise RegistrationError(_TAKEN)
-        elif (
-            name in self._builtins
-            or (is_server and (name in self._program or name in self._later))
-            or plain.shares(name, entry)
-        ):
+        elif name in self._builtins or (is_server and name in self._program) or plain.shares(name, entry):
             name = f"{catalog.catalog_id}.{name}"
         check_tool_name(name)
         return name

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from gatewright.tools.schemashape import Runner
 
 SERVER_NOT_TRUSTED = "server-not-trusted"
+ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
+UNTRUSTED = frozenset({SERVER_NOT_TRUSTED, ENDPOINT_NOT_TRUSTED})
 
 
 @frozen
@@ -98,7 +100,7 @@ class PolicyReader:
             self._trusts_all = False
         if trust:
             self._trust(loaded.policy, book)
-            problems = tuple(problem for problem in problems if problem.code != SERVER_NOT_TRUSTED)
+            problems = tuple(problem for problem in problems if problem.code not in UNTRUSTED)
         return PolicyState(loaded.policy, PolicyText(self._path, loaded, loaded.policy, book.known), book), problems
 
     def parse(self, text: str, policy: Policy) -> PolicyState:
@@ -117,6 +119,7 @@ class PolicyReader:
             places = loaded.places.place
             untrusted = server_problems(loaded.policy, self._path, self._records, places)
             yield from (one for one in untrusted if _catalog_of(one) not in never_asked)
+            yield from endpoint_problems(loaded.policy, self._path, self._records, places)
             yield from grant_problems(loaded.policy, self._path.parent, lambda: self.facts_of(loaded), places)
         yield from lints(loaded, lambda: self.facts_of(loaded))
 
@@ -131,6 +134,8 @@ class PolicyReader:
         for catalog in policy.catalogs:
             if catalog.kind is CatalogType.MCP:
                 self._records.trust_server(self._path, catalog)
+        for target in policy.endpoints.outside:
+            self._records.trust_endpoint(self._path, policy, target)
 
 
 def catalog_book(
@@ -243,6 +248,18 @@ def _catalog_of(problem: Problem) -> str | None:
     """The id of the catalog that a problem is about."""
     address = problem.subject.address if problem.subject is not None else ()
     return str(address[1]) if address[:1] == ("catalogs",) and len(address) > 1 else None
+
+
+def endpoint_problems(
+    policy: Policy, policy_path: Path, records: TrustRecords, places: Callable[[Address], Place | None]
+) -> Iterator[Problem]:
+    """A warning for each endpoint that may not connect yet: all but messages to it works."""
+    for target, url in policy.endpoints.outside.items():
+        if not records.trusts_endpoint(policy_path, policy, target):
+            address: Address = ("workspace", "endpoints", target)
+            text = f"the endpoint `{target}` is not used before it is trusted: `{url}`; `gatewright check --trust` does"
+            severity, place = Severity.WARNING, places(address)
+            yield Problem(severity, ENDPOINT_NOT_TRUSTED, text, place, subject=Subject(address))
 
 
 def _base_problem(

@@ -89,9 +89,11 @@ def refuse_hidden_requirement(after: Policy, edit: Edit, facts: Callable[[], tup
 
 
 def refuse_orphaned_rule(before: Policy, after: Policy) -> None:
-    """A policy rule for an agent that is not there could not be loaded again."""
+    """A policy rule, or an endpoint, for an agent that is not there could not be loaded again."""
     if after.rules is before.rules and after.agents.keys() >= before.agents.keys():
         return
     for rule in after.rules:
         if missing := set(rule.agents or ()) - after.agents.keys():
             raise EditRefused(f"the policy rule `{rule.name}` is for agent `{min(missing)}`, which is not there")
+    if missing := after.endpoints.agents - after.agents.keys():
+        raise EditRefused(f"`[workspace] endpoints` names agent `{min(missing)}`: take it out there first")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.problem import Problem, Severity, Subject
-from gatewright.builtins import root_tools, why_absent
+from gatewright.builtins import SendMessageTool, root_tools, why_absent
 from gatewright.policyfile.known import Rooted
 from gatewright.tools.parameter import FileParameter
 from gatewright.workspace.location import is_inside, resolved
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gatewright.base.problem import Address, Place
-    from gatewright.builtins import RootTool, ShellPort
-    from gatewright.policy.document import Roots
+    from gatewright.builtins import MessagePort, RootTool, ShellPort
+    from gatewright.policy.document import Policy, Roots
     from gatewright.policy.right import ToolFacts
     from gatewright.tools import Tool, ToolRegistry
     from gatewright.workspace.trust import TrustRecords
@@ -66,24 +66,38 @@ def _roots_of(tool: RootTool) -> tuple[str, ...]:
 
 
 class RootTools:
-    """The tools on files of roots in a registry. One of a program or a catalog with the same name comes before ours."""
+    """The tools that need something of ``[workspace]``, in a registry. One of a program or a catalog with the same name
+    comes before ours. ``shell`` and ``messages``: what executes commands, what sends messages.
+    """
 
-    def __init__(self, registry: ToolRegistry, own: Iterable[Tool], shell: ShellPort | None) -> None:
-        self._registry = registry
+    def __init__(
+        self, registry: ToolRegistry, own: Iterable[Tool], shell: ShellPort | None, messages: MessagePort | None
+    ) -> None:
+        self._registry, self._messages = registry, messages
         self._own = frozenset((tool.name, tool.major) for tool in own)
         self._tools = root_tools(shell)
-        self._held: dict[Key, Callable[[], None]] = {}
+        self._held: dict[Key, tuple[RootTool, Callable[[], None]]] = {}
+        self._sender: tuple[object, RootTool] = (), SendMessageTool()
 
-    def follow(self, provided: frozenset[str], taken: Collection[Tool], change: Callable[[], None]) -> None:
-        """Have exactly the tools registered for what is ``provided``; ``change`` registers ``taken`` meanwhile."""
+    def follow(self, policy: Policy, taken: Collection[Tool], change: Callable[[], None]) -> None:
+        """Have exactly the tools registered that the policy provides for; ``change`` registers ``taken`` meanwhile."""
         names = {*self._own, *((tool.name, tool.major) for tool in taken)}
-        wanted = {key: tool for tool in self._tools if (key := _key(tool)) not in names and tool.is_there(provided)}
-        for key in [key for key in self._held if key not in wanted]:
-            self._held.pop(key)()
+        there = (self._sending(policy) if isinstance(tool, SendMessageTool) else tool for tool in self._tools)
+        provided = policy.provides
+        wanted = {key: tool for tool in there if (key := _key(tool)) not in names and tool.is_there(provided)}
+        for key in [key for key, (tool, _) in self._held.items() if wanted.get(key) is not tool]:
+            self._held.pop(key)[1]()
         change()
         for key, tool in wanted.items():
             if key not in self._held:
-                self._held[key] = self._registry.register(tool)
+                self._held[key] = tool, self._registry.register(tool)
+
+    def _sending(self, policy: Policy) -> RootTool:
+        """The tool of messages for that policy: the one of before, where nobody else gets any."""
+        key = policy.endpoints, policy.recipients
+        if self._sender[0] != key:
+            self._sender = key, SendMessageTool(policy, self._messages)
+        return self._sender[1]
 
 
 def root_problems(

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import digest
+from gatewright.policyfile.plain import plain_endpoints
 from gatewright.record import PrivateFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gatewright.policy.document import Catalog
+    from gatewright.policy.document import Catalog, Policy
 
 _FILE = "trusted"
 _MOST_BYTES = 1 << 24
@@ -64,6 +65,14 @@ class TrustRecords:
         """Remember it. Raises WorkspaceError when the key folder cannot be written."""
         self._add(server_digest(policy_path, catalog))
 
+    def trusts_endpoint(self, policy_path: Path, policy: Policy, target: str) -> bool:
+        """Whether exactly this definition of an endpoint that connects was trusted."""
+        return endpoint_digest(policy_path, policy, target) in self._read()
+
+    def trust_endpoint(self, policy_path: Path, policy: Policy, target: str) -> None:
+        """Remember it. Raises WorkspaceError when the key folder cannot be written."""
+        self._add(endpoint_digest(policy_path, policy, target))
+
     def _add(self, record: str, content: str = "") -> None:
         records = sorted({**self._read(), record: content}.items())
         try:
@@ -90,6 +99,12 @@ def server_digest(policy_path: Path, catalog: Catalog) -> str:
     """SHA-256 of the definition of a server, as it is trusted for this policy file; 64 hexadecimal digits."""
     how = [catalog.command, list(catalog.args), list(catalog.env), catalog.cwd, catalog.url, dict(catalog.headers_env)]
     return digest(["server", str(policy_path.resolve()), catalog.catalog_id, *how])
+
+
+def endpoint_digest(policy_path: Path, policy: Policy, target: str) -> str:
+    """SHA-256 of where an endpoint connects to and with which secret, as it is trusted for this policy file."""
+    definition = plain_endpoints(policy.endpoints).get(target)
+    return digest(["endpoint", str(policy_path.resolve()), target, definition])
 
 
 def _sha256(content: bytes) -> str:

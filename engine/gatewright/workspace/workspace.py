@@ -16,7 +16,7 @@ from gatewright.base.clock import SystemClock
 from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.once import once
 from gatewright.base.problem import Problem, Severity
-from gatewright.builtins import ShellPort
+from gatewright.builtins import MessagePort, ShellPort
 from gatewright.gate import is_durable
 from gatewright.policy.document import PINS
 from gatewright.policy.setting import overridden_all
@@ -37,10 +37,12 @@ from gatewright.workspace.watching import SourceWatches
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping
 
+    from gatewright.adapters.messages import Messages
     from gatewright.adapters.shell import Shells
     from gatewright.base.clock import Clock
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.base.problem import Address, Place
+    from gatewright.builtins import Message
     from gatewright.gate import (
         AgentView,
         Alarm,
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
         StageTrace,
     )
     from gatewright.gate.serving import ServingBook
-    from gatewright.memory import AgentContext, Archive, BlockService, Conversations, NoteBook
+    from gatewright.memory import AgentContext, Archive, BlockService, Conversations, Inbox, NoteBook
     from gatewright.policy.document import Catalog, Policy
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.right import ToolFacts, ToolRight
@@ -131,6 +133,7 @@ class Workspace:
             durable=durable,
             limits=approvals,
             shell=ShellPort(self._run_shell, self._shell_isolation),
+            messages=MessagePort(self._send_message, self._message_fault),
             is_copy=is_copy,
         )
         self._watches = SourceWatches(self.sources, lambda: self.policy)
@@ -287,6 +290,28 @@ class Workspace:
 
         hidden, fixed = (self._folders.state, self._folders.keys), (self.policy_path, self.folder / PINS)
         return Shells(self.folder, lambda: self.policy, hidden=hidden, fixed=fixed)
+
+    @once
+    def messages(self) -> Messages:
+        """What sends the messages of agents. Messages to the user go to whoever subscribes here, else to `inbox`."""
+        from gatewright.adapters.messages import Messages
+
+        return Messages(
+            self._parts.blocks,
+            lambda: self.policy,
+            lambda target: self._records.trusts_endpoint(self.policy_path, self.policy, target),
+        )
+
+    def inbox(self, agent_id: str = "") -> Inbox:
+        """The messages that wait for an agent, for the program that runs it to read and to take.
+
+        Without an agent: those to the user that nobody has taken yet. Raises WorkspaceError for an unknown agent.
+        """
+        from gatewright.memory import Inbox, owner_of
+
+        if agent_id:
+            self.view(agent_id)  # refuses an unknown agent
+        return Inbox(self._parts.blocks, owner_of(agent_id) if agent_id else "")
 
     async def end_shells(self, session_id: str) -> None:
         """End the shell that was kept for a session, with all that it started."""
@@ -697,6 +722,12 @@ class Workspace:
         """Remember, by the operator's word, that this server may be started or asked. Raises WorkspaceError."""
         self._pins.trust(catalog_id)
 
+    def trust_endpoint(self, target: str) -> None:
+        """Remember, by the operator's word, that this endpoint may connect. Raises WorkspaceError."""
+        if target not in self.policy.endpoints.outside:
+            raise WorkspaceError(f"`[workspace] endpoints` has no `{target}` that connects to a service")
+        self._records.trust_endpoint(self.policy_path, self.policy, target)
+
     def server_digest(self, catalog_id: str) -> str:
         """What is trusted of a server: the digest of its definition. Raises WorkspaceError."""
         return self._pins.digest(catalog_id)
@@ -760,6 +791,12 @@ class Workspace:
 
     async def _run_shell(self, command: str, context: ToolExecutionContext) -> dict[str, JsonValue]:
         return await self.shells.run(command, context)
+
+    async def _send_message(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
+        return await self.messages.send(message, context)
+
+    def _message_fault(self, message: Message) -> str:
+        return self.messages.fault(message)
 
     @staticmethod
     def _shell_isolation() -> str:

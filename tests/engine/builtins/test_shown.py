@@ -127,7 +127,7 @@ def test_arguments_fit_the_shown_schema_exactly_when_operation_and_types_are_rig
         and given_operation in shown
         and common <= others.keys()
         and all(
-            name in parameters and isinstance(value, str) and len(value) >= parameters[name].schema.get("minLength", 0)
+            name in parameters and SchemaChecker(parameters[name].schema).is_valid(value)
             for name, value in others.items()
         )
     )

@@ -88,7 +88,6 @@ FAULTS = [
     (f"{PRECEDING}['memo.deep.put']\n", "unknown-operation", 6, 15, None),
     (f"{PRECEDING}['file.']\n", "unknown-operation", 6, 15, None),
     (f"{PRECEDING}['calc.read']\n", "unknown-operation", 6, 15, None),
-    (f"{PRECEDING}['send_message']\n", "not-supported", 6, 15, None),
     (f"{ANY}rule_type = 'StartConstraint'\n", "bad-value", 4, 13, None),
     (f"{RULE}rule_type = {{ ExclusiveGroups = [['file', 'clac']] }}\n", "unknown-tool", 5, 43, "calc"),
     (f"{RULE}rule_type = {{ ExclusiveGroups = [['file', 'calc'], []] }}\n", "bad-value", 5, 52, None),

@@ -1,4 +1,4 @@
-"""``[workspace]``: roots are read, kept in place and written; the rest is not supported yet, key by key."""
+"""``[workspace]``: its keys are read, kept in place and written."""
 
 from dataclasses import replace
 
@@ -7,11 +7,13 @@ import pytest
 from gatewright.base.errors import NotSupported
 from gatewright.base.problem import Severity
 from gatewright.policy.document import Policy, Roots, SearchEngine, SearchProvider, ShellBackend, ShellSettings, Web
+from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.tier import SafetyTier
 from gatewright.policyfile import KnownTools, parse_policy, patch_text, render_policy
 from gatewright.policyfile.export import render_pattern
 from gatewright.policyfile.known import Rooted
+from gatewright.workspace.roots import rooted as every_rooted
 from tests.engine.policyfile.catalog import FACTS, load, policy_of
 
 HEAD = "gatewright = 1\n"
@@ -63,7 +65,7 @@ def test_the_shell_is_read_kept_in_place_and_written() -> None:
 
 
 FAULTS = [
-    ("[workspace]\nendpoints = {}\n", ["not-supported"], "`endpoints` of `[workspace]`"),
+    ("[workspace]\nendpoints = { mail = {} }\n", ["unknown-key"], "`endpoints` of `[workspace]`"),
     ("[workspace]\nweb = true\n", ["wrong-type"], "must be a table"),
     ("[workspace]\nweb = { allow_privat = true }\n", ["unknown-key"], "unknown key `allow_privat`"),
     ("[workspace]\nweb = { allow_private = 1 }\n", ["wrong-type"], "true or false"),
@@ -215,6 +217,52 @@ def test_a_changed_web_is_patched_and_rendered_to_the_same_policy(web: Web) -> N
     assert text.startswith('gatewright = 1\n\n[workspace]\nroots = { tmp = "t" }\n')
     bare = policy_of(HEAD)
     assert policy_of(patch_text(HEAD, bare, replace(bare, web=web))).web == web
+
+
+ENDPOINTS = f"""{HEAD}
+[agents.a]
+tools = []
+
+[agents.b]
+tools = []
+
+[workspace.endpoints]
+user = {{}}
+agent = {{ agents = ["b"] }} # b alone
+group = {{ crew = ["a", "b"] }}
+discord = {{ token_env = "BOT", channels = ["1", "2"] }}
+bluesky = {{ handle = "bot.example.com", password_env = "APP", url = "https://pds.example.com" }}
+"""
+EVERY_ENDPOINT = Endpoints(
+    user=True,
+    agent=AgentEndpoint(("b",)),
+    groups={"crew": ("a", "b")},
+    discord=DiscordEndpoint("BOT", ("1", "2")),
+    bluesky=BlueskyEndpoint("bot.example.com", "APP", url="https://pds.example.com"),
+)
+
+
+def test_endpoints_are_read_and_without_them_there_are_none() -> None:
+    assert policy_of(ENDPOINTS).endpoints == EVERY_ENDPOINT
+    assert policy_of(HEAD).endpoints == policy_of(f"{HEAD}[workspace.endpoints]\n").endpoints == Endpoints()
+    assert policy_of(f"{HEAD}[workspace.endpoints]\nagent = {{}}\n").endpoints.agent == AgentEndpoint()
+
+
+@pytest.mark.parametrize("endpoints", [Endpoints(), Endpoints(user=True, agent=AgentEndpoint()), EVERY_ENDPOINT])
+def test_changed_endpoints_are_patched_and_rendered_to_the_same_policy(endpoints: Endpoints) -> None:
+    for text in (ENDPOINTS, HEAD + "[agents.a]\ntools = []\n[agents.b]\ntools = []\n"):
+        before = policy_of(text)
+        after = replace(before, endpoints=endpoints)
+        assert policy_of(patch_text(text, before, after)) == after == policy_of(render_policy(after))
+
+
+def test_pattern_s_agent_sends_to_its_user_and_its_shape_says_nothing_else_of_it() -> None:
+    text = 'tools = ["send_message"]\n[[tool_rules]]\ntool_name = "send_message"\nrule_type = { type = "ExitLoop" }\n'
+    loaded = parse_policy(text, file="a.toml", known=KnownTools(FACTS, rooted=every_rooted()))
+    assert loaded.policy is not None, loaded.problems
+    assert (loaded.problems, loaded.policy.endpoints) == ((), Endpoints(user=True))
+    with pytest.raises(NotSupported, match="endpoints"):
+        patch_text(text, loaded.policy, replace(loaded.policy, endpoints=EVERY_ENDPOINT))
 
 
 def test_pattern_s_shape_has_no_place_for_the_web() -> None:

@@ -128,7 +128,7 @@ def _within(
 def _targets(state: CallState) -> Iterator[_Target]:
     """What the arguments name, each under the kind that its marker stands for."""
     folder = state.ports.folder
-    for url in (*state.urls, *state.plan.tool.actor.reached(state.ports.web)):
+    for url in (*state.urls, *state.plan.tool.actor.reached(state.chosen.name, state.ports.web)):
         yield _host_target(CapabilityKind.NET_WRITE if url.writes else CapabilityKind.NET_READ, url)
     for file in state.files:
         yield _path_target(CapabilityKind.FS_WRITE if file.writes else CapabilityKind.FS_READ, file.absolute, folder)

@@ -1,0 +1,210 @@
+"""The ``send_message`` tool: a message to the user, other agents, Discord or Bluesky. It sends nothing itself.
+
+Whom a message may go to differs from policy to policy, so each one has its own tool: what it cannot reach is not in its
+schema. The target is what is called, so that each can be allowed, asked about or denied by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal, cast
+
+from pydantic import Field
+
+from gatewright.arguments import UrlRefused, parse_url
+from gatewright.arguments.url import UrlTarget
+from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins.result import done
+from gatewright.builtins.rooted import Input, RootTool
+from gatewright.policy.document import Policy
+from gatewright.policy.endpoint import EVERY_ENDPOINT, TARGETS, need_of
+from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.rule import ExitLoop, ToolRule
+from gatewright.policy.target import Assessment
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import ResourceBounds, SideEffect
+from gatewright.tools.model import ModelShape
+from gatewright.tools.operation import ArgumentIssue
+from gatewright.tools.port import WebPort
+
+MAX_CHARS = 10_000
+OUTSIDE = ("discord", "bluesky")
+"""The targets that are reached over the web."""
+_RECIPIENT = {"agent": "id", "group": "name", "discord": "channel_id", "bluesky": "handle"}
+_SHOWN = 80
+
+
+@frozen
+class Message:
+    """What is sent. ``recipient``: an agent, a group, a channel or an account; of the user nothing."""
+
+    target: str
+    recipient: str
+    content: str
+    metadata: Mapping[str, JsonValue]
+
+
+@frozen
+class MessagePort:
+    """What sends messages. ``send`` answers what became of one; ``fault``: why one could not be sent whatever happens,
+    for the model, or nothing. Without a port messages are only decided."""
+
+    send: Callable[[Message, ToolExecutionContext], Awaitable[dict[str, JsonValue]]]
+    fault: Callable[[Message], str]
+
+
+class User(Input):
+    """The user."""
+
+    type: Annotated[Literal["user"], Field(description="The user, who is told by the program that runs you.")]
+
+
+class Agent(Input):
+    """Another agent."""
+
+    type: Annotated[Literal["agent"], Field(description="Another agent, which finds the message in its inbox.")]
+    id: Annotated[str, Field(max_length=256, description="The id of the agent.")]
+
+
+class Group(Input):
+    """Several agents."""
+
+    type: Annotated[Literal["group"], Field(description="Several agents together.")]
+    name: Annotated[str, Field(max_length=256, description="The name of the group.")]
+
+
+class Discord(Input):
+    """A channel on Discord."""
+
+    type: Annotated[Literal["discord"], Field(description="A channel on Discord; at most 2,000 characters.")]
+    channel_id: Annotated[str, Field(pattern="^[0-9]{1,20}$", description="The id of the channel.")]
+
+
+class Bluesky(Input):
+    """An account on Bluesky."""
+
+    type: Annotated[
+        Literal["bluesky"],
+        Field(
+            description="A public post on Bluesky that mentions the account; at most 300 characters with its handle."
+        ),
+    ]
+    handle: Annotated[
+        str,
+        Field(max_length=253, pattern=r"^[A-Za-z0-9.-]+$", description="The account, `name.example.com`, without `@`."),
+    ]
+
+
+class SendMessage(Input):
+    """What to send to whom."""
+
+    target: Annotated[
+        User | Agent | Group | Discord | Bluesky, Field(discriminator="type", description="Who gets the message.")
+    ]
+    content: Annotated[str, Field(min_length=1, max_length=MAX_CHARS, description="The text.")]
+    metadata: Annotated[
+        dict[str, Any] | None, Field(max_length=32, description="More for the program or agent that reads the message.")
+    ] = None
+
+
+class SendMessageTool(RootTool):
+    """Sends one message. ``policy``: whose endpoints it has; without one, all that there could be."""
+
+    name = "send_message"
+    description = "Sends a message. The conversation ends with it: say all that is to be said."
+    operation_field = "target.type"
+    usage_rule = "When send_message is called, the conversation ends."
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.NET_WRITE})
+    operation_capabilities: ClassVar[Mapping[str, Collection[str]]] = MappingProxyType(
+        {target: frozenset({"NetWrite"} if target in OUTSIDE else ()) for target in TARGETS}
+    )
+    resource_bounds = ResourceBounds(timeout_s=30.0)
+    tool_rules = (ToolRule("send_message", ExitLoop(), priority=0),)
+    needs = (EVERY_ENDPOINT,)
+    leaves_copy = True
+    input_model = SendMessage
+
+    def __init__(self, policy: Policy | None = None, port: MessagePort | None = None) -> None:
+        self._endpoints, self._port = policy.endpoints if policy is not None else None, port
+        self.is_executable = port is not None
+        limits = {} if policy is None else policy.recipients
+        if limits and isinstance(self._shape, ModelShape):
+            self._shape = replace(self._shape, schema=_limited(self._shape.schema, limits))
+
+    def facts(self) -> ToolFacts:
+        """As of every tool; each target needs its endpoint, and those outside are judged by where they are."""
+        facts = super().facts()
+        judged = frozenset({CapabilityKind.NET_WRITE})
+        rows = (
+            replace(row, needs=need_of(row.name), judged=judged if row.name in OUTSIDE else row.judged)
+            for row in facts.operations
+        )
+        return replace(facts, operations=tuple(rows))
+
+    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:  # noqa: ARG002
+        """The server of the endpoint."""
+        endpoint = None if self._endpoints is None else getattr(self._endpoints, operation, None)
+        target = parse_url(endpoint.url, allow_private=True) if operation in OUTSIDE and endpoint is not None else None
+        return () if target is None or isinstance(target, UrlRefused) else (replace(target, writes=True),)
+
+    def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
+        """What is missing, and a text that its target could never take."""
+        found = super().missing_arguments(operation, arguments)
+        why = "" if self._port is None else self._port.fault(message_of(arguments))
+        return (*found, ArgumentIssue("/content", why)) if why else found
+
+    def assess(
+        self,
+        operation: str,  # noqa: ARG002
+        arguments: Mapping[str, JsonValue],
+        context: ToolExecutionContext,  # noqa: ARG002
+    ) -> Assessment:
+        """Whoever is asked sees the message."""
+        message = message_of(arguments)
+        lines = "".join(f"+{line}\n" for line in message.content.splitlines())
+        return Assessment(diff=f"to {words_of(message)}:\n{lines}")
+
+    async def run(self, arguments: SendMessage, context: ToolExecutionContext) -> JsonValue:
+        """Send it."""
+        if self._port is None:
+            raise ToolFailure(f"`{self.name}` cannot be executed here", code="not-supported")
+        message = message_of(arguments.model_dump(mode="json"))
+        return done(f"sent to {words_of(message)}", await self._port.send(message, context))
+
+
+def message_of(arguments: Mapping[str, object]) -> Message:
+    """The message that the arguments describe."""
+    target, metadata = (
+        cast("dict[str, JsonValue]", given) if isinstance(given := arguments.get(name), dict) else {}
+        for name in ("target", "metadata")
+    )
+    kind = str(target.get("type", ""))
+    return Message(kind, str(target.get(_RECIPIENT.get(kind, ""), "")), str(arguments.get("content", "")), metadata)
+
+
+def words_of(message: Message) -> str:
+    """Whom it is for, in words."""
+    shown = f"`{message.recipient[:_SHOWN]}`"
+    words = {"agent": f"agent {shown}", "group": f"group {shown}", "discord": f"channel {shown} on Discord"}
+    words |= {"user": "the user", "bluesky": f"{shown} on Bluesky"}
+    return words.get(message.target, "nobody")
+
+
+def _limited(schema: Mapping[str, Any], limits: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """The schema with nobody else as recipient than those of ``limits``, by target."""
+    target = schema["properties"]["target"]
+    branches: list[dict[str, Any]] = []
+    for branch in target["oneOf"]:
+        properties = dict(branch["properties"])
+        kind = properties["type"]["const"]
+        if kind in limits:
+            properties[_RECIPIENT[kind]] = {**properties[_RECIPIENT[kind]], "enum": list(limits[kind])}
+        branches.append({**branch, "properties": properties})
+    return {**schema, "properties": {**schema["properties"], "target": {**target, "oneOf": branches}}}
