@@ -243,7 +243,7 @@ async def test_answer_for_a_while_holds_until_it_is_revoked(hand: Hand) -> None:
     await hand.key("ctrl+shift+Return")
     await until(lambda: bar.question is not None, "the question")
     assert not bar.approve_button.hasFocus()
-    await hand.key("F6", "w")
+    await hand.key("F6", "alt+3")
     await until(bar.menu.isVisible, "the list of times")
     await hand.key("Down", "Return")
     await until(lambda: len(console.records) == 1 and not console.is_busy, "the call")

@@ -86,7 +86,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     config: Path, policy: Path, hand: Hand
 ) -> None:
     # the client's servers come in
-    await hand.key("ctrl+7")
+    await hand.key("ctrl+8")
     page = _page(hand)
     await hand.click(page.empty.action_button)
     await _press(hand, "catalog_add.file")
@@ -116,7 +116,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     await hand.key("ctrl+s")
 
     # the configuration goes out, after its difference was shown
-    await hand.key("ctrl+7")
+    await hand.key("ctrl+8")
     await hand.click(page.client_button)
     file = await hand.see("client.file", QComboBox)
     assert file.currentText() == "Claude Desktop (yours)"

@@ -57,7 +57,9 @@ if TYPE_CHECKING:
         Session,
         StageTrace,
     )
+    from gatewright.gate.approvalstore import SCOPE_S
     from gatewright.gate.decision import dotted
+    from gatewright.gate.idrecord import IdRecord
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.rates import Window
     from gatewright.gate.serving import ClientSession, ServingProcess
@@ -227,8 +229,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     # compile
     "AgentSnapshot", "CallsTest", "GapTest", "GroupTest", "RateTest", "SessionTest",
     # gate
-    "AgentView", "Approval", "ApprovalRequest", "ClientSession", "Decision", "Difference", "Grant", "Outcome",
-    "Remember", "STAGES", "ServingProcess", "Session", "StageTrace", "Window", "dotted",
+    "AgentView", "Approval", "ApprovalRequest", "ClientSession", "Decision", "Difference", "Grant", "IdRecord",
+    "Outcome", "Remember", "SCOPE_S", "STAGES", "ServingProcess", "Session", "StageTrace", "Window", "dotted",
     # adapters
     "ServerState", "ServerStatus",
     # workspace
@@ -334,7 +336,9 @@ door(
             "AgentView", "Approval", "ApprovalRequest", "Decision", "Difference", "Grant", "Outcome", "Remember",
             "Session", "StageTrace",
         ),
+        "gatewright.gate.approvalstore": ("SCOPE_S",),
         "gatewright.gate.decision": ("dotted",),
+        "gatewright.gate.idrecord": ("IdRecord",),
         "gatewright.gate.pipeline": ("STAGES",),
         "gatewright.gate.rates": ("Window",),
         "gatewright.gate.serving": ("ClientSession", "ServingProcess"),

@@ -40,7 +40,7 @@ PARTS = (
                 "Ctrl+K",
                 "searches agents, tools, operations, sources, problems and commands; > before the words: commands only",
             ),
-            KeyRow("Ctrl+1 ... Ctrl+7", "Agents, Files, Memory, Console, TOML, Problems, Catalogs"),
+            KeyRow("Ctrl+1 ... Ctrl+8", "Agents, Files, Memory, Console, Approvals, TOML, Problems, Catalogs"),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", "undo, redo; the menu and the tooltip say what"),
             KeyRow("Ctrl+S, Ctrl+Shift+S", "save, export"),
             KeyRow("Ctrl+O, Ctrl+R", "open, read again from disk"),
@@ -105,8 +105,14 @@ PARTS = (
             KeyRow("Down, F4", "in a field for a path: lists the files, browses"),
             KeyRow("Enter, F2, Ctrl+D", "in the history: run again, edit, compare two"),
             KeyRow("Ctrl+Shift+Del, Ctrl+Shift+L", "a fresh copy for the next run, live mode"),
+        ),
+    ),
+    KeyPart(
+        "A call that asks",
+        ("console", "approvals"),
+        (
             KeyRow("F6", "goes to the question of a call that waits"),
-            KeyRow("O, W, S, D", "in that question: allow once, for a while, for this scope, or deny"),
+            KeyRow("Alt+1, Alt+2, Alt+3, Alt+4", "deny, allow once, for a while, for this session"),
         ),
     ),
 )

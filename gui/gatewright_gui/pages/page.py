@@ -14,6 +14,7 @@ from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.selection import Selection
+from gatewright_gui.session.waiting import Waiting
 
 
 class ViewStore(SizeStore, WrapStore, Protocol):
@@ -38,6 +39,7 @@ class PageContext:
     deriver: Deriver
     tasks: TaskOwner
     sizes: ViewStore
+    waiting: Waiting
 
 
 class Page(QWidget):

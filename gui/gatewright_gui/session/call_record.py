@@ -1,9 +1,10 @@
 """What became of a call, made into a record: stages with their rules, the result, the change, the earlier call."""
 
+import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -32,7 +33,9 @@ from gatewright_gui.session.calls import (
     telling_argument,
     visible,
 )
+from gatewright_gui.session.document import Document
 from gatewright_gui.session.question import own
+from gatewright_gui.session.ruleplace import RulePlace, place_of
 
 MAX_WHOLE = 16_000_000
 """Bytes of a result that was cut for the model; of a larger one only what the model gets is kept."""
@@ -153,6 +156,18 @@ def line_of(workspace: Workspace, address: Address) -> int | None:
         if place is not None:
             return place.line
     return None
+
+
+async def find_place(document: Document, address: Address) -> RulePlace | None:
+    """Where a part of the policy that asks is edited, as the policy is now; None when it is no longer there."""
+    workspace = document.workspace
+    return place_of(document.policy, address, await asyncio.to_thread(line_of, workspace, address))
+
+
+async def find_lines(document: Document, addresses: Iterable[Address]) -> dict[Address, int | None]:
+    """In which lines parts of the policy stand, as it is now."""
+    workspace, wanted = document.workspace, [*addresses]
+    return await asyncio.to_thread(lambda: {address: line_of(workspace, address) for address in wanted})
 
 
 def _operation(workspace: Workspace, request: CallRequest, arguments: Mapping[str, Any]) -> tuple[str, str]:

@@ -53,7 +53,8 @@ class Navigator(QObject):
         self.question_requested.emit()
 
     def go_to_waiting(self, digests: tuple[str, ...]) -> None:
-        """Show a call of another process that waits for an answer."""
+        """Show the calls that wait for an answer, one of these first; () names none."""
+        self.page_requested.emit("approvals")  # first, as above
         self.waiting_requested.emit(digests)
 
     def go_to_line(self, line: int) -> None:

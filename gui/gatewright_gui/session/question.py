@@ -1,15 +1,28 @@
 """A question to the operator and the answer to it, as values: who asks what, why, until when."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Literal
 
-from gatewright.workspace.api import Approval, ApprovalRequest, Grant, Remember, frozen
+from gatewright.workspace.api import (
+    SCOPE_S,
+    Address,
+    Approval,
+    ApprovalRequest,
+    Grant,
+    IdRecord,
+    JsonValue,
+    Remember,
+    dotted,
+    frozen,
+)
 from gatewright_gui.session.calls import argument_text, visible
 
 Lasting = Literal["once", "duration", "scope"]
 MAX_MINUTES = 366 * 24 * 60
 """The longest time for which an answer may be remembered."""
+SCOPE_DAYS = round(SCOPE_S / 86_400)
+"""How long an answer for this session stands at most."""
 WHO = "the operator in the console"
 """Who answers in the console, as the audit log keeps it."""
 _MAX_TOLD = 3
@@ -19,15 +32,16 @@ _TIERS = {"read_only": "read only", "side_effecting": "side effects", "privilege
 
 @frozen
 class Reply:
-    """What the operator says. `seconds` counts for a duration only."""
+    """What the operator says. `seconds` counts for a duration only, `reason` for a refusal: the model is told it."""
 
     approved: bool
     lasting: Lasting = "once"
     seconds: float | None = None
+    reason: str = ""
 
     def approval(self, who: str) -> Approval:
         """The answer as the gate takes it."""
-        return Approval(self.approved, who, Remember(self.lasting), self.seconds)
+        return Approval(self.approved, who, Remember(self.lasting), self.seconds, reason=self.reason)
 
 
 @frozen
@@ -36,6 +50,9 @@ class PendingApproval:
 
     Times are seconds since 1970; `expires_wall_s` None: it waits for as long as it takes. `once_only`: the tool itself
     asks because of the content of the moment, so that no answer can stand for other calls. `digest`: of the call.
+    `client`: the program that sent it, as it calls itself; `process_id`: of the process that waits, 0 for this one.
+    `places`: for each reason its part of the policy. `records`: what ids among the arguments stand for. `values`: the
+    arguments themselves.
     """
 
     agent_id: str
@@ -56,6 +73,12 @@ class PendingApproval:
     once_only: bool = False
     about: tuple[str, ...] = ()
     digest: str = ""
+    client: str = ""
+    process_id: int = 0
+    places: tuple[Address, ...] = ()
+    records: tuple[IdRecord, ...] = ()
+    call_id: str = ""
+    values: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False, compare=False)
 
     @property
     def called(self) -> str:
@@ -71,19 +94,23 @@ class PendingApproval:
     def scope_words(self) -> str:
         """What an answer for this scope covers."""
         if self.scope is not None:
-            return f"everything that asks for consent to `{visible(self.scope)}` in this session"
+            return f"Everything that asks for consent to `{visible(self.scope)}` in this session"
         return covered(self.called, self.about, "in this session only")
 
     @property
-    def cover_words(self) -> str:
-        """What each answer covers, to be read before it is given."""
-        if self.once_only:
-            return "Once: this call. The tool asks because of what would be lost: no answer stands for other calls"
-        if self.scope is None:
-            what = covered(self.called, self.about)
-            return f"Once: this call · For a while: {what}, any session · For this session: the same, only here"
-        what = covered(self.called, self.about)
-        return f"Once: this call · For a while: {what}, any session · For the scope: {self.scope_words}"
+    def asker(self) -> str:
+        """Which process asks, and for whom."""
+        parts = [f"process {self.process_id}"] if self.process_id else []
+        parts += [visible(self.client)] if self.client else []
+        parts += [f"user {visible(self.user_id)}"] if self.user_id else []
+        return " \u00b7 ".join(parts)
+
+    def left_words(self, now_s: float) -> str:
+        """How long it still waits."""
+        if self.expires_wall_s is None:
+            return "waits until it is answered"
+        left_s = self.expires_wall_s - now_s
+        return f"denied in {span(left_s)} if nobody answers" if left_s >= 1 else "its time is over"
 
 
 def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> PendingApproval:
@@ -107,7 +134,18 @@ def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> Pe
         any(ask.once_only for ask in request.asks),
         tuple(sorted({ask.about for ask in request.asks})),
         request.digest,
+        request.client,
+        request.process_id,
+        request.places,
+        request.records,
+        request.call_id,
+        request.arguments,
     )
+
+
+def place_words(address: Address, line: int | None = None) -> str:
+    """A part of the policy and where it stands."""
+    return visible(dotted(address)) + (f", line {line}" if line is not None else "")
 
 
 def covered(called: str, about: tuple[str, ...], where: str = "") -> str:

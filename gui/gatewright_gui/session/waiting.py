@@ -41,6 +41,7 @@ class Waiting(QObject):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._attached: Workspace | None = None
         self._answered: set[str] = set()
+        self._known: dict[str, tuple[ApprovalRequest, PendingApproval]] = {}
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-waiting")
         self._look = QTimer(self, interval=LOOK_MS)
         self._look.timeout.connect(self._attach)
@@ -88,13 +89,19 @@ class Waiting(QObject):
     def _heard(self, workspace: Workspace, requests: "tuple[ApprovalRequest, ...]") -> None:
         from gatewright_gui.session.question import question_of
 
-        found = tuple(question_of(r, partial(self._reply, workspace, r.request_id)) for r in requests)
-        self._tell(self._take, workspace, found)
+        known, self._known = self._known, {}
+        for one in requests:
+            kept = known.get(one.request_id)
+            if kept is None or kept[0] != one:
+                kept = one, question_of(one, partial(self._reply, workspace, one.request_id))
+            self._known[one.request_id] = kept
+        self._tell(self._take, workspace, tuple(question for _, question in self._known.values()))
 
     def _write(self, workspace: Workspace, request_id: str, reply: "Reply") -> None:
         try:
             answered = workspace.broker.answer(request_id, reply.approval(WHO))
         except GatewrightError as error:
+            self._answered.discard(request_id)
             self._tell(self._document.say, "error", f"not answered: {error}")
             return
         if answered is None:

@@ -34,6 +34,7 @@ from gatewright_gui.session.watch import PolicyWatch
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
 from gatewright_gui.window.action import make_actions, refresh_actions
+from gatewright_gui.window.asking_bar import AskingBar
 from gatewright_gui.window.live_frame import LiveFrame
 from gatewright_gui.window.menu import fill_menu
 from gatewright_gui.window.outsidebar import OutsideBar
@@ -44,7 +45,6 @@ from gatewright_gui.window.top_bar import TopBar
 from gatewright_gui.window.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
-    from gatewright_gui.pages.console.approval import ApprovalBar
     from gatewright_gui.session.question import PendingApproval
     from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
     from gatewright_gui.window.help_dialog import HelpDialog
@@ -67,7 +67,6 @@ class MainWindow(QMainWindow):
         self.document, self.theme, self.preferences = document, theme, preferences
         self._demo = demo
         self._may_close = False
-        self._is_answering, self._wanted = False, tuple[str, ...]()
         self._found: CheckCount | None = None
         self._progress: CheckProgress | None = None
         self.tasks = TaskOwner(self._failed)
@@ -78,7 +77,9 @@ class MainWindow(QMainWindow):
         self.watch = PolicyWatch(document)
         self.source_watch = SourceWatch(document)
         self.waiting = Waiting(document, self)
-        context = PageContext(document, self.selection, self.navigator, self.deriver, self.tasks, preferences)
+        context = PageContext(
+            document, self.selection, self.navigator, self.deriver, self.tasks, preferences, self.waiting
+        )
         self.actions_by_key = make_actions(self, self)
         self.menu = QMenu(self)
         self.rail = self._make_rail()
@@ -86,6 +87,7 @@ class MainWindow(QMainWindow):
         self.message = MessageBar()
         self.outside = OutsideBar(document)
         self.alarm = MessageBar()
+        self.asking = AskingBar()
         self.shelf = PageShelf(PAGES, context)
         self.whereabouts = Whereabouts(document, self.selection, self.shelf, preferences, self.show_page)
         self.status = StatusBar()
@@ -121,7 +123,7 @@ class MainWindow(QMainWindow):
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
-        for part in (self.top, self.alarm, self.outside, self.message):
+        for part in (self.top, self.alarm, self.asking, self.outside, self.message):
             right.addWidget(part)
         right.addWidget(self.shelf, 1)
         middle = QHBoxLayout()
@@ -129,7 +131,6 @@ class MainWindow(QMainWindow):
         middle.setSpacing(0)
         middle.addWidget(self.rail)
         middle.addLayout(right, 1)
-        self._right = right
         body = QWidget()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
@@ -158,8 +159,8 @@ class MainWindow(QMainWindow):
         self.status.live_requested.connect(lambda: self.show_page("console"))
         self.alarm.action_requested.connect(lambda: self.show_page("problems"))
         self.waiting.changed.connect(self._tell_waiting)
-        self.status.waiting_requested.connect(self.show_waiting)
-        self.navigator.waiting_requested.connect(self.show_waiting)
+        self.status.waiting_requested.connect(lambda: self.navigator.go_to_waiting(()))
+        self.asking.action_requested.connect(lambda: self.navigator.go_to_waiting(()))
         self.navigator.question_told.connect(self.status.set_question)
         self.status.question_requested.connect(self.navigator.go_to_question)
         document.undo_stack.indexChanged.connect(self._refresh_actions)
@@ -186,16 +187,6 @@ class MainWindow(QMainWindow):
         self.menu.aboutToShow.connect(self._fill_menu)
 
     # what comes into being when it is first needed
-
-    @cached_property
-    def approval(self) -> "ApprovalBar":
-        """The question of a call of another process, above the page."""
-        from gatewright_gui.pages.console.approval import ApprovalBar
-
-        bar = ApprovalBar(name="window")
-        bar.keys_given_back.connect(self.shelf.focus_current)
-        self._right.insertWidget(self._right.indexOf(self.shelf), bar)
-        return bar
 
     @cached_property
     def selfcheck(self) -> "SelfCheckDialog":
@@ -259,6 +250,7 @@ class MainWindow(QMainWindow):
     def _show_chosen(self, key: str) -> None:
         self.rail.button(key).setFocus(Qt.FocusReason.OtherFocusReason)  # else Qt moves the keys when the page hides
         self.shelf.show_page(key)
+        self.asking.set_away(is_away=key == "approvals")
         self._tell_trail()
 
     def _focus_page(self, _checked: bool = False) -> None:
@@ -471,22 +463,11 @@ class MainWindow(QMainWindow):
         self.alarm.show_message("error", f"{alarm.words} (read again at {since}).", action="Show problems")
         self.alarm.close_button.hide()
 
-    def show_waiting(self, digests: tuple[str, ...] = ()) -> None:
-        """Show the oldest call of another process that waits, or of those; the keys go to what denies it."""
-        self._is_answering, self._wanted = True, digests
-        self._tell_waiting(self.waiting.questions)
-        self.approval.focus_question()
-
     def _tell_waiting(self, questions: "tuple[PendingApproval, ...]") -> None:
-        """A new question only shows at the foot; once one was asked for, the next follows."""
+        """At the foot, at the page's place in the rail, and over every other page."""
         self.status.set_waiting(len(questions))
-        if not questions:
-            self._is_answering = False
-            if "approval" in vars(self):
-                self.approval.withdraw()
-        elif self._is_answering:
-            at = next((at for at, one in enumerate(questions) if one.digest in self._wanted), 0)
-            self.approval.ask(questions[at], f"{at + 1} of {len(questions)}: " if len(questions) > 1 else "")
+        self.rail.set_badge("approvals", len(questions), "ask")
+        self.asking.set_questions(questions)
 
     def show_message(self, message: Message) -> None:
         """Say something: in passing, or in a bar that stays."""

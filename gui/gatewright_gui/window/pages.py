@@ -25,6 +25,12 @@ def _console(context: PageContext) -> Page:
     return ConsolePage(context)
 
 
+def _approvals(context: PageContext) -> Page:
+    from gatewright_gui.pages.approvals import ApprovalsPage
+
+    return ApprovalsPage(context)
+
+
 def _toml(context: PageContext) -> Page:
     from gatewright_gui.pages.toml import TomlPage
 
@@ -48,6 +54,7 @@ PAGES = (
     PageRow("files", "folder-tree", "Files", _files),
     PageRow("memory", "database", "Memory", _memory),
     PageRow("console", "terminal", "Console", _console),
+    PageRow("approvals", "hand", "Approvals", _approvals),
     PageRow("toml", "file-code", "TOML", _toml, works_without_policy=True),
     PageRow("problems", "triangle-alert", "Problems", _problems, works_without_policy=True),
     PageRow("catalogs", "plug", "Catalogs", _catalogs),

@@ -80,7 +80,9 @@ async def shown(tmp_path: Path) -> AsyncIterator[Shown]:
     async with opened_window(policy, tmp_path) as window:
         sizes = Preferences(tmp_path / "other.ini")
         window.selection.choose_agent("operator")
-        context = PageContext(window.document, window.selection, window.navigator, window.deriver, window.tasks, sizes)
+        context = PageContext(
+            window.document, window.selection, window.navigator, window.deriver, window.tasks, sizes, window.waiting
+        )
         pane = DetailPane(context)
         pane.resize(640, 300)
         pane.show()

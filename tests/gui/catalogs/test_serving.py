@@ -13,6 +13,7 @@ from mcp.types import CallToolResult
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtTest import QTest
 
+from gatewright_gui.pages.approvals import ApprovalsPage
 from gatewright_gui.pages.catalogs import CatalogsPage
 from gatewright_gui.pages.catalogs.serving_panel import AGENT, CALLS, CLIENT, DENIED, WAITS, WAY
 from gatewright_gui.window.main_window import MainWindow
@@ -105,15 +106,19 @@ async def test_waiting_call_over_http_is_shown_and_a_click_leads_to_the_question
                 await until(lambda: len(window.waiting.questions) == 2)
 
                 click(page, page.served.model.index(1, WAITS))
-                bar = window.approval
+                inbox = window.shelf.page("approvals")
+                assert isinstance(inbox, ApprovalsPage)
+                bar = inbox.question
+                assert window.shelf.current_key == "approvals"
                 assert bar.isVisible()
                 assert bar.question is not None
                 assert "more" in bar.question.arguments
                 bar.approve_button.click()
                 await until(answer.done)
                 assert not answer.result().is_error
+                await until(lambda: bar.question is not None and bar.approve_button.isEnabled())
+                window.show_page("catalogs")
                 await until(lambda: cells(page, 1)[5] == "")
-                assert bar.question is not None
                 bar.refuse_button.click()
                 await until(before.done)
                 assert before.result().is_error

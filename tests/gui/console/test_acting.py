@@ -53,10 +53,10 @@ async def test_after_deciding_in_live_mode_the_key_that_runs_is_said_to_run_live
 
 async def test_bar_says_what_each_answer_covers_before_it_is_given(page: ConsolePage) -> None:
     bar = await asked(page, DELETE)
-    covers = bar.findChild(QLabel, "console.approval.covers")
-    assert covers is not None
-    assert "For a while: file.delete of drafts/report.md, any session" in covers.text()
-    assert "file.delete of `drafts/report.md` by operator, in any session" in bar.while_button.toolTip()
+    said = "file.delete of drafts/report.md by operator, in any session"
+    assert bar.reach[bar.while_button].text() == said
+    assert bar.while_button.accessibleDescription() == said
+    assert bar.reach[bar.scope_button].text() == "file.delete of drafts/report.md in this session only"
     bar.menu.actions()[0].trigger()
     await settled(page, 1)
     await until(lambda: "file.delete of drafts/report.md" in names(page))

@@ -64,9 +64,10 @@ async def test_bar_has_four_answers_and_the_one_that_denies_comes_first(page: Co
 
     buttons = (bar.refuse_button, bar.approve_button, bar.while_button, bar.scope_button)
     assert [button.isVisible() and button.isEnabled() for button in buttons] == [True] * 4
-    places = [button.mapTo(page, button.rect().topLeft()).x() for button in buttons]
+    places = [button.mapTo(page, button.rect().topLeft()).y() for button in buttons]
     assert places == sorted(places)
-    assert bar.scope_button.text() == "For scope record"
+    assert bar.scope_button.text() == "Allow 30 days in this session"
+    assert bar.reach[bar.scope_button].text() == "Everything that asks for consent to record in this session"
     assert "waits until it is answered" in bar.about
     assert "tier side effects" in bar.about
     assert bar.question is not None
@@ -79,7 +80,8 @@ async def test_bar_has_four_answers_and_the_one_that_denies_comes_first(page: Co
 async def test_allowed_for_a_while_is_not_asked_again_until_it_is_revoked(page: ConsolePage) -> None:
     bar = await asked(page, DELETE)
     bar.while_button.click()
-    assert [action.text() for action in bar.menu.actions()][:3] == ["5 minutes", "15 minutes", "1 hour"]
+    times = [f"Allow {words} in any session" for words in ("5 minutes", "15 minutes", "1 hour")]
+    assert [action.text() for action in bar.menu.actions()][:3] == times
     bar.menu.actions()[0].trigger()
     assert (await settled(page, 1)).status == "allowed"
 
@@ -126,7 +128,7 @@ async def test_allowed_for_a_scope_covers_other_arguments_in_that_session_only(p
     await settled(page, 3)
 
 
-async def test_letters_answer_only_once_the_keys_are_in_the_bar(page: ConsolePage) -> None:
+async def test_keys_answer_only_once_the_focus_is_in_the_bar_and_no_letter_does(page: ConsolePage) -> None:
     page.activateWindow()
     await until(page.isActiveWindow)
     call(page, **DELETE)
@@ -140,7 +142,10 @@ async def test_letters_answer_only_once_the_keys_are_in_the_bar(page: ConsolePag
     assert page.request.raw.text != text
     QTest.keyClick(editor, Qt.Key.Key_F6)
     assert QApplication.focusWidget() is page.outcome.approval.refuse_button
-    QTest.keyClick(page.outcome.approval.refuse_button, Qt.Key.Key_O)
+    for letter in (Qt.Key.Key_O, Qt.Key.Key_W, Qt.Key.Key_S, Qt.Key.Key_2):
+        QTest.keyClick(page.outcome.approval.refuse_button, letter)
+    assert page.outcome.approval.question is not None
+    QTest.keyClick(page.outcome.approval.refuse_button, Qt.Key.Key_2, Qt.KeyboardModifier.AltModifier)
     assert (await settled(page, 1)).status == "allowed"
 
 

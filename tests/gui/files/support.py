@@ -16,6 +16,7 @@ from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.selection import Selection
+from gatewright_gui.session.waiting import Waiting
 
 SOURCE = "archive"
 
@@ -70,7 +71,8 @@ async def opened(folder: Path, opener: Opener | None = None) -> AsyncGenerator[O
     failures: list[BaseException] = []
     tasks = TaskOwner(lambda _name, error: failures.append(error))
     document = Document(opener)
-    context = PageContext(document, Selection(), Navigator(), Deriver(document), tasks, NoSizes())
+    waiting = Waiting(document)
+    context = PageContext(document, Selection(), Navigator(), Deriver(document), tasks, NoSizes(), waiting)
     made = Opened(context, folder, failures=failures)
 
     def keep_said(message: Message) -> None:
@@ -82,6 +84,7 @@ async def opened(folder: Path, opener: Opener | None = None) -> AsyncGenerator[O
     try:
         yield made
     finally:
+        waiting.close()
         await tasks.close()
         context.deriver.close()
         document.close()

@@ -1,39 +1,9 @@
 """Calls of another gate on the open workspace that wait for the operator at the window."""
 
-import asyncio
 from pathlib import Path
 
-from gatewright.workspace import Workspace, write_demo
-from gatewright_gui.pages.console.approval import ApprovalBar
+from gatewright.workspace import write_demo
 from tests.gui.session.opened import opened_window, until
-
-DELETE = {"op": "delete", "path": "drafts/report.md"}
-
-
-async def test_call_of_a_deployment_is_answered_in_the_window(tmp_path: Path) -> None:
-    policy = write_demo(tmp_path / "demo")
-    async with opened_window(policy, tmp_path) as window:
-        deployed = Workspace.open(policy)
-        try:
-            await deployed.call("operator", "file", {"op": "list"})  # enforced from now on: there is a state folder
-            await until(lambda: window.waiting._attached is not None)  # pyright: ignore[reportPrivateUsage]
-            asked = asyncio.create_task(deployed.call("operator", "file", DELETE, approver=deployed.broker))
-            await until(window.status.waiting.isVisible)
-            assert window.status.waiting.text() == "1 call waits for you"
-            assert not window.approval.isVisible()
-
-            window.status.waiting.click()
-            bar = window.approval
-            assert bar.isVisible()
-            assert bar.question is not None
-            assert (bar.question.agent_id, bar.question.called) == ("operator", "file.delete")
-            assert "if nobody answers" in bar.about
-            bar.refuse_button.click()
-            outcome = await asked
-            assert (outcome.status, outcome.code) == ("denied", "approval-refused")
-            await until(lambda: not window.status.waiting.isVisible() and not bar.isVisible())
-        finally:
-            deployed.close()
 
 
 async def test_workspace_that_nobody_enforces_is_left_as_it_is(tmp_path: Path) -> None:
@@ -42,7 +12,8 @@ async def test_workspace_that_nobody_enforces_is_left_as_it_is(tmp_path: Path) -
     async with opened_window(policy, tmp_path) as window:
         await until(lambda: not window.tasks.names)
         assert not window.waiting.questions
-        assert isinstance(window.approval, ApprovalBar)
+        window.show_page("approvals")
+        await until(lambda: not window.tasks.names)
         assert not (tmp_path / "demo" / ".gatewright").exists()
         assert [path for path in sorted(tmp_path.rglob("*")) if path.suffix != ".ini"] == before
 

@@ -1,6 +1,7 @@
-"""A call that waits for an answer, as a bar: who asks for what and why, until when, and the ways to answer.
+"""A call that waits for an answer: who asks for what and why, until when, and the ways to answer, each with its reach.
 
-The focus is never put on a button that allows.
+The console shows one above its result, the page Approvals as large as there is room. The focus is never put on a button
+that allows.
 """
 
 import time
@@ -9,17 +10,20 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from PySide6.QtWidgets import QApplication, QGridLayout, QLineEdit, QMenu, QPushButton, QStackedWidget, QWidget
 
 from gatewright_gui.pages.console.button import text_button
+from gatewright_gui.pages.console.json_tree import JsonTreeView
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
-from gatewright_gui.qt.plaintext import button_text, tip_text
+from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconLabel, Segmented
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.number_field import NumberField
 
 if TYPE_CHECKING:
+    from gatewright.workspace.api import Address, JsonValue
+    from gatewright_gui.qt.task import TaskOwner
     from gatewright_gui.session.question import Lasting, PendingApproval
 
 
@@ -28,22 +32,36 @@ KEY = "F6"
 WHILES = (("5 minutes", 300.0), ("15 minutes", 900.0), ("1 hour", 3_600.0))
 _TICK_MS = 1000
 _MAX_REASONS = 6
-_DENY, _ONCE, _WHILE, _SCOPE = "D", "O", "W", "S"
-"""Keys while the focus is in the bar."""
+_MAX_PLACES, _MAX_PLACE = 4, 48
+_MOST_REASON = 500
+DENY, ONCE, WHILE, SCOPE = "Alt+1", "Alt+2", "Alt+3", "Alt+4"
+"""The keys of the answers; no letter answers."""
+CALM_MS = 400
+"""So long a question that came up by itself cannot be allowed: the key or the click was meant for the one before."""
 
 
 class ApprovalBar(QWidget):
     """Hidden until there is a question. `focus_question` leads to it; Deny comes first.
 
-    `name` begins the object names, so that two bars can be told apart.
+    `name` begins the object names, so that two can be told apart. With `tasks` it fills a page: arguments are a tree,
+    and what their ids stand for is one too. `keys_for`: where the keys of the answers count, else in here.
     """
 
     keys_given_back = Signal()
     """The bar had the keys and is about to hide."""
+    answered = Signal(object)
+    """PendingApproval: it is being answered here."""
+    place_requested = Signal(object)
+    """Address of a part of the policy that asks: it is to be shown."""
 
-    def __init__(self, parent: QWidget | None = None, *, name: str = "console") -> None:
-        from gatewright_gui.session.question import MAX_MINUTES
-
+    def __init__(
+        self,
+        parent: QWidget | None = None,
+        *,
+        name: str = "console",
+        tasks: "TaskOwner | None" = None,
+        keys_for: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self.setObjectName(f"{name}.approval")
         self._name = name
@@ -54,47 +72,63 @@ class ApprovalBar(QWidget):
         self._about = named(ElidedLabel(role="muted"), f"{name}.approval.about")
         self._why = named(Label(), f"{name}.approval.why")
         self._why.setWordWrap(True)
+        self._place_buttons = [
+            text_button("", f"{name}.approval.place.{at}", partial(self._go, at), kind="link")
+            for at in range(_MAX_PLACES)
+        ]
+        self._places: list[Address] = []
+        self._lines: dict[Address, int | None] = {}
         self._change = ElidedLabel(path=True, mono=True, role="muted")
-        self._covers = named(Label(), f"{name}.approval.covers", kind="muted")
-        self._covers.setWordWrap(True)
         self._is_live = False
         self._where = named(Chip("", role="blocked"), f"{name}.approval.where")
         self._code = CodeView("What the call would do")
-        self._hint = ElidedLabel(role="muted")
-        keys = f"{KEY}, then {_DENY}  {_ONCE}  {_WHILE}  {_SCOPE}"
-        self._hint.set_text(keys, f"{KEY} leads to the question; there a letter answers it")
-        self._parts = Segmented("What is shown")
+        self.tree = JsonTreeView(tasks, name=f"{name}.approval.tree") if tasks is not None else None
+        self._shown = QStackedWidget()
+        self._shown.addWidget(self._code)
+        if self.tree is not None:
+            self._shown.addWidget(self.tree)
+        self._parts = named(Segmented("What is shown"), f"{name}.approval.part")
         self._parts.add_segment("arguments", "Arguments")
-        self._parts.add_segment("diff", "Change")
+        self._parts.add_segment("diff", "Change", tooltip="The difference that would be written")
+        if self.tree is not None:
+            self._parts.add_segment("records", "What ids stand for")
         self._parts.current_changed.connect(self._show_part)
-        allow, deny = (
-            partial(ApprovalBar._answer, self, approved=True),
-            partial(ApprovalBar._answer, self, approved=False),
-        )
-        self.refuse_button = text_button(
-            "Deny", f"{name}.refuse", deny, "The call is not made", spoken=f"Deny, key {_DENY}", kind="danger"
-        )
-        tip = "This one call, with these arguments"
-        self.approve_button = text_button(
-            "Allow once", f"{name}.approve", allow, tip, spoken=f"Allow once, key {_ONCE}"
-        )
-        self.while_button = text_button(
-            "For a while", f"{name}.while", self._open_menu, spoken=f"Allow for a while, key {_WHILE}"
-        )
-        tie_icon(self.while_button, "clock")
-        self.scope_button = text_button(
-            "For this session", f"{name}.scope", partial(allow, lasting="scope"), spoken="Allow for this session"
-        )
-        self.minutes = named(NumberField("Minutes", 1, MAX_MINUTES, unit="min"), f"{name}.minutes")
-        self.minutes.setValue(30)
-        self.minutes_button = text_button("Allow that long", f"{name}.minutesallow", self._allow_minutes)
+        self._make_answers()
         self.menu = self._make_menu()
-        self._make_shortcuts()
+        self._make_shortcuts(keys_for or self)
         self._lay_out()
         self._tick = QTimer(self, interval=_TICK_MS)
         self._tick.timeout.connect(self._tell_time)
+        self._calm = QTimer(self, singleShot=True, interval=CALM_MS)
+        self._calm.timeout.connect(self._tell_answers)
         current_look().changed.connect(self.update)
         self.hide()
+
+    def _make_answers(self) -> None:
+        from gatewright_gui.session.question import MAX_MINUTES, SCOPE_DAYS
+
+        name = self._name
+        allow = partial(ApprovalBar._answer, self, approved=True)
+        deny = partial(ApprovalBar._answer, self, approved=False)
+        self.refuse_button = text_button(
+            "Deny", f"{name}.refuse", deny, f"The call is not made ({DENY})", spoken=f"Deny, {DENY}", kind="danger"
+        )
+        self.approve_button = text_button("Allow once", f"{name}.approve", allow, ONCE)
+        self.while_button = text_button("Allow for a while...", f"{name}.while", self._open_menu, WHILE)
+        tie_icon(self.while_button, "clock")
+        forever = f"Allow {SCOPE_DAYS} days in this session"
+        self.scope_button = text_button(forever, f"{name}.scope", partial(allow, lasting="scope"), SCOPE)
+        self.reason = named(QLineEdit(), f"{name}.reason", spoken="Reason for denying, told to the model")
+        self.reason.setPlaceholderText("Reason, told to the model")
+        self.reason.setMaxLength(_MOST_REASON)
+        self.reason.returnPressed.connect(self.refuse_button.click)
+        self.minutes = named(NumberField("Minutes", 1, MAX_MINUTES, unit="min"), f"{name}.minutes")
+        self.minutes.setValue(30)
+        self.minutes_button = text_button("Allow that long", f"{name}.minutesallow", self._allow_minutes)
+        self.reach: dict[QPushButton, Label] = {}
+        for button in (self.refuse_button, self.approve_button, self.while_button, self.scope_button):
+            self.reach[button] = named(Label(), f"{button.objectName()}.reach", kind="muted")
+            self.reach[button].setWordWrap(True)
 
     @property
     def question(self) -> "PendingApproval | None":
@@ -106,22 +140,29 @@ class ApprovalBar(QWidget):
         """Tier, session, since when and until when."""
         return self._about.text
 
-    def ask(self, question: "PendingApproval", note: str = "") -> None:
-        """Show a question; `note` goes before its name. The focus stays where it is."""
+    def ask(self, question: "PendingApproval", *, calm: bool = False) -> None:
+        """Show a question. The focus stays where it is; `calm`: nobody chose it, so it cannot be allowed at once."""
         from gatewright_gui.session.calls import visible
 
         is_new = self._question is None or self._question.request_id != question.request_id or not question.request_id
         self._question = question
-        self._title.setText(f"{note}{visible(question.agent_id)} asks to call {question.called}")
+        self._title.setText(f"{visible(question.agent_id)} asks to call {question.called}")
         if is_new:
             self._is_edited = False
             self._ask_minutes(shown=False)
+            self.reason.clear()
+            if calm:
+                self._calm.start()
+            else:
+                self._calm.stop()
+            if self.tree is not None:
+                self._parts.button("records").setVisible(bool(question.records))
             self._parts.set_segment_enabled("diff", question.diff is not None)
             self._parts.set_current("diff" if question.diff is not None else "arguments")
             self._show_part(self._parts.current)
         self._tell_where()
         self._tell_why()
-        self._tell_answers(question)
+        self._tell_answers()
         self._tell_time()
         self.setAccessibleName(f"{self._title.text()}: {self._why.text()}")
         self.show()
@@ -131,6 +172,11 @@ class ApprovalBar(QWidget):
         self._is_live = live
         self._tell_where()
         self.update()
+
+    def set_lines(self, lines: "dict[Address, int | None]") -> None:
+        """In which lines of the policy the parts that ask stand."""
+        self._lines = lines
+        self._tell_why()
 
     def say_edited(self) -> None:
         """The policy changed under an open question."""
@@ -146,10 +192,11 @@ class ApprovalBar(QWidget):
     def tab_parts(self) -> tuple[QWidget, ...]:
         """What Tab passes, in order."""
         return (
-            self._parts.button("arguments"),
-            self._parts.button("diff"),
+            *self._place_buttons,
+            *(self._parts.button(key) for key in self._parts.keys),
             self._code.editor,
             self.refuse_button,
+            self.reason,
             self.approve_button,
             self.while_button,
             self.minutes,
@@ -171,10 +218,11 @@ class ApprovalBar(QWidget):
     def _answer(self, *, approved: bool, lasting: "Lasting" = "once", seconds: float | None = None) -> None:
         from gatewright_gui.session.question import Reply
 
-        question = self._question
+        question, reason = self._question, "" if approved else self.reason.text().strip()
         self.withdraw()
         if question is not None:
-            question.answer(Reply(approved, lasting, seconds))
+            self.answered.emit(question)
+            question.answer(Reply(approved, lasting, seconds, reason))
 
     def _allow_minutes(self) -> None:
         self._answer(approved=True, lasting="duration", seconds=self.minutes.value() * 60.0)
@@ -194,7 +242,7 @@ class ApprovalBar(QWidget):
         menu = QMenu(self)
         menu.setObjectName(f"{self._name}.whiles")
         for words, seconds in WHILES:
-            menu.addAction(words).triggered.connect(partial(self._allow_for, seconds))
+            menu.addAction(f"Allow {words} in any session").triggered.connect(partial(self._allow_for, seconds))
         menu.addSeparator()
         menu.addAction("Another time...").triggered.connect(lambda _=False: self._ask_minutes())
         return menu
@@ -205,37 +253,54 @@ class ApprovalBar(QWidget):
     # what is said
 
     def _tell_where(self) -> None:
-        """A question of the console is about its copy, or live; one of another process says no more than that."""
+        """A question of the console is about its copy, or live; one of another process says which."""
         if self._name != "console":
-            self._where.set_chip("another process", "plug", "blocked")
+            asker = self._question.asker if self._question is not None else ""
+            self._where.set_chip(asker or "another process", "plug", "blocked")
         elif self._is_live:
             self._where.set_chip("LIVE: the real workspace", "triangle-alert", "deny")
         else:
             self._where.set_chip("in the copy", "layers", "blocked")
 
     def _tell_why(self) -> None:
+        from gatewright_gui.session.question import place_words
+
         if self._question is None:
             return
         reasons = [reason.replace("`", "") for reason in self._question.reasons]
         more = len(reasons) - _MAX_REASONS
         lines = [*reasons[:_MAX_REASONS], *([f"and {more} more"] if more > 0 else [])]
+        self._places = list(dict.fromkeys(place for place in self._question.places if place))[:_MAX_PLACES]
+        for at, button in enumerate(self._place_buttons):
+            button.setVisible(at < len(self._places))
+            if at < len(self._places):
+                words = place_words(self._places[at], self._lines.get(self._places[at]))
+                button.setText(button_text(words if len(words) <= _MAX_PLACE else f"{words[:_MAX_PLACE]}\u2026"))
+                named(button, spoken=f"Show {words}", tip=f"Show {words} in the policy")
         if self._is_edited:
             lines.append("the policy was edited since: the call is decided again, by the policy as it is then")
         self._why.setText("\n".join(f"\u2022 {line}" for line in lines))
 
-    def _tell_answers(self, question: "PendingApproval") -> None:
-        words = f"scope {_short(question.scope)}" if question.scope else "this session"
-        self.scope_button.setText(button_text(f"For {words}"))
-        self.scope_button.setAccessibleName(f"Allow for {words}, key {_SCOPE}")
-        self._covers.setText(question.cover_words.replace("`", ""))
-        once = "The tool itself asks because of what would be lost: an answer counts for this call only"
-        for button, words in (
-            (self.while_button, question.duration_words),
-            (self.minutes_button, question.duration_words),
-            (self.scope_button, question.scope_words),
-        ):
-            button.setEnabled(not question.once_only)
-            button.setToolTip(once if question.once_only else tip_text(f"Allows {words}"))
+    def _tell_answers(self) -> None:
+        """What each answer reaches, beside its button."""
+        question = self._question
+        if question is None:
+            return
+        is_calm = not self._calm.isActive()
+        once = "The tool asks because of what would be lost: an answer counts for this call only"
+        reaches = {
+            self.refuse_button: "This call is not made",
+            self.approve_button: "This one call, with exactly these arguments",
+            self.while_button: once if question.once_only else question.duration_words,
+            self.scope_button: once if question.once_only else question.scope_words,
+        }
+        for button, words in reaches.items():
+            lasts = button in {self.while_button, self.scope_button}
+            button.setEnabled(button is self.refuse_button or (is_calm and not (lasts and question.once_only)))
+            plain = words.replace("`", "")
+            self.reach[button].setText(plain)
+            button.setAccessibleDescription(plain)
+        self.minutes_button.setEnabled(self.while_button.isEnabled())
 
     def _tell_time(self) -> None:
         from gatewright_gui.session.calls import visible
@@ -245,12 +310,12 @@ class ApprovalBar(QWidget):
         if question is None:
             return
         now_s = time.time()
-        parts = [_until(question.expires_wall_s, now_s)]
+        parts = [question.left_words(now_s)]
         if question.asked_wall_s:
             ago_s = now_s - question.asked_wall_s
             parts.append(f"asked {span(ago_s)} ago" if ago_s >= 1 else "asked just now")
         parts += [f"tier {question.tier}"] if question.tier else []
-        parts += [f"user {visible(question.user_id)}"] if question.user_id else []
+        parts += [f"user {visible(question.user_id)}"] if question.user_id and not question.process_id else []
         parts += [f"session {visible(question.session_id)}"] if question.session_id else []
         parts += [f"{question.waiting} identical calls"] if question.waiting > 1 else []
         self._about.set_text(" \u00b7 ".join(parts))
@@ -263,26 +328,41 @@ class ApprovalBar(QWidget):
             return
         is_change = part == "diff" and question.diff is not None
         self._change.setVisible(is_change)
+        self._shown.setCurrentWidget(self._code if is_change or self.tree is None else self.tree)
         if is_change and question.diff is not None:
             said, change = change_words(question.diff, question.operation)
             self._change.set_text(said)
             self._code.set_diff(cut(change))
-        else:
+        elif self.tree is None:
             self._code.set_json(question.arguments)
-        lines = min(max(self._code.text.count("\n") + 1, 3), 6)
-        self._code.setFixedHeight(lines * self._code.editor.fontMetrics().lineSpacing() + 24)
+        elif part == "records":
+            self.tree.set_value(_told(question), "ids")
+        else:
+            self.tree.set_value(dict(question.values), "arguments")
+        if self.tree is None:
+            lines = min(max(self._code.text.count("\n") + 1, 3), 6)
+            self._code.setFixedHeight(lines * self._code.editor.fontMetrics().lineSpacing() + 24)
+
+    def _go(self, at: int) -> None:
+        if at < len(self._places):
+            self.place_requested.emit(self._places[at])
 
     # the parts
 
-    def _make_shortcuts(self) -> None:
+    def _make_shortcuts(self, within: QWidget) -> None:
         for key, button in (
-            (_DENY, self.refuse_button),
-            (_ONCE, self.approve_button),
-            (_WHILE, self.while_button),
-            (_SCOPE, self.scope_button),
+            (DENY, self.refuse_button),
+            (ONCE, self.approve_button),
+            (WHILE, self.while_button),
+            (SCOPE, self.scope_button),
         ):
-            shortcut = QShortcut(QKeySequence(key), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
-            shortcut.activated.connect(button.click)
+            shortcut = QShortcut(QKeySequence(key), within, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.setAutoRepeat(False)
+            shortcut.activated.connect(partial(self._press, button))
+
+    def _press(self, button: QPushButton) -> None:
+        if self._question is not None:
+            button.click()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Escape closes the field for another time, and nothing else."""
@@ -304,44 +384,44 @@ class ApprovalBar(QWidget):
         self._tick.stop()
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
-        """The soft ground of a question."""
+        """The soft ground of a question beside other things; of one that fills a page only the stripe at its left."""
         del event
         palette = current_look().palette
         painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(palette.verdict.ask.soft))
+        if self.tree is None:
+            painter.fillRect(self.rect(), QColor(palette.verdict.ask.soft))
         stripe = palette.verdict.deny if self._is_live else palette.verdict.ask
         painter.fillRect(0, 0, 8 if self._is_live else 4, self.height(), QColor(stripe.fg))
         painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(palette.border))
 
     def _lay_out(self) -> None:
-        self._hint.setMinimumWidth(1)  # the first to give way: the answers push no neighbour aside
-        buttons = (self.refuse_button, self.approve_button, self.while_button)
-        lasting = (self.minutes, self.minutes_button, self.scope_button)
+        answers = QGridLayout()
+        space = current_look().tokens.space_2
+        answers.setHorizontalSpacing(space)
+        answers.setVerticalSpacing(current_look().tokens.space_1)
+        answers.setColumnStretch(1, 1)
+        beside = {self.refuse_button: (self.reason,), self.while_button: (self.minutes, self.minutes_button)}
+        for row, (button, key) in enumerate(zip(self.reach, (DENY, ONCE, WHILE, SCOPE), strict=True)):
+            answers.addWidget(button, row, 0)
+            parts = [stretch(part) if part is self.reason else part for part in beside.get(button, ())]
+            answers.addLayout(row_of(stretch(self.reach[button]), *parts, space=2), row, 1)
+            answers.addWidget(named(Label(key), kind="small"), row, 2)
+        self.reason.setMinimumWidth(60)
+        content = stretch(self._shown) if self.tree is not None else self._shown
         column_of(
             row_of(IconLabel("hand", "ask"), stretch(self._title), self._parts, space=2),
             row_of(self._where, stretch(self._about), space=2),
             self._why,
+            row_of(*self._place_buttons, stretch(), space=2),
             self._change,
-            self._code,
-            self._covers,
-            row_of(*buttons, *lasting, stretch(), stretch(self._hint, 2), space=2),
+            content,
+            answers,
             into=self,
             space=1,
             margins=(4, 2, 3, 2),
         )
 
 
-def _short(text: str) -> str:
-    from gatewright_gui.session.calls import visible
-
-    shown = visible(text)
-    return shown if len(shown) <= 20 else f"{shown[:19]}\u2026"
-
-
-def _until(expires_wall_s: float | None, now_s: float) -> str:
-    from gatewright_gui.session.question import span
-
-    if expires_wall_s is None:
-        return "waits until it is answered"
-    left_s = expires_wall_s - now_s
-    return f"denied in {span(left_s)} if nobody answers" if left_s >= 1 else "its time is over"
+def _told(question: "PendingApproval") -> dict[str, "JsonValue"]:
+    """What ids stand for, each under its argument and value, and by which call that was told."""
+    return {f"{one.argument} {one.value} (by {one.called})": one.record for one in question.records}

@@ -15,7 +15,16 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright_gui.pages.console.button import icon_button
-from gatewright_gui.pages.console.json_tree_model import KEY, KIND, VALUE, Index, JsonTreeModel, is_small, whole_text
+from gatewright_gui.pages.console.json_tree_model import (
+    KEY,
+    KIND,
+    ROOT,
+    VALUE,
+    Index,
+    JsonTreeModel,
+    is_small,
+    whole_text,
+)
 from gatewright_gui.pages.console.table import tint
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
@@ -93,11 +102,11 @@ class _Delegate(Delegate):
 class JsonTreeView(QWidget):
     """Enter in the field goes to the next place, Shift+Enter to the one before; Ctrl+C copies the chosen value."""
 
-    def __init__(self, tasks: TaskOwner, parent: QWidget | None = None) -> None:
+    def __init__(self, tasks: TaskOwner, parent: QWidget | None = None, *, name: str = "console.tree") -> None:
         super().__init__(parent)
         self._tasks = tasks
         self.model = JsonTreeModel(self)
-        self.tree = named(TreeView("Result as a tree"), "console.tree")
+        self.tree = named(TreeView("Result as a tree"), name)
         self.tree.setModel(self.model)
         self.tree.setItemDelegate(_Delegate(self.tree))
         self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -105,26 +114,26 @@ class JsonTreeView(QWidget):
         self.tree.customContextMenuRequested.connect(self._open_menu)
         self.tree.selectionModel().currentChanged.connect(self._chosen)
         self.tree.installEventFilter(self)
-        self.search = named(SearchField("Search keys and values"), "console.tree.search")
+        self.search = named(SearchField("Search keys and values"), f"{name}.search")
         self.search.search_changed.connect(self._search)
         self.search.results_requested.connect(self.tree.setFocus)
         self.search.leave_requested.connect(self.tree.setFocus)
         self.search.installEventFilter(self)
         self._count = named(Label(), kind="small")
         self.open_button = icon_button(
-            "chevrons-up-down", "Open all below the chosen row", "console.tree.open", self.open_below
+            "chevrons-up-down", "Open all below the chosen row", f"{name}.open", self.open_below
         )
         self.close_button = icon_button(
-            "chevrons-down-up", "Close all below the chosen row", "console.tree.close", self.close_below
+            "chevrons-down-up", "Close all below the chosen row", f"{name}.close", self.close_below
         )
         self.copy_value_button = icon_button(
-            "copy", "Copy the chosen value (Ctrl+C)", "console.tree.copyvalue", self.copy_value
+            "copy", "Copy the chosen value (Ctrl+C)", f"{name}.copyvalue", self.copy_value
         )
         self.copy_path_button = icon_button(
-            "link", "Copy the path of the chosen value (Ctrl+Shift+C)", "console.tree.copypath", self.copy_path
+            "link", "Copy the path of the chosen value (Ctrl+Shift+C)", f"{name}.copypath", self.copy_path
         )
-        self.path = named(Label(), "console.tree.path", kind="small")
-        self.whole = named(CodeView("The chosen value"), "console.tree.value")
+        self.path = named(Label(), f"{name}.path", kind="small")
+        self.whole = named(CodeView("The chosen value"), f"{name}.value")
         self.whole.set_wrapping(True)
         self.whole.hide()
         self._hits: list[tuple[int, ...]] = []
@@ -133,11 +142,11 @@ class JsonTreeView(QWidget):
         self._opening = Slices(parent=self)
         self._lay_out()
 
-    def set_value(self, value: object) -> None:
-        """Show another value, open as far as it is short."""
+    def set_value(self, value: object, root: str = ROOT) -> None:
+        """Show another value under that name, open as far as it is short."""
         self._stop()
         self.search.clear()
-        self.model.set_value(value)
+        self.model.set_value(value, root)
         self._open_first()
         self.tree.setCurrentIndex(self.model.index(0, 0))
 
@@ -208,7 +217,7 @@ class JsonTreeView(QWidget):
         if is_small(value):
             QGuiApplication.clipboard().setText(whole_text(value))
         else:
-            self._tasks.start(self._copy_aside(value), "console.tree.copy", replace=True)
+            self._tasks.start(self._copy_aside(value), f"{self.tree.objectName()}.copy", replace=True)
 
     async def _copy_aside(self, value: Any) -> None:
         """What is large is written beside the window."""

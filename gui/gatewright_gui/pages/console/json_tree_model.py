@@ -104,11 +104,11 @@ class JsonTreeModel(QAbstractItemModel):
         self._nodes: dict[int, Node] = {}
         self._made = 0
 
-    def set_value(self, value: Any) -> None:
-        """Show another value."""
+    def set_value(self, value: Any, root: str = ROOT) -> None:
+        """Show another value; `root`: what it is called."""
         self.beginResetModel()
         self._nodes.clear()
-        self._root = self._make(ROOT, value, None, 0)
+        self._root = self._make(root, value, None, 0)
         self.endResetModel()
 
     def clear(self) -> None:

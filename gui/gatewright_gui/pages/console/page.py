@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QWidget
 
-from gatewright.workspace.api import ChangeSet, GatewrightError, JsonRefused, JsonValue, parse_object
+from gatewright.workspace.api import Address, ChangeSet, GatewrightError, JsonRefused, JsonValue, parse_object
 from gatewright_gui.pages.console.approval import KEY
 from gatewright_gui.pages.console.call_bar import CallBar
 from gatewright_gui.pages.console.history import HistoryPanel
@@ -21,6 +21,7 @@ from gatewright_gui.qt.layout import column_of, holding, stretch
 from gatewright_gui.qt.widget import Splitter
 from gatewright_gui.session.calls import CallRecord, CallRequest, RuleLink, callable_tools, with_missing
 from gatewright_gui.session.console import Console
+from gatewright_gui.session.question import place_words
 
 DELAY_MS = 150
 MAX_COMPARED = 50_000
@@ -214,6 +215,9 @@ class ConsolePage(Page):
     def _go_to_rule(self, rule: RuleLink) -> None:
         self._context.tasks.start(self._find_rule(rule, self.outcome.shown), "console.rule", replace=True)
 
+    def _go_to_place(self, address: Address) -> None:
+        self._go_to_rule(RuleLink(place_words(address), address, None))
+
     def _go_to_session_rule(self, rule: RuleLink) -> None:
         self._context.tasks.start(self._find_rule(rule, None), "console.rule", replace=True)
 
@@ -277,6 +281,7 @@ class ConsolePage(Page):
         self.outcome.rule_requested.connect(self._go_to_rule)
         self.outcome.line_requested.connect(self._show_line)
         self.history.session.rule_requested.connect(self._go_to_session_rule)
+        self.outcome.approval.place_requested.connect(self._go_to_place)
         self.history.record_chosen.connect(self._show_again)
         self.history.again_requested.connect(self.calls.again)
         self.history.edit_requested.connect(self._edit_again)

@@ -1,0 +1,182 @@
+"""The calls of all processes that wait for an operator: which at the left, the chosen one at the right."""
+
+import time
+
+from PySide6.QtCore import QModelIndex, Qt, QTimer
+from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtWidgets import QStackedWidget, QWidget
+
+from gatewright.workspace.api import Address
+from gatewright_gui.pages.approvals.inbox import InboxDelegate, InboxModel
+from gatewright_gui.pages.console.approval import KEY, ApprovalBar
+from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.layout import column_of, holding, named, stretch
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.row_list import RowList
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.call_record import find_lines, find_place
+from gatewright_gui.session.question import PendingApproval, place_words
+
+NOTHING_WAITS = (
+    "While this window is open, calls that ask wait here for an answer: of programs that use the policy, and of the "
+    "clients of gatewright serve."
+)
+_ELSEWHERE = "It was answered elsewhere, its caller gave it up, or its process ended."
+TICK_MS = 1000
+
+
+class ApprovalsPage(Page):
+    """Nothing is allowed by a plain letter, and no question is allowed that nobody has looked at."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self.setObjectName("approvals")
+        self._context, self._waiting = context, context.waiting
+        self._shown: PendingApproval | None = None
+        self._row = 0
+        self._is_taking = self._is_calm = self._is_told = False
+        self.header = SectionHeader("Approvals")
+        self.model = InboxModel()
+        self.view = named(RowList(), "approvals.list", spoken="Calls that wait")
+        self.view.setModel(self.model)
+        self.view.setItemDelegate(InboxDelegate(self.view))
+        self.question = ApprovalBar(name="approvals", tasks=context.tasks, keys_for=self)
+        self.gone = named(EmptyState("hand", "Choose a call", ""), "approvals.gone")
+        self.empty = named(EmptyState("check", "No call waits", NOTHING_WAITS), "approvals.empty")
+        self._tick = QTimer(self, interval=TICK_MS)
+        self._tick.timeout.connect(self.view.viewport().update)
+        self._lay_out()
+        self._connect()
+
+    def main_view(self) -> QWidget:
+        """The list: no key there answers anything by itself."""
+        return self.view
+
+    def page_shown(self) -> None:
+        """Bring up to date what was put off while the page was hidden."""
+        self._take(self._waiting.questions, calm=False)
+
+    def _lay_out(self) -> None:
+        self._detail = QStackedWidget()
+        self._stack = QStackedWidget()
+        splitter = Splitter(Qt.Orientation.Horizontal, "approvals", self._context.sizes)
+        column_of(stretch(self._stack), into=self)
+        self._stack.addWidget(splitter)
+        self._stack.addWidget(self.empty)
+        splitter.addWidget(holding(column_of(self.header, stretch(self.view))))
+        splitter.addWidget(self._detail)
+        self._detail.addWidget(self.gone)
+        self._detail.addWidget(self.question)
+        splitter.setStretchFactor(1, 1)
+        splitter.restore((300, 900))
+        self._whole = splitter
+        before: QWidget = self.view
+        for part in self.question.tab_parts:
+            self.setTabOrder(before, part)
+            before = part
+
+    def _connect(self) -> None:
+        self._waiting.changed.connect(self._take)
+        self._context.navigator.waiting_requested.connect(self.choose)
+        self._context.document.policy_changed.connect(self._say_edited)
+        self.view.selectionModel().currentChanged.connect(self._show)
+        self.view.activated.connect(self._focus_question)
+        self.question.answered.connect(self._forget)
+        self._context.document.opened.connect(self._forget)
+        self.gone.action_requested.connect(lambda: self._choose_row(0))
+        self.question.keys_given_back.connect(lambda: self.view.setFocus(Qt.FocusReason.OtherFocusReason))
+        self.question.place_requested.connect(self._go)
+        shortcut = QShortcut(QKeySequence(KEY), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        shortcut.activated.connect(self._focus_question)
+
+    def _say_edited(self, _changes: object) -> None:
+        self.question.say_edited()
+
+    def _focus_question(self, _index: object = None) -> None:
+        self.question.focus_question()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        """Count down while one can see it."""
+        super().showEvent(event)
+        self._tick.start()
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
+        """Nothing counts unseen."""
+        super().hideEvent(event)
+        self._tick.stop()
+
+    def choose(self, digests: tuple[str, ...]) -> None:
+        """Show the oldest question of one of these calls; of none of them, the one that is shown, else the oldest."""
+        self._take(self._waiting.questions, calm=False)
+        wanted = next((one for one in self._waiting.questions if one.digest in digests), None)
+        if wanted is not None:
+            self._choose_row(self.model.find(wanted.request_id))
+        elif self._shown is None:
+            self._choose_row(0)
+
+    def _choose_row(self, row: int) -> None:
+        index = self.model.index(row)
+        if index == self.view.currentIndex():
+            self._show(index)
+        else:
+            self.view.setCurrentIndex(index)
+
+    def _take(self, questions: tuple[PendingApproval, ...], *, calm: bool = True) -> None:
+        """Show what waits now. Nothing takes the place of a question that went by itself: what goes is said."""
+        if not self.isVisible():
+            return
+        self._is_taking = True
+        self.model.set_questions(questions)
+        self._is_taking = False
+        self.header.set_note(f"{len(questions):,} wait{'s' if len(questions) == 1 else ''}" if questions else "")
+        row = self.model.find(self._shown.request_id) if self._shown is not None else -1
+        if row >= 0:
+            self._choose_row(row)
+        elif self._shown is not None:
+            self._tell_gone(self._shown)
+        elif questions and not self._is_told:
+            self._is_calm = calm
+            self._choose_row(min(self._row, len(questions) - 1))
+            self._is_calm = False
+        self._stack.setCurrentWidget(self._whole if questions or self._is_told else self.empty)
+
+    def _show(self, index: QModelIndex, _before: QModelIndex | None = None) -> None:
+        question = self.model.question_at(index.row())
+        if self._is_taking or question is None:
+            return
+        self._shown, self._row, self._is_told = question, index.row(), False
+        is_new = self.question.question is None or self.question.question.request_id != question.request_id
+        self.question.ask(question, calm=self._is_calm)
+        if is_new:
+            self._context.tasks.start(self._find_lines(question), "approvals.lines", replace=True)
+        self._detail.setCurrentWidget(self.question)
+
+    def _forget(self, _question: object = None) -> None:
+        """The question that is shown is answered, or of another workspace: the next may be shown."""
+        self._shown, self._is_told = None, False
+
+    def _tell_gone(self, question: PendingApproval) -> None:
+        self._shown, self._is_told = None, True
+        self.view.selectionModel().clear()
+        self.question.withdraw()
+        is_over = question.expires_wall_s is not None and question.expires_wall_s <= time.time()
+        words = "Nobody answered in time, so the call was denied." if is_over else _ELSEWHERE
+        more = "Show the next" if self.model.rowCount() else None
+        self.gone.set_state("history", f"{question.called} does not wait any more", words, action=more)
+        self._detail.setCurrentWidget(self.gone)
+
+    async def _find_lines(self, question: PendingApproval) -> None:
+        lines = await find_lines(self._context.document, filter(None, question.places))
+        if self._shown is question:
+            self.question.set_lines(lines)
+
+    def _go(self, address: Address) -> None:
+        self._context.tasks.start(self._find(address), "approvals.place", replace=True)
+
+    async def _find(self, address: Address) -> None:
+        place = await find_place(self._context.document, address)
+        if place is None:
+            self._context.document.say("warning", f"`{place_words(address)}` is no longer in the policy")
+        else:
+            self._context.navigator.go_to_rule(place)

@@ -1,0 +1,59 @@
+"""The bar over every page that says which call waits for the operator, and how long it still does."""
+
+import time
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QTimer
+
+from gatewright_gui.qt.widget.message_bar import MessageBar
+
+if TYPE_CHECKING:
+    from gatewright_gui.session.question import PendingApproval
+
+TICK_MS = 1000
+
+
+class AskingBar(MessageBar):
+    """Says the question that is over first; closed, it stays away until another one comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("window.asking")
+        self.action_button.setObjectName("window.asking.show")
+        self._questions: tuple[PendingApproval, ...] = ()
+        self._seen: set[str] = set()
+        self._is_away = False
+        self._tick = QTimer(self, interval=TICK_MS)
+        self._tick.timeout.connect(self._tell)
+        self.closed.connect(self._keep_seen)
+
+    def set_questions(self, questions: "tuple[PendingApproval, ...]") -> None:
+        """What waits now."""
+        self._questions = questions
+        self._seen &= {one.request_id for one in questions}
+        self._tell()
+
+    def set_away(self, *, is_away: bool) -> None:
+        """Whether the page that is open shows the questions itself."""
+        self._is_away = is_away
+        if is_away:
+            self._keep_seen()
+        self._tell()
+
+    def _keep_seen(self) -> None:
+        self._seen = {one.request_id for one in self._questions}
+
+    def _tell(self) -> None:
+        from gatewright_gui.session.calls import visible
+
+        if self._is_away or all(one.request_id in self._seen for one in self._questions):
+            self._tick.stop()
+            self.hide()
+            return
+        if not self._tick.isActive():
+            self._tick.start()
+        first = min(self._questions, key=lambda one: one.expires_wall_s or float("inf"))
+        more = len(self._questions) - 1
+        others = f", and {more:,} more wait{'s' if more == 1 else ''}" if more else ""
+        what = f"{visible(first.agent_id)} asks to call {first.called}, {first.left_words(time.time())}{others}"
+        self.show_message("warning", what, action="Show")

@@ -1,0 +1,276 @@
+"""The inbox of calls that wait: in a real window, by mouse and keys, with calls of other gates and processes."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+
+from gatewright.gate import Approval, ApprovalRequest, Outcome
+from gatewright.workspace import Workspace, permission_broker, write_demo
+from gatewright_gui.pages.approvals import ApprovalsPage
+from gatewright_gui.session.question import question_of
+from gatewright_gui.window.main_window import MainWindow
+from tests.engine.gate.asking import a_request
+from tests.gui.session.opened import opened_window, settled, until
+from tests.support.checkout import ROOT
+
+DELETE = {"op": "delete", "path": "drafts/report.md"}
+APPEND = {"op": "append", "path": "notes/species.md", "content": "an otter\n"}
+ALT = Qt.KeyboardModifier.AltModifier
+
+
+class Deployed:
+    """The demo in a window, and as another gate serves it."""
+
+    def __init__(self, window: MainWindow, workspace: Workspace) -> None:
+        self.window, self.workspace = window, workspace
+        self.calls: list[asyncio.Task[Outcome]] = []
+
+    async def ask(self, arguments: dict[str, str]) -> asyncio.Task[Outcome]:
+        """A call that waits, once the window knows of it."""
+        before = len(self.window.waiting.questions)
+        broker = self.workspace.broker
+        call = asyncio.create_task(self.workspace.call("operator", "file", arguments, approver=broker))
+        self.calls.append(call)
+        await until(lambda: len(self.window.waiting.questions) > before)
+        return call
+
+    @property
+    def page(self) -> ApprovalsPage:
+        page = self.window.shelf.page("approvals")
+        assert isinstance(page, ApprovalsPage)
+        return page
+
+    def find(self, name: str) -> Any:
+        found = self.window.findChild(QWidget, name)
+        assert found is not None, name
+        return found
+
+
+@pytest.fixture
+async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
+    policy = write_demo(tmp_path / "demo")
+    async with opened_window(policy, tmp_path) as window:
+        with Workspace.open(policy) as workspace:
+            await workspace.call("operator", "file", {"op": "list"})  # enforced from now on: there is a state folder
+            await until(lambda: window.waiting._attached is not None)  # pyright: ignore[reportPrivateUsage]
+            made = Deployed(window, workspace)
+            yield made
+            for call in made.calls:
+                call.cancel()
+                with suppress(asyncio.CancelledError):
+                    await call
+            await until(lambda: not window.tasks.names)
+
+
+async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(deployed: Deployed) -> None:
+    window = deployed.window
+    await deployed.ask(DELETE)
+
+    bar = window.asking
+    await until(bar.isVisible)
+    assert "operator asks to call file.delete, denied in" in bar.text
+    assert "report.md" not in bar.text
+    assert window.rail.button("approvals").count == 1
+    assert window.status.waiting.text() == "1 call waits for you"
+    window.show_page("files")
+    assert bar.isVisible()
+
+    QTest.mouseClick(bar.action_button, Qt.MouseButton.LeftButton)
+
+    assert window.shelf.current_key == "approvals"
+    assert not bar.isVisible()
+    question = deployed.page.question.question
+    assert question is not None
+    assert (question.agent_id, question.called) == ("operator", "file.delete")
+    window.show_page("files")
+    assert not bar.isVisible(), "what was looked at is not told again"
+    await deployed.ask(APPEND)
+    await until(bar.isVisible)
+
+
+async def test_question_shows_arguments_change_reasons_with_lines_and_who_asks(deployed: Deployed) -> None:
+    await deployed.ask(DELETE)
+    deployed.window.show_page("approvals")
+    panel = deployed.page.question
+    assert panel.isVisible()
+    await settled(deployed.window)
+
+    part = deployed.find("approvals.approval.part")
+    assert part.current == "diff"
+    QTest.mouseClick(part.button("arguments"), Qt.MouseButton.LeftButton)
+    assert panel.tree is not None
+    model = panel.tree.model
+    root = model.index(0, 0)
+    cells = {model.index(row, 0, root).data(): model.index(row, 1, root).data() for row in range(model.rowCount(root))}
+    assert root.data() == "arguments"
+    assert {name: cells[name].strip('"') for name in ("op", "path")} == DELETE
+    why = deployed.find("approvals.approval.why").text()
+    assert "file.delete asks first by the approvals key file.delete" in why
+    assert f"process {question_process(deployed)}" in deployed.find("approvals.approval.where").text
+    assert not part.button("records").isVisible()
+
+    places = [deployed.find(f"approvals.approval.place.{at}") for at in range(2)]
+    line = next(place for place in places if place.text().startswith("agents.operator.approvals.file.delete, line "))
+    QTest.mouseClick(line, Qt.MouseButton.LeftButton)
+    await settled(deployed.window)
+    assert deployed.window.shelf.current_key == "toml"
+
+
+def question_process(deployed: Deployed) -> int:
+    return deployed.window.waiting.questions[0].process_id
+
+
+async def test_keys_answer_and_no_letter_does(deployed: Deployed) -> None:
+    call = await deployed.ask(DELETE)
+    window = deployed.window
+    window.activateWindow()
+    QTest.keyClick(window, Qt.Key.Key_5, Qt.KeyboardModifier.ControlModifier)
+    view, panel = deployed.page.view, deployed.page.question
+    assert QApplication.focusWidget() is view
+
+    for key in (Qt.Key.Key_D, Qt.Key.Key_O, Qt.Key.Key_W, Qt.Key.Key_S, Qt.Key.Key_Space, Qt.Key.Key_Return):
+        QTest.keyClick(view, key)
+    assert panel.question is not None
+    assert QApplication.focusWidget() is panel.refuse_button, "Enter in the list leads to what denies"
+    QTest.keyClick(panel.refuse_button, Qt.Key.Key_2, ALT)
+
+    outcome = await call
+    assert outcome.status == "allowed", outcome.decision.reason
+    await until(lambda: not window.waiting.questions)
+    assert deployed.page.empty.isVisible()
+
+
+async def test_refusal_takes_its_reason_to_the_model(deployed: Deployed) -> None:
+    call = await deployed.ask(DELETE)
+    deployed.window.show_page("approvals")
+    panel = deployed.page.question
+
+    QTest.keyClicks(panel.reason, "the report is still needed")
+    QTest.mouseClick(panel.refuse_button, Qt.MouseButton.LeftButton)
+
+    outcome = await call
+    assert (outcome.status, outcome.code) == ("denied", "approval-refused")
+    assert outcome.output.endswith("The operator says: the report is still needed")
+
+
+async def test_next_question_comes_up_calmly_after_an_answer(deployed: Deployed) -> None:
+    first, second = await deployed.ask(DELETE), await deployed.ask(APPEND)
+    deployed.window.show_page("approvals")
+    panel = deployed.page.question
+
+    QTest.keyClick(deployed.page.view, Qt.Key.Key_1, ALT)
+    assert (await first).status == "denied"
+    assert panel.question is not None
+    assert panel.question.called == "file.append"
+    assert not panel.approve_button.isEnabled(), "a second press was not meant for this one"
+    assert panel.refuse_button.isEnabled()
+    QTest.keyClick(deployed.page.view, Qt.Key.Key_2, ALT)
+    assert panel.question is not None
+
+    await until(panel.approve_button.isEnabled)
+    QTest.keyClick(deployed.page.view, Qt.Key.Key_4, ALT)
+    assert (await second).status == "allowed"
+
+
+async def test_question_that_goes_by_itself_is_told_and_gives_its_place_to_no_other(deployed: Deployed) -> None:
+    await deployed.ask(DELETE)
+    await deployed.ask(APPEND)
+    deployed.window.show_page("approvals")
+    page = deployed.page
+    asked = page.question.question
+    assert asked is not None
+
+    with_broker = permission_broker(deployed.workspace.policy_path)
+    try:
+        assert with_broker.answer(asked.request_id, Approval(False, "dana")) is not None
+    finally:
+        with_broker.close()
+
+    await until(page.gone.isVisible)
+    assert page.question.question is None
+    assert "file.delete does not wait any more" in page.gone.accessibleName()
+    QTest.keyClick(page.view, Qt.Key.Key_2, ALT)
+    assert len(deployed.window.waiting.questions) == 1, "the key answers nothing"
+    QTest.mouseClick(page.gone.action_button, Qt.MouseButton.LeftButton)
+    assert page.question.question is not None
+    assert page.question.question.called == "file.append"
+
+
+async def test_call_of_another_process_is_answered_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "note.md").write_text("hello\n", "utf-8")
+    policy = tmp_path / "policy.toml"
+    policy.write_text(
+        'gatewright = 1\n[agents.archivist]\ntools = ["file"]\napprovals = { file = "ask" }\n'
+        '[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "docs"\ndefault_permission = "read_write"\n',
+        "utf-8",
+    )
+    (tmp_path / "state").mkdir()
+    monkeypatch.setenv("GATEWRIGHT_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))
+    command = [sys.executable, "-m", "tests.engine.gate.calling_process", str(tmp_path), "--waits-alone"]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert json.loads(process.stdout.readline()) == {"ready": True}
+        async with opened_window(policy, tmp_path) as window:
+            process.stdin.write(json.dumps({"call": "file", "arguments": {"op": "read", "path": "note.md"}}) + "\n")
+            process.stdin.flush()
+            await until(lambda: len(window.waiting.questions) == 1)
+            window.show_page("approvals")
+            page = window.shelf.page("approvals")
+            assert isinstance(page, ApprovalsPage)
+            assert page.question.question is not None
+            assert page.question.question.process_id == process.pid
+            QTest.mouseClick(page.question.approve_button, Qt.MouseButton.LeftButton)
+            assert json.loads(await asyncio.to_thread(process.stdout.readline))["status"] == "allowed"
+
+            process.stdin.write(json.dumps({"call": "file", "arguments": {"op": "read", "path": "note.md"}}) + "\n")
+            process.stdin.flush()
+            await until(lambda: len(window.waiting.questions) == 1)
+            process.kill()
+            await until(page.gone.isVisible)
+            await until(lambda: not window.tasks.names)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def test_thousand_questions_are_listed_and_chosen_without_holding_up_the_window(deployed: Deployed) -> None:
+    window = deployed.window
+
+    def asked(number: int) -> ApprovalRequest:
+        more: dict[str, Any] = {"arguments": {"text": f"no. {number}"}, "expires_wall_s": time.time() + 600}
+        return a_request(digest=f"d{number}", request_id=f"ask-{number}", asked_wall_s=1.0 + number, **more)
+
+    questions = tuple(question_of(asked(number), lambda _reply: None) for number in range(1000))
+    window.show_page("approvals")
+    window.waiting.close()  # from now on it tells what the test puts in
+    began = time.perf_counter()
+    window.waiting._put(questions)  # pyright: ignore[reportPrivateUsage]
+    await asyncio.sleep(0)
+    page = deployed.page
+    assert page.model.rowCount() == 1000
+    for number in (500, 999):
+        page.view.setCurrentIndex(page.model.index(number))
+        await asyncio.sleep(0)
+        assert page.question.question is not None
+        assert page.question.question.request_id == f"ask-{number}"
+    window.waiting._put(questions[1:])  # pyright: ignore[reportPrivateUsage]
+    await asyncio.sleep(0)
+    assert time.perf_counter() - began < 1.0
+    assert page.question.question.request_id == "ask-999"
+    assert page.view.currentIndex().row() == 998
+    assert window.rail.button("approvals").count == 999
