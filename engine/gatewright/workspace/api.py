@@ -69,6 +69,8 @@ if TYPE_CHECKING:
         BlockRecord,
         BlockService,
         BlockType,
+        Entry,
+        EntryKind,
     )
     from gatewright.policy import agentedit, approvaledit, capabilityedit, catalogedit, rights, ruleedit, sourceedit
     from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
@@ -221,7 +223,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
     "SourceManager", "entries_of", "is_leftover",
     # memory
-    "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType",
+    "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType", "Entry", "EntryKind",
     # tools
     "ArgumentIssue", "PLAIN", "Pin", "Role", "Tool",
     # builtins
@@ -318,7 +320,7 @@ door(
         "gatewright.sources.overlay": ("Listing", "Overlay"),
         # memory
         "gatewright.memory": (
-            "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType",
+            "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType", "Entry", "EntryKind",
         ),
         # tools
         "gatewright.tools": ("ArgumentIssue",),
