@@ -84,6 +84,7 @@ if TYPE_CHECKING:
         Policy,
         Roots,
         Source,
+        SourceType,
         ToolSettings,
     )
     from gatewright.policy.edit import (
@@ -213,7 +214,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "PermissionRule",
     "PermissionRules", "Policy", "PolicyRule", "Preset", "RateLimit", "Reason", "Refusal", "RequiredBeforeExit",
     "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools", "RequiresPrecedingTools", "RightChange",
-    "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange",
+    "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange", "SourceType",
     "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts", "ToolRight", "ToolRule", "ToolSettings",
     "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply", "approval_keys", "approvaledit",
     "capabilityedit", "catalogedit", "changed_rights", "check_pattern", "chosen_tools", "copy_rights", "free_fields",
@@ -279,7 +280,8 @@ door(
         "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
         "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
         "gatewright.policy.document": (
-            "Agent", "Catalog", "CatalogType", "PermissionRule", "Policy", "Roots", "Source", "ToolSettings",
+            "Agent", "Catalog", "CatalogType", "PermissionRule", "Policy", "Roots", "Source", "SourceType",
+            "ToolSettings",
         ),
         "gatewright.policy.edit": (
             "AgentChange", "Change", "ChangeSet", "DefaultsChange", "Edit", "SourceChange", "ToolSettingsChange",
