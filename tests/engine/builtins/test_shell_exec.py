@@ -173,6 +173,19 @@ async def test_what_a_source_hides_or_keeps_is_kept_from_arguments_of_programs(o
         assert (await call(workspace, command)).status is Status.DENIED, command
 
 
+async def test_a_word_that_could_only_be_a_file_of_a_source_somewhere_else_is_no_such_file(opened: Open) -> None:
+    workspace = opened(more='[[sources]]\nid = "s"\ntype = "file"\nbase_path = "docs"')
+    (workspace.folder / "docs").mkdir()
+    for name in ("docs/todo.txt", "shared/todo.txt"):
+        (workspace.folder / name).write_text(name)
+    workspace.reload()
+    assert (await data(workspace, "cat todo.txt | head -n 1"))["output"] == "shared/todo.txt"
+    for command in ("cat ../docs/todo.txt", "cd ../docs; cat todo.txt", "bash -c true todo.txt", "ls .."):
+        assert (await call(workspace, command)).status is Status.DENIED, command
+    session = opened("session", more='[[sources]]\nid = "s"\ntype = "file"\nbase_path = "docs"')
+    assert (await call(session, "cat todo.txt")).code == "level-denies"
+
+
 def test_a_disabled_shell_is_not_there_and_says_why(opened: Open) -> None:
     workspace = opened("disabled")
     assert workspace.gate.view("a").listings == () or "shell_exec" not in str(workspace.gate.view("a").listings)
