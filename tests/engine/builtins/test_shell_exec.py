@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -349,14 +348,14 @@ def test_editing_the_shell_brings_the_tool_and_takes_it_away(opened: Open) -> No
     assert workspace.decide("a", "shell_exec", {"command": "pwd"}).verdict is Verdict.ALLOW
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 @pytest.mark.parametrize("backend", ["host", "session"])
 async def test_where_bubblewrap_works_the_system_is_read_only_and_keys_are_out_of_sight(
     opened: Open, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    if not shells._bubblewrap()[0]:  # pyright: ignore[reportPrivateUsage]
-        pytest.skip("bubblewrap does not work here")
+    tool, why = shells._bubblewrap()  # pyright: ignore[reportPrivateUsage]
+    if not tool:
+        pytest.skip(why)
     workspace = opened(backend, capabilities='"Exec", { FsWrite = { prefixes = ["tmp", "policy.toml"] } }')
     policy = (workspace.folder / "policy.toml").read_text()
     keys = workspace.folder.parent / "keys"
