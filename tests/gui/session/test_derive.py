@@ -362,6 +362,7 @@ async def test_difference_names_the_tool_of_each_hunk_and_the_lines_of_a_long_te
     assert {name for name in told if name.partition(",")[0] in listed | {"block"}} == {
         "file",
         "block, not shown at all",
+        "send_message",
         "usage rules",
     }
     ends = [next(i for i, line in enumerate(lines) if line.endswith(f"@@ {name}")) for name in ("file", "usage rules")]
