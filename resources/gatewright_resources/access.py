@@ -1,4 +1,4 @@
-"""The one door to the bundled data: icons, styles and folders, read through `importlib.resources`."""
+"""The one door to the bundled data: icons, fonts, styles and folders, read through `importlib.resources`."""
 
 import re
 from functools import cache
@@ -51,6 +51,12 @@ def icon_svg(name: str) -> bytes:
     Raises MissingResourceError for an unknown name.
     """
     return _read("icon", "icons", name, ".svg")
+
+
+def fonts() -> tuple[bytes, ...]:
+    """Every bundled font file: a regular and a semi-bold face of Inter and of JetBrains Mono."""
+    files_of_fonts = (entry for entry in _inside("fonts").iterdir() if entry.name.endswith((".otf", ".ttf")))
+    return tuple(entry.read_bytes() for entry in sorted(files_of_fonts, key=lambda entry: entry.name))
 
 
 def style(name: str) -> str:

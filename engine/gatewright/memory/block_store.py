@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from gatewright.base.clock import Clock
     from gatewright.record import Connection
 
-FILE_NAME = "memory.sqlite"
 _BUSY_S = 5.0
 
 

@@ -69,8 +69,6 @@ if TYPE_CHECKING:
         BlockRecord,
         BlockService,
         BlockType,
-        Entry,
-        EntryKind,
     )
     from gatewright.policy import agentedit, approvaledit, capabilityedit, catalogedit, rights, ruleedit, sourceedit
     from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
@@ -84,7 +82,6 @@ if TYPE_CHECKING:
         Policy,
         Roots,
         Source,
-        SourceType,
         ToolSettings,
     )
     from gatewright.policy.edit import (
@@ -214,7 +211,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "PermissionRule",
     "PermissionRules", "Policy", "PolicyRule", "Preset", "RateLimit", "Reason", "Refusal", "RequiredBeforeExit",
     "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools", "RequiresPrecedingTools", "RightChange",
-    "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange", "SourceType",
+    "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange",
     "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts", "ToolRight", "ToolRule", "ToolSettings",
     "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply", "approval_keys", "approvaledit",
     "capabilityedit", "catalogedit", "changed_rights", "check_pattern", "chosen_tools", "copy_rights", "free_fields",
@@ -224,7 +221,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
     "SourceManager", "entries_of", "is_leftover",
     # memory
-    "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType", "Entry", "EntryKind",
+    "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType",
     # tools
     "ArgumentIssue", "PLAIN", "Pin", "Role", "Tool",
     # builtins
@@ -280,8 +277,7 @@ door(
         "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
         "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
         "gatewright.policy.document": (
-            "Agent", "Catalog", "CatalogType", "PermissionRule", "Policy", "Roots", "Source", "SourceType",
-            "ToolSettings",
+            "Agent", "Catalog", "CatalogType", "PermissionRule", "Policy", "Roots", "Source", "ToolSettings",
         ),
         "gatewright.policy.edit": (
             "AgentChange", "Change", "ChangeSet", "DefaultsChange", "Edit", "SourceChange", "ToolSettingsChange",
@@ -322,7 +318,7 @@ door(
         "gatewright.sources.overlay": ("Listing", "Overlay"),
         # memory
         "gatewright.memory": (
-            "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType", "Entry", "EntryKind",
+            "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType",
         ),
         # tools
         "gatewright.tools": ("ArgumentIssue",),

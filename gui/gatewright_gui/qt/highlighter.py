@@ -37,7 +37,7 @@ def _format(colour: str, ground: str | None = None, *, bold: bool = False) -> QT
     if ground is not None:
         made.setBackground(QColor(ground))
     if bold:
-        made.setFontWeight(QFont.Weight.Bold)
+        made.setFontWeight(QFont.Weight.DemiBold)
     return made
 
 

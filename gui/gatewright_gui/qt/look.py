@@ -36,6 +36,8 @@ class Tokens:
     space_2: int
     space_3: int
     space_4: int
+    title_text_size: int
+    heading_text_size: int
     text_size: int
     small_text_size: int
     radius: int

@@ -43,6 +43,13 @@ TO_DO_BY_LEVEL: Mapping[Level, str] = {
 
 
 LEVELS: tuple[Level, ...] = ("refused", "looser", "narrower", "note")
+LEVEL_WORDS: dict[Level, str] = {
+    "refused": "refused",
+    "looser": "not enforced",
+    "narrower": "narrower",
+    "note": "note",
+}
+"""What the window says for each level."""
 """The worst first."""
 
 
@@ -86,10 +93,15 @@ class ProviderState:
 
     @property
     def words(self) -> str:
-        """`ok`, `1 note`, `2 refused`: how many there are of the worst."""
+        """`ok`, `1 note`, `2 refused`, `1 not enforced`: how many there are of the worst."""
         if self.level is None:
             return "ok"
-        return f"{self.count} {self.level}{'s' if self.level == 'note' and self.count != 1 else ''}"
+        return level_words(self.level, self.count)
+
+
+def level_words(level: Level, count: int) -> str:
+    """How many lints there are of a level: `1 note`, `3 not enforced`."""
+    return f"{count:,} {LEVEL_WORDS[level]}{'s' if level == 'note' and count != 1 else ''}"
 
 
 def lint_rows(view: "AgentView", provider: str, tool: str | None) -> tuple[LintRow, ...]:

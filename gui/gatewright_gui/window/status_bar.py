@@ -191,7 +191,7 @@ class StatusBar(QWidget):
 
     def _tell_saved(self) -> None:
         when = "" if self._saved_at is None else f"saved {ago(self._clock() - self._saved_at)}"
-        text = self._state or when or "as on disk"
+        text = self._state or when or "saved"
         if text != self.saved.text():
             self.saved.setText(text)
         self.saved.setToolTip(f"{when[:1].upper()}{when[1:]}" if self._state else "")

@@ -516,7 +516,8 @@ async def test_tool_that_is_hidden_does_not_push_the_tree_aside(window: MainWind
 async def test_long_description_is_shortened_and_whole_in_the_tooltip(window: MainWindow) -> None:
     await choose(window, "operator")
     field = agents_page(window).tools.description
-    assert field.shown_text.endswith("…")
+    window.resize(1024, 640)
+    await until(lambda: field.shown_text.endswith("…"))
     assert field.toolTip() == field.text() == window.document.policy.agents["operator"].description
 
 

@@ -91,7 +91,7 @@ async def test_every_cell_says_what_the_rights_of_its_agent_say(window: MainWind
                 said = text(window, agent.agent_id, name, op.operation)
                 assert said.startswith("off") == op.is_hidden
                 assert said.startswith("asks") == (op.verdict is Verdict.ASK)
-                assert (said == "off by another layer") == op.is_overruled
+                assert (said == "off: blocked by policy") == op.is_overruled
 
 
 async def test_rows_open_and_close_by_key_mouse_and_button_and_survive_the_model_tester(

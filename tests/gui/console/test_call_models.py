@@ -62,7 +62,7 @@ def test_decision_does_not_wait_for_stages_that_act(qapp: object) -> None:
     assert model.state_at(len(DECIDING_NAMES)) == "skipped"
 
 
-@pytest.mark.parametrize(("us", "text"), [(87.2, "87 us"), (1_300, "1.3 ms"), (2_400_000, "2.4 s")])
+@pytest.mark.parametrize(("us", "text"), [(87.2, "87 µs"), (1_300, "1.3 ms"), (2_400_000, "2.4 s")])
 def test_times_say_their_unit(us: float, text: str) -> None:
     assert duration(us) == text
 

@@ -235,7 +235,7 @@ async def test_notes_get_other_heights_in_another_width_and_do_not_overlap(windo
         return [view.visualRect(view.model().index(row, 0)).height() for row in range(rows)]
 
     wide = heights()
-    preview.setFixedWidth(300)
+    preview.setFixedWidth(240)
     await until(lambda: heights() != wide and sum(heights()) > sum(wide))
     rects = [view.visualRect(view.model().index(row, 0)) for row in range(rows)]
     assert all(one.bottom() < other.top() for one, other in pairwise(rects))
@@ -245,8 +245,6 @@ async def test_context_shows_core_and_pinned_blocks_in_order_and_follows_what_ot
     window: MainWindow,
 ) -> None:
     preview = await chosen(window, "operator")
-    for label in ("plan", "station"):
-        window.document.workspace.blocks("operator").delete(label, granted=Action.DELETE)
     button = preview.part.button("context")
     QTest.mouseClick(button, LEFT, PLAIN, button.rect().center())
     await settled(window)

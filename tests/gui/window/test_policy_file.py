@@ -151,7 +151,7 @@ async def test_a_failed_save_is_said_once_and_forgotten_when_saving_works(window
 
 
 async def test_an_opened_policy_is_as_on_disk_until_it_is_saved_here(window: MainWindow) -> None:
-    assert window.status.saved.text() == "as on disk"
+    assert window.status.saved.text() == "saved"
     edit(window)
     await window.document.save()
     assert window.status.saved.text() == "saved just now"

@@ -84,7 +84,7 @@ async def test_keys_save_undo_and_change_pages(window: MainWindow) -> None:
 async def test_status_bar_counts_the_self_check_and_follows_the_file(window: MainWindow) -> None:
     checked = window.status.check.text()
     assert re.fullmatch(r"self-check (\d+) of \1", checked)
-    assert window.status.saved.text() == "as on disk"
+    assert window.status.saved.text() == "saved"
     edit(window)
     await settled(window)
 

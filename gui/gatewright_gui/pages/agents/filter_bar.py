@@ -24,7 +24,7 @@ STATES: tuple[tuple[State, str, str], ...] = (
     (State.ON, "On", "What the model sees"),
     (State.OFF, "Off", "What the model does not see"),
     (State.ASKS, "Asks first", "What asks a human before it runs"),
-    (State.OVERRULED, "Overruled", "Ticked here, turned off by another layer"),
+    (State.OVERRULED, "Blocked by policy", "Ticked here, turned off by another layer"),
     (State.MIXED, "Mixed tools", "Tools of which the model sees some operations and not others"),
 )
 KEYS = "Ctrl+Shift+F"

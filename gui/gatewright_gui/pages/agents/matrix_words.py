@@ -10,7 +10,7 @@ CELL_WORDS = {
     Cell.ON: "on",
     Cell.ASKS: "asks first",
     Cell.LOCKED: "asks first, by another layer",
-    Cell.OVERRULED: "off by another layer",
+    Cell.OVERRULED: "off: blocked by policy",
     Cell.SOME_ASK: "on, asks first for some",
 }
 
@@ -41,7 +41,7 @@ def long_words(found: Summary | OperationCell | None) -> str:
                 f"{found.on} of {found.every} operations on",
                 "some ask first" if found.asks else "",
                 "some are limited" if found.limited else "",
-                "some are turned off by another layer" if found.overruled else "",
+                "some are blocked by policy" if found.overruled else "",
             )
             return ", ".join(note for note in notes if note)
         case OperationCell(state):

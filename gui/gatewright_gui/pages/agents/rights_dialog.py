@@ -64,8 +64,8 @@ _KINDS = (*map(str, ChangeKind), OTHER)
 _STANDINGS: dict[RightState, tuple[str, Role]] = {
     RightState.ON: ("circle-check", "allow"),
     RightState.ASKS: ("hand", "ask"),
-    RightState.OFF: ("ban", "deny"),
-    RightState.OVERRULED: ("layers", "blocked"),
+    RightState.OFF: ("ban", "muted"),
+    RightState.OVERRULED: ("triangle-alert", "blocked"),
 }
 
 

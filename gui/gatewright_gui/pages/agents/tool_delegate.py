@@ -120,14 +120,18 @@ class ToolDelegate(Delegate):
 
     def _paint_verdict(self, painter: QPainter, rect: QRect, index: Index) -> None:
         text = str(index.data())
+        painter.setFont(current_look().small_font)
+        if RowState(index.data(STATE)) is RowState.OFF:
+            painter.setPen(QColor(current_look().palette.muted))
+            _words(painter, rect.adjusted(10, 0, -4, 0), text)
+            return
         icon, role = _CHIPS[str(index.data(VERDICT))]
         if RowState(index.data(STATE)) is RowState.OVERRULED:
-            icon, role = "layers", "blocked"
+            icon, role = "triangle-alert", "blocked"
         elif text == "mixed":
             icon, role = "circle-dot", "muted"
         elif text in DEPENDING:
             icon, role = ("hand", "ask") if Asking(index.data(ASKING)) is Asking.SOME else ("list-filter", "allow")
-        painter.setFont(current_look().small_font)
         wide = chip_width(painter.fontMetrics().horizontalAdvance(text), with_icon=True)
         height = painter.fontMetrics().height() + 5
         top = rect.top() + (rect.height() - height) // 2

@@ -260,7 +260,7 @@ class ApprovalBar(QWidget):
         elif self._is_live:
             self._where.set_chip("LIVE: the real workspace", "triangle-alert", "deny")
         else:
-            self._where.set_chip("in the copy", "layers", "blocked")
+            self._where.set_chip("in the copy", "layers", "muted")
 
     def _tell_why(self) -> None:
         from gatewright_gui.session.question import place_words

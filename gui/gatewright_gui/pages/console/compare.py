@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
     QDialog,
     QStackedWidget,
@@ -197,7 +198,7 @@ class _Delegate(Delegate):
         verdict = str(index.data(VERDICT) or "")
         if index.column() == NAME:
             put_icon(option, "diff" if differs else "minus", "ask" if differs else "disabled")
-            item.font.setBold(differs)
+            item.font.setWeight(QFont.Weight.DemiBold if differs else QFont.Weight.Normal)
         elif verdict:
             put_icon(option, *verdict_mark(verdict))
         if not differs:

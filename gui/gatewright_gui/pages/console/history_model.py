@@ -133,7 +133,7 @@ class HistoryDelegate(Delegate):
         if index.data(LIVE_ROLE):
             tint(item, "deny")
             font = QFont(item.font)
-            font.setBold(True)
+            font.setWeight(QFont.Weight.DemiBold)
             item.font = font
         telling = str(index.data(TELLING_ROLE) or "")
         if telling:

@@ -182,7 +182,9 @@ class StageModel(FlatModel):
             return _WORDS[str(self.state_at(row))] if column == VERDICT else ""
         if column == VERDICT:
             state = self.state_at(row)
-            return self._failed if state == "failed" else str(state)
+            if state == "failed":
+                return self._failed
+            return "done" if row >= FIRST_ACTING and state == Verdict.ALLOW else str(state)
         if column == REASON:
             return self._reason(found)
         if column == RULE:
@@ -210,9 +212,9 @@ class StageModel(FlatModel):
 
 
 def duration(microseconds: float) -> str:
-    """A time with its unit: `87 us`, `1.3 ms`, `2.4 s`."""
+    """A time with its unit: `87 µs`, `1.3 ms`, `2.4 s`."""
     if microseconds < 1_000:
-        return f"{microseconds:.0f} us"
+        return f"{microseconds:.0f} µs"
     if microseconds < 1_000_000:
         return f"{microseconds / 1_000:.1f} ms"
     return f"{microseconds / 1_000_000:.1f} s"
@@ -238,7 +240,7 @@ class StageDelegate(Delegate):
         state = str(index.data(STATE))
         icon, role = verdict_mark(state)
         if state in {"waiting", "skipped"}:
-            tint(option, "disabled")
+            tint(option, "muted")
         elif index.column() == VERDICT:
             tint(option, role)
         elif index.column() == TIME:
@@ -265,7 +267,7 @@ class StageDelegate(Delegate):
         painter.save()
         painter.setFont(item.font)
         dim = str(index.data(STATE)) in {"waiting", "skipped"}
-        painter.setPen(role_colour("disabled") if dim else QColor(current_look().palette.text))
+        painter.setPen(role_colour("muted") if dim else QColor(current_look().palette.text))
         paint_prose(painter, item.rect.adjusted(PAD, 0, -PAD, 0), str(index.data() or ""))
         painter.restore()
 

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gatewright.workspace.api import Level
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.plaintext import label_text, line_text, tip_text
@@ -24,7 +25,7 @@ from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.session.preview import PROVIDER_WORDS, LintRow, ProviderState, Reception
+from gatewright_gui.session.preview import LEVEL_WORDS, PROVIDER_WORDS, LintRow, ProviderState, Reception, level_words
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -66,7 +67,7 @@ class LintModel(QAbstractListModel):
         if role == LINT:
             return row
         if role == Qt.ItemDataRole.DisplayRole:
-            return f"{row.level}, {where_words(row)}: {said(row)}"
+            return f"{LEVEL_WORDS[row.level]}, {where_words(row)}: {said(row)}"
         if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
             return whole_words(row)
         return None
@@ -74,7 +75,7 @@ class LintModel(QAbstractListModel):
 
 def whole_words(row: LintRow) -> str:
     """All of a lint: level, place, reason, what to do."""
-    return f"{row.level}, {where_words(row)}: {said(row)}\n{to_do_words(row)}"
+    return f"{LEVEL_WORDS[row.level]}, {where_words(row)}: {said(row)}\n{to_do_words(row)}"
 
 
 def to_do_words(row: LintRow) -> str:
@@ -97,7 +98,7 @@ def _reads_the_same(one: LintRow, other: LintRow) -> bool:
     return words == (other.level, other.tool, other.pointer, other.reason, other.advice)
 
 
-LEVEL_LOOKS: dict[str, tuple[str, Role]] = {
+LEVEL_LOOKS: dict[Level, tuple[str, Role]] = {
     "refused": ("circle-x", "deny"),
     "looser": ("lock-open", "ask"),
     "narrower": ("funnel", "ask"),
@@ -165,14 +166,14 @@ class LintDelegate(Delegate):
         painter.restore()
 
 
-def _chip(painter: QPainter, rect: QRect, level: str) -> int:
-    icon, role = LEVEL_LOOKS[level]
+def _chip(painter: QPainter, rect: QRect, level: Level) -> int:
+    (icon, role), words = LEVEL_LOOKS[level], LEVEL_WORDS[level]
     look = current_look()
     painter.setFont(look.small_font)
     metrics = painter.fontMetrics()
-    height, wide = metrics.height() + 5, chip_width(metrics.horizontalAdvance(level), with_icon=True)
+    height, wide = metrics.height() + 5, chip_width(metrics.horizontalAdvance(words), with_icon=True)
     top = rect.top() + (look.tokens.row_height - height) // 2
-    paint_chip(painter, QRect(rect.left() + _LEFT, top, wide, height), level, icon, role)
+    paint_chip(painter, QRect(rect.left() + _LEFT, top, wide, height), words, icon, role)
     return rect.left() + _LEFT + wide + _GAP
 
 
@@ -213,8 +214,8 @@ class LintPane(QWidget):
 
 
 def _counts(rows: tuple[LintRow, ...]) -> str:
-    counts = {level: sum(row.level == level for row in rows) for level in LEVEL_LOOKS}
-    return ", ".join(f"{n:,} {lv}{'s' if lv == 'note' and n != 1 else ''}" for lv, n in counts.items() if n)
+    counts: dict[Level, int] = {level: sum(row.level == level for row in rows) for level in LEVEL_LOOKS}
+    return ", ".join(level_words(lv, n) for lv, n in counts.items() if n)
 
 
 COLUMNS = 2

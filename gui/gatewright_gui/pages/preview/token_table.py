@@ -163,13 +163,13 @@ def saving_words(row: TokenRow) -> str:
 
 
 def total_words(row: TokenRow, report: TokenReport) -> str:
-    """`~433 of ~459 tokens, 6 % saved`."""
+    """`~433 of ~459 tokens, 6 % less`."""
     count = count_words(row.tokens, exact=report.exact)
     if row.tokens == row.unrestricted:
-        return f"{count} token{'' if row.tokens == 1 else 's'}, nothing saved"
+        return f"{count} token{'' if row.tokens == 1 else 's'}, no reduction"
     share = abs(round(row.saving * 100)) or "<1"
     before = count_words(row.unrestricted, exact=report.exact)
-    return f"{count} of {before} tokens, {share} % {'saved' if row.saving > 0 else 'more'}"
+    return f"{count} of {before} tokens, {share} % {'less' if row.saving > 0 else 'more'}"
 
 
 def rule_words(report: TokenReport) -> str:

@@ -32,7 +32,7 @@ class EmptyState(QWidget):
         tokens = current_look().tokens
         self._icon = IconLabel(icon, "muted", size=32)
         self._title = Label()
-        self._title.setProperty("kind", "heading")
+        self._title.setProperty("kind", "title")
         self._advice = Label()
         self._advice.setProperty("kind", "muted")
         self._advice.setWordWrap(True)
