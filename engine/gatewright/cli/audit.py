@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as jsonlib
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
@@ -111,11 +110,11 @@ def export(
     wanted = _filter(agent, tool, verdict, client, since, until, reason)
     if wanted == AuditFilter():
         for row in audit_log(policy, state=state).rows():
-            print_line(jsonlib.dumps(row.to_json(), ensure_ascii=False))
+            print_line(row.to_line())
         return
     with _index(policy, state) as index:
         for row in index.rows(wanted):
-            print_line(jsonlib.dumps(row.to_json(), ensure_ascii=False))
+            print_line(row.to_line())
 
 
 @contextmanager

@@ -326,19 +326,23 @@ def _text(content: bytes) -> str:
 
 def _call_of(row: Sequence[Any]) -> LoggedCall:
     *fields, sent = row
-    call = LoggedCall(*fields, arguments=_in_short(sent))
+    call = LoggedCall(*fields)
     if call.call_id.startswith("#"):
         return replace(call, call_id="", reason=words_of(call.kind, call.reason))
-    return call
+    return replace(call, arguments=_in_short(sent, call.operation))
 
 
-def _in_short(body: str | None) -> str:
-    """The arguments of a call as `name=value`, each value cut."""
+def _in_short(body: str | None, operation: str) -> str:
+    """The arguments of a call as `name=value`, each value cut, without the one that names the operation."""
     given = _object(body or "").get("arguments")
     if not isinstance(given, dict):
         return ""
     arguments = cast("dict[str, object]", given).items()
-    told = (f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments)
+    told = (
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in arguments
+        if value != operation
+    )
     return "  ".join(one if len(one) <= _SHORT else f"{one[:_SHORT]}…" for one in islice(told, _FEW))
 
 

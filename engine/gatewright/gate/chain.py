@@ -68,6 +68,10 @@ class AuditRow:
         body = _object(self)
         return fields if body is None else {**fields, "body": cast("JsonValue", body)}
 
+    def to_line(self) -> str:
+        """`to_json` as one line of JSON."""
+        return json.dumps(self.to_json(), ensure_ascii=False)
+
 
 @frozen
 class AuditReport:

@@ -49,11 +49,19 @@ if TYPE_CHECKING:
         AgentView,
         Approval,
         ApprovalRequest,
+        AuditChoices,
+        AuditFilter,
+        AuditIndex,
+        AuditReport,
+        AuditRow,
+        CallCount,
         Decision,
         Difference,
         Grant,
+        LoggedCall,
         Outcome,
         Remember,
+        RowKind,
         Session,
         StageTrace,
     )
@@ -229,8 +237,9 @@ __all__ = [  # noqa: RUF022 (by floor)
     # compile
     "AgentSnapshot", "CallsTest", "GapTest", "GroupTest", "RateTest", "SessionTest",
     # gate
-    "AgentView", "Approval", "ApprovalRequest", "ClientSession", "Decision", "Difference", "Grant", "IdRecord",
-    "Outcome", "Remember", "SCOPE_S", "STAGES", "ServingProcess", "Session", "StageTrace", "Window", "dotted",
+    "AgentView", "Approval", "ApprovalRequest", "AuditChoices", "AuditFilter", "AuditIndex", "AuditReport", "AuditRow",
+    "CallCount", "ClientSession", "Decision", "Difference", "Grant", "IdRecord", "LoggedCall", "Outcome", "Remember",
+    "RowKind", "SCOPE_S", "STAGES", "ServingProcess", "Session", "StageTrace", "Window", "dotted",
     # adapters
     "ServerState", "ServerStatus",
     # workspace
@@ -333,7 +342,8 @@ door(
         "gatewright.compile.rule_test": ("CallsTest", "GapTest", "GroupTest", "RateTest", "SessionTest"),
         # gate
         "gatewright.gate": (
-            "AgentView", "Approval", "ApprovalRequest", "Decision", "Difference", "Grant", "Outcome", "Remember",
+            "AgentView", "Approval", "ApprovalRequest", "AuditChoices", "AuditFilter", "AuditIndex", "AuditReport",
+            "AuditRow", "CallCount", "Decision", "Difference", "Grant", "LoggedCall", "Outcome", "Remember", "RowKind",
             "Session", "StageTrace",
         ),
         "gatewright.gate.approvalstore": ("SCOPE_S",),

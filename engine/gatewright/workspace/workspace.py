@@ -475,6 +475,10 @@ class Workspace:
         """The TOML as it would be saved now; byte-identical to the file while nothing differs."""
         return self._state.loaded.text
 
+    def text_under(self, policy: Policy) -> str:
+        """What ``text`` would answer if ``policy`` were in force; takes time, so not for the GUI thread."""
+        return self._state.text.of(policy).text
+
     def place(self, address: Address) -> Place | None:
         """Where a part of the policy stands in ``text()``."""
         return self._state.loaded.places.place(address)

@@ -28,6 +28,7 @@ LATER = (
     "gatewright_gui.pages.approvals",
     "gatewright_gui.pages.approvals.inbox",
     "gatewright_gui.pages.approvals.page",
+    "gatewright_gui.pages.audit.page",
     "gatewright_gui.window.paletterows",
     "gatewright_gui.window.selfcheck_dialog",
     "gatewright_gui.window.help_dialog",

@@ -40,7 +40,7 @@ PARTS = (
                 "Ctrl+K",
                 "searches agents, tools, operations, sources, problems and commands; > before the words: commands only",
             ),
-            KeyRow("Ctrl+1 ... Ctrl+8", "Agents, Files, Memory, Console, Approvals, TOML, Problems, Catalogs"),
+            KeyRow("Ctrl+1 ... Ctrl+9", "Agents, Files, Memory, Console, Approvals, Audit, TOML, Problems, Catalogs"),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", "undo, redo; the menu and the tooltip say what"),
             KeyRow("Ctrl+S, Ctrl+Shift+S", "save, export"),
             KeyRow("Ctrl+O, Ctrl+R", "open, read again from disk"),
@@ -106,6 +106,11 @@ PARTS = (
             KeyRow("Enter, F2, Ctrl+D", "in the history: run again, edit, compare two"),
             KeyRow("Ctrl+Shift+Del, Ctrl+Shift+L", "a fresh copy for the next run, live mode"),
         ),
+    ),
+    KeyPart(
+        "Audit",
+        ("audit",),
+        (KeyRow("Left, Right, Escape", "on the timeline: another stretch of time, all times; with Shift several"),),
     ),
     KeyPart(
         "A call that asks",

@@ -72,10 +72,14 @@ def _takes_keys(view: QAbstractScrollArea, page: QWidget) -> bool:
 
 @frozen
 class PageRow:
-    """A page as a row of the window's table. `works_without_policy`: usable while the policy has errors."""
+    """A page as a row of the window's table.
+
+    `works_without_policy`: usable while the policy has errors; `words`: by what else the palette finds it.
+    """
 
     key: str
     icon: str
     label: str
     make: Callable[[PageContext], Page]
     works_without_policy: bool = False
+    words: str = ""

@@ -145,3 +145,13 @@ async def choose_open_file(parent: QWidget | None, title: str, start: Path, name
     dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
     dress(dialog)
     return await _picked(dialog)
+
+
+async def choose_save_file(parent: QWidget | None, title: str, start: Path, name_filter: str = "") -> Path | None:
+    """Let the name of a file to write be chosen, asking before one that is there; None when dismissed."""
+    dialog = QFileDialog(parent, title, str(start.parent), name_filter)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setFileMode(QFileDialog.FileMode.AnyFile)
+    dialog.selectFile(start.name)
+    dress(dialog)
+    return await _picked(dialog)

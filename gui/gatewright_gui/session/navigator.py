@@ -1,10 +1,11 @@
 """Wishes to go somewhere in the window: a page, a line of the policy, a tool of an agent, a level."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
-from gatewright.workspace.api import Address
+from gatewright.workspace.api import Address, JsonValue
 from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, RulePlace, ToolPlace
 
 DetailPart = Literal["why", "limits", "agent"]
@@ -32,8 +33,8 @@ class Navigator(QObject):
     """The keys are to go to that question."""
     waiting_requested = Signal(object)
     """tuple[str, ...], digests of calls of another process: the oldest of them that waits is to be shown."""
-    call_requested = Signal(object, object, object)
-    """Agent id, tool, operation or None: the Console begins a call of it."""
+    call_requested = Signal(object, object, object, object)
+    """Agent id, tool, operation or None, arguments or None: the Console begins a call of it."""
     difference_requested = Signal()
     """The TOML page shows how the file differs from what is open."""
     reload_requested = Signal()
@@ -81,10 +82,16 @@ class Navigator(QObject):
         if part is not None:
             self.detail_requested.emit(part, rule)
 
-    def go_to_call(self, agent_id: str, tool: str, operation: str | None = None) -> None:
-        """Begin a call of a tool in the Console."""
+    def go_to_call(
+        self,
+        agent_id: str,
+        tool: str,
+        operation: str | None = None,
+        arguments: Mapping[str, JsonValue] | None = None,
+    ) -> None:
+        """Begin a call of a tool in the Console, filled in where there are arguments."""
         self.page_requested.emit("console")  # first, as above
-        self.call_requested.emit(agent_id, tool, operation)
+        self.call_requested.emit(agent_id, tool, operation, arguments)
 
     def go_to_agent(self, agent_id: str, rule: Address | None = None) -> None:
         """Show what an agent is granted, and a rule of that."""

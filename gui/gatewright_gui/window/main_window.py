@@ -110,6 +110,7 @@ class MainWindow(QMainWindow):
             go = QAction(row.label, self)
             go.setObjectName(f"action.page.{row.key}")
             go.setShortcut(QKeySequence(f"Ctrl+{number}"))
+            go.setStatusTip(row.words)
             tie_icon(go, row.icon)
             go.triggered.connect(lambda _=False, key=row.key: self.show_page(key))
             self.addAction(go)

@@ -49,12 +49,19 @@ def _catalogs(context: PageContext) -> Page:
     return CatalogsPage(context)
 
 
+def _audit(context: PageContext) -> Page:
+    from gatewright_gui.pages.audit import AuditPage
+
+    return AuditPage(context)
+
+
 PAGES = (
     PageRow("agents", "users", "Agents", AgentsPage),
     PageRow("files", "folder-tree", "Files", _files),
     PageRow("memory", "database", "Memory", _memory),
     PageRow("console", "terminal", "Console", _console),
     PageRow("approvals", "hand", "Approvals", _approvals),
+    PageRow("audit", "history", "Audit", _audit, words="log of calls: denied, allowed, asked, history, when and why"),
     PageRow("toml", "file-code", "TOML", _toml, works_without_policy=True),
     PageRow("problems", "triangle-alert", "Problems", _problems, works_without_policy=True),
     PageRow("catalogs", "plug", "Catalogs", _catalogs),

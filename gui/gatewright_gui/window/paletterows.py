@@ -36,7 +36,9 @@ def _command(action: QAction) -> PaletteEntry:
     going = action.objectName().startswith("action.page.")
     text = f"Go to {action.text()}" if going else action.text()
     keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-    return PaletteEntry("command", text.replace("&", ""), "", "arrow-right" if going else "command", keys, action)
+    return PaletteEntry(
+        "command", text.replace("&", ""), action.statusTip(), "arrow-right" if going else "command", keys, action
+    )
 
 
 def _place(place: Place) -> PaletteEntry:

@@ -37,6 +37,7 @@ class ConsolePage(Page):
         self._is_stale = True
         self._followed: tuple[str | None, ...] = ()
         self._asked_for: tuple[str, str | None] | None = None
+        self._to_fill_in: CallRequest | None = None
         self._path = context.document.path
         self.console = Console(context.document, self)
         self.request = RequestPanel(context)
@@ -117,13 +118,14 @@ class ConsolePage(Page):
         else:
             self.request.follow(selection.tool, selection.operation)
 
-    def _try_call(self, agent_id: object, tool: object, operation: object) -> None:
+    def _try_call(self, agent_id: str, tool: str, operation: str | None, given: Mapping[str, JsonValue] | None) -> None:
         """Somebody asked on another page to try a tool here."""
         if self.console.is_busy:
             return
-        self._asked_for = str(tool), operation if isinstance(operation, str) else None
-        self._context.selection.choose_agent(str(agent_id))
-        self.request.choose_agent(str(agent_id))
+        self._to_fill_in = None if given is None else CallRequest(agent_id, tool, given)
+        self._asked_for = tool, operation
+        self._context.selection.choose_agent(agent_id)
+        self.request.choose_agent(agent_id)
         self._load_tools()
 
     def _load_tools(self) -> None:
@@ -149,6 +151,9 @@ class ConsolePage(Page):
             if self._asked_for is not None:
                 self.request.choose_tool(*self._asked_for)
                 self._asked_for = None
+            if self._to_fill_in is not None:
+                self.request.put(self._to_fill_in, in_form=True)
+                self._to_fill_in = None
 
     def _choose_agent(self, agent_id: str) -> None:
         self._context.selection.choose_agent(agent_id)

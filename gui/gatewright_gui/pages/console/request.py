@@ -199,9 +199,13 @@ class RequestPanel(QWidget):
             self.message.show_message("error", str(fault))
             return None
 
-    def put(self, request: CallRequest) -> None:
-        """Show the tool and the arguments of an earlier request, as JSON."""
+    def put(self, request: CallRequest, *, in_form: bool = False) -> None:
+        """Show the tool and the arguments of an earlier request: as JSON, or in the form where they fit there."""
         self._keep()
+        if in_form:
+            self.mode.set_current("form")
+            if self.mode.current == "form" and self._put_in_form(request.tool, request.text):
+                return
         self.mode.set_current("json")
         self._put_json(request.tool, request.text)
 

@@ -1,0 +1,188 @@
+"""The calls of the log as rows, newest first: only those that are looked at are read."""
+
+from array import array
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer, Signal
+from PySide6.QtWidgets import QStyleOptionViewItem
+
+from gatewright_gui.pages.console.table import Index, put_icon, tint, verdict_mark
+from gatewright_gui.qt.look import Role
+from gatewright_gui.qt.prose import plain
+from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.session.audit import Found, LoggedCall, first_below
+from gatewright_gui.session.audit_call import EVENTS, outcome_words
+
+TIME, AGENT, CALL, VERDICT, REASON, CLIENT, TOOK = range(7)
+ABOVE, BELOW, MOST_KNOWN = 200, 100, 5_000
+"""So many rows above and below the lowest one that is seen are read at once, and so many are kept."""
+CALL_ROLE = Qt.ItemDataRole.UserRole + 1
+"""LoggedCall of a row; None while it is not read."""
+
+
+class CallModel(FlatModel):
+    """Asks for the calls that somebody looks at; `take` brings them."""
+
+    headers = ("Time", "Agent", "Call", "Verdict", "Reason", "Client", "Took")
+    wanted = Signal(object)
+    """tuple[int, ...]: numbers of calls that are looked at and not read yet."""
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._numbers: array[int] = array("q")
+        self._known: dict[int, LoggedCall] = {}
+        self._missed = 0
+        self._is_asking = False
+        self._today = datetime.now().astimezone().date()
+        self._ask_soon = QTimer(self, singleShot=True, interval=0)
+        self._ask_soon.timeout.connect(self._ask)
+
+    def set_found(self, found: Found) -> None:
+        """Show these calls; those that are shown already stay where they are, and new ones come before or behind."""
+        new, old = found.numbers, self._numbers
+        self._known = {number: call for number, call in self._known.items() if number < found.changed}
+        self._today = datetime.now().astimezone().date()
+        more = len(new) - len(old)
+        if more > 0 and old and new[more:] == old:
+            self.beginInsertRows(QModelIndex(), 0, more - 1)
+            self._numbers = new
+            self.endInsertRows()
+        elif more > 0 and old and new[: len(old)] == old:
+            self.beginInsertRows(QModelIndex(), len(old), len(new) - 1)
+            self._numbers = new
+            self.endInsertRows()
+        elif new != old:
+            self.beginResetModel()
+            self._numbers = new
+            self.endResetModel()
+        self._tell(0, first_below(new, found.changed) - 1)
+
+    def take(self, calls: Sequence[LoggedCall]) -> None:
+        """These were read, newest first."""
+        self._is_asking = False
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        self._known.update({call.seq: call for call in calls})
+        if calls:
+            self._tell(first_below(self._numbers, calls[0].seq + 1), first_below(self._numbers, calls[-1].seq))
+
+    def _tell(self, first: int, last: int) -> None:
+        """These rows say something else."""
+        last = min(last, len(self._numbers) - 1)
+        if first <= last:
+            self.dataChanged.emit(self.index(first, 0), self.index(last, TOOK))
+
+    def number_at(self, row: int) -> int | None:
+        """The number of the call in a row."""
+        return self._numbers[row] if 0 <= row < len(self._numbers) else None
+
+    def call_at(self, row: int) -> LoggedCall | None:
+        """The call of a row; None while it is not read."""
+        number = self.number_at(row)
+        return None if number is None else self._known.get(number)
+
+    def row_of(self, number: int) -> int:
+        """The row of a call, -1 where it is not shown."""
+        row = first_below(self._numbers, number + 1)
+        return row if self.number_at(row) == number else -1
+
+    def count(self) -> int:
+        """How many calls fit."""
+        return len(self._numbers)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts; a call that is not read yet is asked for."""
+        if not index.isValid() or index.row() >= len(self._numbers):
+            return None
+        call = self.call_at(index.row())
+        if call is None:
+            self._miss(index.row())
+            return "…" if role == Qt.ItemDataRole.DisplayRole and index.column() == TIME else None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self._text(call, index.column())
+            case Qt.ItemDataRole.TextAlignmentRole if index.column() == TOOK:
+                return int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            case Qt.ItemDataRole.ToolTipRole:
+                return f"{self._text(call, CALL)}\n{plain(call.reason)}" if call.is_call else plain(call.reason)
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return ", ".join(filter(None, (self._text(call, column) for column in range(len(self.headers)))))
+            case _ if role == CALL_ROLE:
+                return call
+            case _:
+                return None
+
+    def _miss(self, row: int) -> None:
+        self._missed = row
+        if not self._is_asking and not self._ask_soon.isActive():
+            self._ask_soon.start()
+
+    def _ask(self) -> None:
+        """The last row that was missed is the lowest one that is seen."""
+        numbers = self._numbers[max(self._missed - ABOVE, 0) : self._missed + BELOW]
+        if numbers:
+            self._is_asking = True
+            self.wanted.emit(tuple(numbers))
+
+    def _text(self, call: LoggedCall, column: int) -> str:
+        match column:
+            case 0:
+                return time_words(call.wall_s, self._today)
+            case 1:
+                return call.agent
+            case 2:
+                return f"{call.called}  {call.arguments}".rstrip() if call.is_call else EVENTS.get(call.kind, call.kind)
+            case 3:
+                return outcome_words(call)
+            case 4:
+                return plain(call.reason)
+            case 5:
+                return call.client
+            case _:
+                return took_words(call.elapsed_ms)
+
+
+def time_words(wall_s: float | None, today: date | None = None) -> str:
+    """The time of today, with the day where it is another one."""
+    if wall_s is None:
+        return "no time"
+    moment = datetime.fromtimestamp(wall_s).astimezone()
+    if today is None or moment.year != today.year:
+        return f"{moment:%Y-%m-%d %H:%M:%S}"
+    return f"{moment:%H:%M:%S}" if moment.date() == today else f"{moment.day} {moment:%b %H:%M:%S}"
+
+
+def took_words(elapsed_ms: float | None) -> str:
+    """How long the tool took; empty where it did not run."""
+    if elapsed_ms is None:
+        return ""
+    return f"{elapsed_ms / 1000:,.1f} s" if elapsed_ms >= 1000 else f"{elapsed_ms:,.1f} ms"
+
+
+def mark_of(call: LoggedCall) -> tuple[str, Role]:
+    """Icon and colour of what a call came to."""
+    if call.verdict in {"ask", "deny"} or (call.verdict == "allow" and call.ended in {"", "ToolCompleted"}):
+        return verdict_mark(call.verdict)
+    return ("triangle-alert", "ask") if call.verdict == "allow" else ("circle", "muted")
+
+
+class CallDelegate(Delegate):
+    """The verdict with its icon and colour; what belongs to no call is quiet."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """Icon and colour."""
+        super().initStyleOption(option, index)
+        call = index.data(CALL_ROLE)
+        if not isinstance(call, LoggedCall):
+            return
+        if index.column() == VERDICT and call.is_call:
+            icon, role = mark_of(call)
+            put_icon(option, icon, role)
+            tint(option, role)
+        elif index.column() in {TIME, TOOK, CLIENT} or not call.is_call:
+            tint(option, "muted")
+            if index.column() == CALL:
+                put_icon(option, "info", "muted")

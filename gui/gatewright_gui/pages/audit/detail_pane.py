@@ -1,0 +1,168 @@
+"""One call of the log: what was sent, what was decided by what, what came of it, and what to do about it."""
+
+import json
+
+from PySide6.QtCore import Qt, Signal, SignalInstance
+from PySide6.QtWidgets import QFormLayout, QPushButton, QWidget
+
+from gatewright_gui.pages.audit.call_model import mark_of, time_words
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import Role, current_look, tie_icon
+from gatewright_gui.qt.prose import ProseLabel
+from gatewright_gui.qt.widget.chip import Chip
+from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.audit_call import EVENTS, Again, CallDetail, RuleToday, outcome_words
+
+NOT_VERIFIED: tuple[str, str, Role] = ("not verified", "shield", "muted")
+
+
+class DetailPane(QWidget):
+    """Shows one call; what is asked for goes out as signals with nothing in them."""
+
+    rule_requested = Signal()
+    again_requested = Signal()
+    console_requested = Signal()
+    mend_requested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("audit.detail")
+        self.detail: CallDetail | None = None
+        self.header = SectionHeader("Call")
+        self.verdict = named(Chip("", role="muted"), "audit.detail.verdict")
+        self.chain = named(Chip(NOT_VERIFIED[0], icon=NOT_VERIFIED[1], role=NOT_VERIFIED[2]), "audit.chain")
+        self.who = named(ElidedLabel(role="muted"), "audit.detail.who")
+        self.reason = named(ProseLabel(), "audit.detail.reason")
+        self.rule_button = named(QPushButton(), "audit.rule", tip="Go to the rule", kind="link")
+        self.rule_button.clicked.connect(self.rule_requested)
+        self.rule_note = named(Label(), "audit.detail.rulenote", kind="small")
+        self.rule_note.setWordWrap(True)
+        self._facts = QFormLayout()
+        self._facts.setHorizontalSpacing(current_look().tokens.space_3)
+        self._facts.setVerticalSpacing(2)
+        self.again_button = _button("Decide again", "rotate-ccw", "audit.again", self.again_requested)
+        self.again_button.setAccessibleName("Decide again today")
+        self.again_button.setToolTip("What the gate says to this call by the policy as it is now, without any effect")
+        self.console_button = _button("Console", "terminal", "audit.console", self.console_requested)
+        self.console_button.setAccessibleName("Open in Console")
+        self.console_button.setToolTip("Open the call in the Console, filled in")
+        self.mend_button = _button("Make a rule...", "pencil", "audit.mend", self.mend_requested)
+        self.mend_button.setToolTip("Change what the policy says of such calls; undo takes it back")
+        self.again = named(ProseLabel(), "audit.detail.again")
+        self.part = named(Segmented("What to show of the call"), "audit.part")
+        self.part.add_segment("arguments", "Arguments", tooltip="As the log keeps them: without secrets, cut to size")
+        self.part.add_segment("rows", "Rows", tooltip="The rows of the call, as they stand in the log")
+        self.part.current_changed.connect(self._show_code)
+        self.lacks = named(ElidedLabel(role="muted"), "audit.detail.lacks")
+        self.code = named(CodeView("Arguments of the call"), "audit.code")
+        self._lay_out()
+        self.show_detail(None)
+
+    def show_detail(self, detail: CallDetail | None) -> None:
+        """Show a call; None: nothing is chosen."""
+        self.detail = detail
+        self._body.setVisible(detail is not None)
+        if detail is None:
+            self.header.set_title("Call")
+            self.header.set_note("choose one")
+            return
+        call = detail.call
+        self.header.set_title(call.called if call.is_call else EVENTS.get(call.kind, call.kind))
+        self.header.set_note(time_words(call.wall_s))
+        self.verdict.setVisible(call.is_call)
+        if call.is_call:
+            icon, role = mark_of(call)
+            self.verdict.set_chip(outcome_words(call), icon, role)
+        self.who.set_text(call.agent)
+        self.reason.setText(call.reason)
+        self.rule_button.hide()
+        self.rule_note.hide()
+        self.again.hide()
+        self._show_facts(detail)
+        for button in (self.again_button, self.console_button, self.mend_button):
+            button.setVisible(call.is_call)
+            button.setEnabled(detail.arguments is not None)
+        self.part.setVisible(call.is_call)
+        if not call.is_call:
+            self.part.set_current("rows")
+        elif detail.arguments is not None:
+            self.part.set_current("arguments")
+        self._show_code()
+
+    def show_rule(self, rule: RuleToday | None) -> None:
+        """Say where the rule that decided stands today."""
+        detail = self.detail
+        self.rule_button.setVisible(rule is not None)
+        self.rule_note.setVisible(rule is not None and not rule.is_same)
+        if rule is None or detail is None:
+            return
+        where = f", line {rule.line}" if rule.line is not None else ""
+        self.rule_button.setText(f"{detail.rule}{where}".replace("&", "&&"))
+        self.rule_button.setEnabled(rule.line is not None)
+        if rule.line is None:
+            self.rule_note.setText("It is no longer in the policy.")
+        else:
+            self.rule_note.setText("The policy has changed since: this is what stands there today.")
+
+    def show_again(self, again: Again | str) -> None:
+        """Say how it would be decided today, or why that cannot be said."""
+        detail = self.detail
+        if detail is not None:
+            self.again.setText(again if isinstance(again, str) else again.words(detail.call.verdict))
+            self.again.show()
+
+    def show_chain(self, words: str, icon: str, role: Role) -> None:
+        """Say whether the rows of the call are proved."""
+        self.chain.set_chip(words, icon, role)
+
+    def _show_facts(self, detail: CallDetail) -> None:
+        while self._facts.rowCount():
+            self._facts.removeRow(0)
+        for name, said in detail.facts:
+            value = Label(said)
+            value.setWordWrap(True)
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            self._facts.addRow(named(Label(name), kind="small"), value)
+
+    def _show_code(self, _part: object = None) -> None:
+        detail = self.detail
+        if detail is None:
+            return
+        is_rows = self.part.current == "rows"
+        self.lacks.setVisible(bool(detail.lacks) and not is_rows)
+        self.lacks.set_text(detail.lacks)
+        if is_rows:
+            self.code.set_json(detail.rows)
+        elif detail.arguments is None:
+            self.code.set_plain("The log has no arguments of this call.")
+        else:
+            self.code.set_json(json.dumps(detail.arguments, ensure_ascii=False, indent=2))
+
+    def _lay_out(self) -> None:
+        self._body = holding(
+            column_of(
+                row_of(self.verdict, self.chain, stretch(self.who), space=2),
+                self.reason,
+                row_of(self.rule_button, stretch()),
+                self.rule_note,
+                self._facts,
+                row_of(self.again_button, self.console_button, self.mend_button, stretch(), space=1),
+                self.again,
+                row_of(self.part, stretch(self.lacks), space=2),
+                stretch(self.code),
+                space=2,
+                margins=(3, 2),
+            )
+        )
+        column_of(self.header, stretch(self._body), stretch(factor=0), into=self)
+
+
+def _button(words: str, icon: str, name: str, wish: SignalInstance) -> QPushButton:
+    button = named(QPushButton(words), name, spoken=words.rstrip("."))
+    tie_icon(button, icon)
+    button.clicked.connect(wish)
+    return button

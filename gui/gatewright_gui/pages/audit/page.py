@@ -1,0 +1,415 @@
+"""The audit log: filters and a timeline above the calls, the chosen one at the right."""
+
+import asyncio
+from pathlib import Path
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
+from shiboken6 import isValid
+
+from gatewright.workspace.api import GatewrightError, plural
+from gatewright_gui.pages.audit.call_model import (
+    AGENT,
+    CALL,
+    CLIENT,
+    REASON,
+    TIME,
+    TOOK,
+    VERDICT,
+    CallDelegate,
+    CallModel,
+)
+from gatewright_gui.pages.audit.detail_pane import NOT_VERIFIED, DetailPane
+from gatewright_gui.pages.audit.filter_bar import FilterBar
+from gatewright_gui.pages.audit.rule_dialog import RuleDialog
+from gatewright_gui.pages.audit.timeline import TimelineBar
+from gatewright_gui.pages.console.table import table_of
+from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.dialog import choose_save_file, shown
+from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.look import Role, tie_icon
+from gatewright_gui.qt.widget.chip import Chip
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.progress_strip import ProgressStrip
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.audit import AuditFilter, AuditReport, AuditTrail, Found, LoggedCall, prove, write_out
+from gatewright_gui.session.audit_call import (
+    CallDetail,
+    RuleToday,
+    decide_today,
+    detail_of,
+    mendings_of,
+    rule_today,
+    text_change,
+)
+from gatewright_gui.session.ruleplace import place_of
+
+LOOK_MS = 500
+"""How often it is looked what others wrote, while the page is there to be seen."""
+NO_CALLS = (
+    "scroll-text",
+    "No calls yet",
+    "Every call of an agent is kept here, whoever makes it: the Console, a client, a script.",
+)
+NO_FIT = ("list-filter", "No call fits", "Other filters, or another span of time, may have some.")
+_TELL_MS = 120
+_WIDE = 640
+"""Pixels from which on the table says of each call who sent it and how long it took."""
+
+
+class AuditPage(Page):
+    """Everything is read beside the window; rows of other processes come on top without moving what one reads."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self.setObjectName("audit")
+        self._context, self._document = context, context.document
+        self._report: AuditReport | None = None
+        self._rule: RuleToday | None = None
+        self._failure = ""
+        self.trail = AuditTrail(context.document, context.tasks, self)
+        self.header = SectionHeader("Audit")
+        self.proof = named(Chip(NOT_VERIFIED[0], icon=NOT_VERIFIED[1], role=NOT_VERIFIED[2]), "audit.proof")
+        self.verify_button = _button(
+            "Verify", "shield-check", "audit.verify", "Prove that no row was changed, taken out, added or moved"
+        )
+        self.export_button = _button(
+            "Export...", "download", "audit.export", "Write the calls that are shown as JSON Lines"
+        )
+        for control in (self.proof, self.verify_button, self.export_button):
+            self.header.add_control(control)
+        self.filters = FilterBar()
+        self.timeline = named(TimelineBar(), "audit.timeline")
+        self.message = named(MessageBar(), "audit.message")
+        self.strip = ProgressStrip()
+        self.model = CallModel(self)
+        self.view = table_of(self.model, CallDelegate, "Calls", "audit.calls")
+        self.empty = named(EmptyState(*NO_CALLS), "audit.empty")
+        self.detail = DetailPane()
+        self._stack = QStackedWidget()
+        self._filter_soon = QTimer(self, singleShot=True, interval=_TELL_MS)
+        self._look = QTimer(self, interval=LOOK_MS)
+        self._lay_out()
+        self._connect()
+        self._show_state()
+        self._look.start()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Where there is little room the rows say less."""
+        super().resizeEvent(event)
+        self._fit_columns()
+
+    def _fit_columns(self, *_moved: int) -> None:
+        for column in (CLIENT, TOOK):
+            self.view.setColumnHidden(column, self._stack.width() < _WIDE)
+
+    # the window's side
+
+    def main_view(self) -> QWidget:
+        """The calls."""
+        return self.view if self.view.isVisibleTo(self) else self.filters.search
+
+    def focus_search(self) -> None:
+        """Ctrl+F: the words of the reason."""
+        self.filters.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def page_shown(self) -> None:
+        """Others may have written meanwhile."""
+        self.trail.look()
+
+    def end(self) -> None:
+        """Let go of the log."""
+        self._look.stop()
+        self.trail.end()
+
+    # what is found
+
+    @property
+    def current(self) -> LoggedCall | None:
+        """The chosen call, once it is read."""
+        return self.model.call_at(self.view.currentIndex().row())
+
+    def _began(self) -> None:
+        self._failure, self._report = "", None
+        self._context.tasks.cancel("audit.verify")
+        self.proof.set_chip(*NOT_VERIFIED)
+        self.message.dismiss()
+        self.detail.show_detail(None)
+        self.filters.clear()
+        self.model.set_found(self.trail.now)
+        self._show_state()
+
+    def _show_found(self, found: Found) -> None:
+        bar, row = self.view.verticalScrollBar(), self.view.rowAt(0)
+        top, was_at = self.model.number_at(row), bar.value()
+        chosen = self.model.number_at(self.view.currentIndex().row())
+        self.model.set_found(found)
+        if top is not None and was_at and (now := self.model.row_of(top)) >= 0:
+            bar.setValue(was_at + (now - row) * self.view.rowHeight(now))
+        if chosen is not None and not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.model.index(self.model.row_of(chosen), 0))
+        self.timeline.set_timeline(found.timeline)
+        self.filters.set_choices(found.choices)
+        self._failure = ""
+        self._show_state()
+        if chosen is not None and found.changed and chosen >= found.changed:
+            self._choose()
+
+    def _show_state(self) -> None:
+        found = self.trail.now
+        count = len(found.numbers)
+        if self._failure:
+            self.empty.set_state("circle-alert", "The log cannot be read", self._failure)
+        elif found.rows and not count and found.is_whole:
+            self.empty.set_state(*NO_FIT, action="Show all")
+        else:
+            self.empty.set_state(*NO_CALLS)
+        is_there = bool(count) and not self._failure
+        takes_keys = is_there and self.filters.search.hasFocus() and self.filters.filter == AuditFilter()
+        self._stack.setCurrentWidget(self.view if is_there else self.empty)
+        if takes_keys:
+            self.view.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.timeline.setVisible(bool(found.timeline.stretches) and not self._failure)
+        read = "" if found.is_whole else f", {100 * found.read // found.rows} % of the log read"
+        self.header.set_note(f"{plural(count, 'entry', 'entries')}{read}" if count else "")
+        self.verify_button.setEnabled(bool(found.rows) or bool(self._failure))
+        self.export_button.setEnabled(is_there)
+
+    def _fail(self, words: str) -> None:
+        self._failure = words
+        self.detail.show_detail(None)
+        self._show_state()
+
+    def _narrow(self) -> None:
+        self.timeline.set_span(self.filters.span)
+        self.trail.set_filter(self.filters.filter, self.filters.period)
+
+    def _bring_soon(self, numbers: tuple[int, ...]) -> None:
+        self._context.tasks.start(self._bring(numbers), "audit.calls")
+
+    async def _bring(self, numbers: tuple[int, ...]) -> None:
+        calls = await self.trail.calls(numbers)
+        if not isValid(self):
+            return
+        self.model.take(calls)
+        if self.current is not None and (self.detail.detail is None or self.detail.detail.call != self.current):
+            self._choose()
+
+    # the chosen call
+
+    def _choose(self, *_what: object) -> None:
+        call = self.current
+        if call is not None:
+            self._context.tasks.start(self._show_call(call), "audit.detail", replace=True)
+
+    async def _show_call(self, call: LoggedCall) -> None:
+        rows = await self.trail.rows_of(call)
+        if not isValid(self) or not rows:
+            return
+        detail = detail_of(call, rows)
+        self.detail.show_detail(detail)
+        self._show_chain()
+        self._rule = None
+        if detail.rule is not None and self._document.is_open:
+            workspace = self._document.workspace
+            self._rule = await asyncio.to_thread(rule_today, workspace, detail)
+            if isValid(self) and self.detail.detail is detail:
+                self.detail.show_rule(self._rule)
+
+    def _show_chain(self) -> None:
+        detail = self.detail.detail
+        if detail is not None:
+            self.detail.show_chain(*_chain_words(self._report, detail.call))
+
+    def _go_to_rule(self) -> None:
+        rule, detail = self._rule, self.detail.detail
+        if rule is None or rule.line is None or detail is None:
+            return
+        call = detail.call
+        called = (call.tool, call.operation or None) if call.agent in self._document.policy.agents else None
+        place = place_of(self._document.policy, rule.address, rule.line, called)
+        if place is not None:
+            self._context.navigator.go_to_rule(place)
+
+    def _decide_again(self) -> None:
+        detail = self.detail.detail
+        if detail is not None:
+            self._context.tasks.start(self._again(detail), "audit.again", replace=True)
+
+    async def _again(self, detail: CallDetail) -> None:
+        try:
+            again = await asyncio.to_thread(decide_today, self._document.workspace, detail)
+        except GatewrightError as error:
+            again = str(error)
+        if isValid(self) and self.detail.detail is detail:
+            self.detail.show_again(again)
+
+    def _open_in_console(self) -> None:
+        detail = self.detail.detail
+        if detail is None:
+            return
+        call = detail.call
+        if call.agent not in self._document.policy.agents:
+            self._document.say("info", f"there is no agent `{call.agent}` in the policy as it is edited")
+            return
+        self._context.navigator.go_to_call(call.agent, call.tool, call.operation or None, detail.arguments)
+
+    def _mend(self) -> None:
+        detail = self.detail.detail
+        if detail is not None:
+            self._context.tasks.start(self._make_rule(detail), "audit.mend", replace=True)
+
+    async def _make_rule(self, detail: CallDetail) -> None:
+        mendings = await asyncio.to_thread(mendings_of, self._document.workspace, detail)
+        if not mendings:
+            words = f"no rule can be made of it: the policy has no agent `{detail.call.agent}` with such a tool"
+            self._document.say("info", words)
+            return
+        dialog = RuleDialog(self, detail.call.called, mendings)
+        dialog.looked_at.connect(lambda: self._look_at(dialog))
+        dialog.list.setCurrentRow(0)
+        if await shown(dialog) and dialog.chosen is not None and self._document.push(dialog.chosen.make):
+            await self._again(detail)
+            self._choose_rule(detail)
+
+    def _choose_rule(self, detail: CallDetail) -> None:
+        """The rule stands elsewhere now."""
+        if detail.rule is not None:
+            self._rule = rule_today(self._document.workspace, detail)
+            self.detail.show_rule(self._rule)
+
+    def _look_at(self, dialog: RuleDialog) -> None:
+        self._context.tasks.start(self._tell_change(dialog), "audit.change", replace=True)
+
+    async def _tell_change(self, dialog: RuleDialog) -> None:
+        mending = dialog.chosen
+        if mending is None:
+            return
+        edit = mending.make(self._document.policy, self._document.catalog)
+        text = await self._context.deriver.derive(text_change, edit)
+        if text is not None and isValid(dialog):
+            dialog.show_change(mending, text)
+
+    # the whole log
+
+    def _verify(self) -> None:
+        self._context.tasks.start(self._prove(), "audit.verify", replace=True)
+
+    async def _prove(self) -> None:
+        self.strip.start("Going through the chain")
+        self.verify_button.setEnabled(False)
+        try:
+            self._report = await prove(self._document, self._context.deriver, self._tell_progress)
+        finally:
+            if isValid(self):
+                self.strip.stop()
+                self._show_state()
+        report = self._report
+        if report is None:
+            return
+        self.proof.set_chip(*_proof_words(report))
+        if report.problems:
+            self.message.show_message("error", f"The log does not hold: {'; '.join(report.problems[:3])}")
+        else:
+            self.message.dismiss()
+        self._show_chain()
+
+    def _tell_progress(self, row: int) -> None:
+        rows = max(self.trail.now.rows, row, 1)
+        self.strip.set_progress(row / rows, f"Going through the chain: row {row:,} of {rows:,}")
+
+    def _export(self) -> None:
+        self._context.tasks.start(self._write(), "audit.export", replace=True)
+
+    async def _write(self) -> None:
+        wanted = self.filters.filter
+        what = (
+            "Export all rows of the log" if wanted == AuditFilter() else "Export the rows of the calls that are shown"
+        )
+        start = self._document.workspace.folder / "audit.jsonl"
+        path = await choose_save_file(self, what, start, "JSON Lines (*.jsonl);;Any file (*)")
+        if path is not None:
+            await self._write_to(path, wanted)
+
+    async def _write_to(self, path: Path, wanted: AuditFilter) -> None:
+        self.strip.start(f"Writing {path.name}")
+        try:
+            count = await write_out(self.trail, wanted, path, self._tell_written)
+        except (OSError, GatewrightError) as error:
+            self._document.say("error", f"not exported: {error}")
+            return
+        finally:
+            if isValid(self):
+                self.strip.stop()
+        self._document.say("info", f"wrote {plural(count, 'row')} to {path}")
+
+    def _tell_written(self, count: int) -> None:
+        self.strip.set_progress(None, f"Writing: {count:,} rows")
+
+    def _cancel(self) -> None:
+        for name in ("audit.verify", "audit.export"):
+            self._context.tasks.cancel(name)
+
+    # the parts
+
+    def _connect(self) -> None:
+        self.trail.began.connect(self._began)
+        self.trail.found.connect(self._show_found)
+        self.trail.failed.connect(self._fail)
+        self.model.wanted.connect(self._bring_soon)
+        self.filters.changed.connect(self._filter_soon.start)
+        self._filter_soon.timeout.connect(self._narrow)
+        self.filters.leave_requested.connect(lambda: self.view.setFocus(Qt.FocusReason.OtherFocusReason))
+        self.timeline.span_chosen.connect(self.filters.set_span)
+        self.empty.action_requested.connect(self.filters.clear)
+        self.view.selectionModel().currentChanged.connect(self._choose)
+        self.verify_button.clicked.connect(self._verify)
+        self.export_button.clicked.connect(self._export)
+        self.strip.cancel_requested.connect(self._cancel)
+        self._look.timeout.connect(lambda: self.trail.look() if self.isVisible() else None)
+        self.detail.rule_requested.connect(self._go_to_rule)
+        self.detail.again_requested.connect(self._decide_again)
+        self.detail.console_requested.connect(self._open_in_console)
+        self.detail.mend_requested.connect(self._mend)
+
+    def _lay_out(self) -> None:
+        header = self.view.horizontalHeader()
+        for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, 106), (CLIENT, 84), (TOOK, 64)):
+            self.view.setColumnWidth(column, width)
+        header.setStretchLastSection(False)
+        for column in (CALL, REASON):
+            header.setSectionResizeMode(column, header.ResizeMode.Stretch)
+        self.view.verticalHeader().setSectionResizeMode(header.ResizeMode.Fixed)
+        for part in (self.empty, self.view):
+            self._stack.addWidget(part)
+        split = Splitter(Qt.Orientation.Horizontal, "audit.split", self._context.sizes)
+        for part in (self._stack, self.detail):
+            split.addWidget(part)
+        split.setStretchFactor(0, 1)
+        split.restore((820, 380))
+        split.splitterMoved.connect(self._fit_columns)
+        column_of(self.header, self.message, self.filters, self.timeline, stretch(split), self.strip, into=self)
+
+
+def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
+    button = named(QPushButton(words), name, spoken=words.rstrip("."), tip=tip)
+    tie_icon(button, icon)
+    return button
+
+
+def _proof_words(report: AuditReport) -> tuple[str, str, Role]:
+    if report.is_sound:
+        return f"proved: {plural(report.rows, 'row')}", "shield-check", "allow"
+    return plural(len(report.problems), "problem"), "shield-x", "deny"
+
+
+def _chain_words(report: AuditReport | None, call: LoggedCall) -> tuple[str, str, Role]:
+    """Whether the rows of a call are proved."""
+    if report is None:
+        return NOT_VERIFIED
+    if call.last <= report.proved_to:
+        return "proved", "shield-check", "allow"
+    return ("newer than the proof", "shield", "muted") if report.is_sound else ("not proved", "shield-x", "deny")

@@ -1,0 +1,202 @@
+"""How many calls there were when, by verdict: a slim row of bars of which a stretch can be chosen."""
+
+from collections import defaultdict
+from datetime import datetime
+
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
+
+from gatewright_gui.qt.look import VerdictName, current_look, role_colour
+from gatewright_gui.session.audit import Timeline
+
+VERDICTS: tuple[VerdictName, ...] = ("allow", "ask", "deny")
+_PATTERNS = {
+    "allow": Qt.BrushStyle.SolidPattern,
+    "ask": Qt.BrushStyle.Dense4Pattern,
+    "deny": Qt.BrushStyle.BDiagPattern,
+}
+_BARS, _WORDS, _PAD = 34, 16, 8
+
+
+class TimelineBar(QWidget):
+    """Press and drag, or the arrow keys with Shift, choose a span; Escape chooses none."""
+
+    span_chosen = Signal(object)
+    """(from, to) in seconds since 1970, or None: float pair."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setAccessibleName("Calls by time")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setMouseTracking(True)
+        self._timeline = Timeline()
+        self._counts: dict[int, dict[str, int]] = {}
+        self._most = 1
+        self._anchor: int | None = None
+        self._chosen: tuple[int, int] | None = None
+        self._span: tuple[float, float] | None = None
+        current_look().changed.connect(self.update)
+
+    @property
+    def timeline(self) -> Timeline:
+        """What is shown."""
+        return self._timeline
+
+    def set_timeline(self, timeline: Timeline) -> None:
+        """Show other counts; the chosen span stays."""
+        if timeline == self._timeline:
+            return
+        self._timeline = timeline
+        counts: dict[int, dict[str, int]] = defaultdict(dict)
+        for one in timeline.counts:
+            counts[one.stretch][one.verdict] = one.count
+        self._counts = dict(counts)
+        self._most = max((sum(found.values()) for found in counts.values()), default=1)
+        self._mark()
+
+    def set_span(self, span: tuple[float, float] | None) -> None:
+        """Mark a span."""
+        self._span = span
+        self._mark()
+
+    def _mark(self) -> None:
+        """The stretches of the chosen span."""
+        self._chosen = None
+        if self._span is not None and self._timeline.stretches:
+            begin, end = (int((moment - self._timeline.begin_s) // self._timeline.stretch_s) for moment in self._span)
+            self._chosen = begin, max(end - 1, begin)
+        self._tell()
+        self.update()
+
+    def words_of(self, stretch: int) -> str:
+        """When a stretch is, and how many calls of which verdict it has."""
+        begin_s = self._timeline.begin_s + stretch * self._timeline.stretch_s
+        begin, end = (datetime.fromtimestamp(at).astimezone() for at in (begin_s, begin_s + self._timeline.stretch_s))
+        form = "%Y-%m-%d %H:%M" if self._timeline.stretch_s < 86_400 else "%Y-%m-%d"
+        counts = self._counts.get(stretch, {})
+        told = ", ".join(f"{counts[name]:,} {name}" for name in VERDICTS if counts.get(name)) or "no calls"
+        return f"{begin.strftime(form)} to {end.strftime(form)}: {told}"
+
+    def rect_of(self, stretch: int) -> QRect:
+        """Where a stretch is drawn, from the top to the foot of the bars."""
+        width, count = self.width() - 2 * _PAD, max(self._timeline.stretches, 1)
+        left = _PAD + width * stretch // count
+        return QRect(left, 2, max(_PAD + width * (stretch + 1) // count - left, 1), _BARS)
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """Slim."""
+        return QSize(400, _BARS + _WORDS + 6)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """No narrower than can be hit."""
+        return QSize(160, _BARS + _WORDS + 6)
+
+    # choosing
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Begin a span."""
+        at = self._stretch_at(event.position().toPoint().x())
+        if event.button() == Qt.MouseButton.LeftButton and at is not None:
+            self._anchor = at
+            self._show_chosen(at, at)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """Draw the span out."""
+        at = self._stretch_at(event.position().toPoint().x())
+        if self._anchor is not None and at is not None:
+            self._show_chosen(self._anchor, at)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: N802
+        """It is chosen."""
+        if event.button() == Qt.MouseButton.LeftButton and self._anchor is not None:
+            self._anchor = None
+            self._choose()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """Left and Right go from stretch to stretch, with Shift they draw the span out."""
+        step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(Qt.Key(event.key()))
+        if event.key() == Qt.Key.Key_Escape and self._chosen is not None:
+            self.span_chosen.emit(None)
+        elif step is not None and self._timeline.stretches:
+            last = self._timeline.stretches - 1
+            begin, end = self._chosen or (last + 1, last + 1 if step < 0 else last)
+            at = min(max((begin if step < 0 else end) + step, 0), last)
+            is_longer = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier) and self._chosen is not None
+            self._show_chosen(*((min(begin, at), max(end, at)) if is_longer else (at, at)))
+            self._choose()
+        else:
+            super().keyPressEvent(event)
+
+    def _show_chosen(self, one: int, other: int) -> None:
+        self._chosen = min(one, other), max(one, other)
+        self._tell()
+        self.update()
+
+    def _choose(self) -> None:
+        if self._chosen is not None:
+            begin_s, stretch_s = self._timeline.begin_s, self._timeline.stretch_s
+            self.span_chosen.emit((begin_s + self._chosen[0] * stretch_s, begin_s + (self._chosen[1] + 1) * stretch_s))
+
+    def _stretch_at(self, x: int) -> int | None:
+        width, count = self.width() - 2 * _PAD, self._timeline.stretches
+        return min(max((x - _PAD) * count // max(width, 1), 0), count - 1) if count else None
+
+    def _tell(self) -> None:
+        self.setAccessibleDescription(self.words_of(self._chosen[0]) if self._chosen is not None else "")
+
+    def event(self, event: QEvent) -> bool:
+        """The tooltip of a stretch."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            at = self._stretch_at(event.pos().x())
+            QToolTip.showText(event.globalPos(), self.words_of(at) if at is not None else "", self)
+            return True
+        return super().event(event)
+
+    # painting
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """Bars from the foot, allow lowest; the chosen span stands out, and so does the focus."""
+        del event
+        look, painter = current_look(), QPainter(self)
+        painter.fillRect(self.rect(), QColor(look.palette.surface))
+        if self._chosen is not None:
+            span = self.rect_of(self._chosen[0]).united(self.rect_of(self._chosen[1]))
+            painter.fillRect(span, QColor(look.palette.selection))
+        foot = self.rect_of(0).bottom()
+        for stretch, counts in self._counts.items():
+            self._paint_bar(painter, self.rect_of(stretch), counts)
+        painter.fillRect(_PAD, foot + 1, self.width() - 2 * _PAD, 1, QColor(look.palette.border_strong))
+        self._paint_words(painter, foot + 3)
+        if self.hasFocus():
+            painter.setPen(QColor(look.palette.focus))
+            painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
+
+    def _paint_bar(self, painter: QPainter, room: QRect, counts: dict[str, int]) -> None:
+        gap = 1 if room.width() > 3 else 0
+        foot, whole = room.bottom() + 1, sum(counts.values())
+        top = foot - max(round((room.height() - 2) * whole / self._most), 2)
+        done = 0
+        for name in VERDICTS:
+            if not counts.get(name):
+                continue
+            low = foot - (foot - top) * done // whole
+            done += counts[name]
+            high = min(foot - (foot - top) * done // whole, low - 1)
+            colour = QColor(role_colour(name))
+            painter.fillRect(room.left(), high, room.width() - gap, low - high, QBrush(colour, _PATTERNS[name]))
+
+    def _paint_words(self, painter: QPainter, top: int) -> None:
+        timeline = self._timeline
+        if not timeline.stretches:
+            return
+        painter.setFont(current_look().small_font)
+        painter.setPen(QColor(current_look().palette.muted))
+        form = "%Y-%m-%d %H:%M" if timeline.stretch_s < 86_400 else "%Y-%m-%d"
+        ends = timeline.begin_s, timeline.begin_s + timeline.stretches * timeline.stretch_s
+        room = QRect(_PAD, top, self.width() - 2 * _PAD, _WORDS)
+        for moment, side in zip(ends, (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight), strict=True):
+            painter.drawText(room, side, datetime.fromtimestamp(moment).astimezone().strftime(form))
+        if self._chosen is None:
+            painter.drawText(room, Qt.AlignmentFlag.AlignHCenter, "solid: allow   dots: ask first   stripes: deny")

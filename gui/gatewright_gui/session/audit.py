@@ -1,0 +1,279 @@
+"""The audit log of the open workspace: read beside the window, followed while others write it, proved, written out."""
+
+import asyncio
+import time
+from array import array
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+from PySide6.QtCore import QObject, Signal
+from shiboken6 import isValid
+
+from gatewright.workspace.api import (
+    AuditChoices,
+    AuditFilter,
+    AuditIndex,
+    AuditReport,
+    AuditRow,
+    CallCount,
+    GatewrightError,
+    LoggedCall,
+    Workspace,
+    frozen,
+)
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.document import Document
+
+T = TypeVar("T")
+__all__ = ["AuditChoices", "AuditFilter", "AuditReport", "AuditRow", "AuditTrail", "Found", "LoggedCall", "Timeline"]
+
+FIRST_ROWS = 9_000
+"""So many rows, the newest, are read before anything is shown."""
+SUMMARY_S = 2.0
+"""Times and names are counted anew no more often than this while others write."""
+STRETCHES_S = (60, 300, 900, 3_600, 10_800, 21_600, 86_400, 604_800, 2_592_000, 31_536_000)
+MOST_STRETCHES = 120
+ROWS_AT_ONCE = 500
+NOTHING = 1 << 62
+"""In place of a number from which on calls are others than before: none is."""
+_READ, _FIND, _LOOK = "audit.read", "audit.find", "audit.look"
+
+
+@frozen
+class Timeline:
+    """How many calls there were when: ``counts`` says it of stretches of ``stretch_s`` seconds from ``begin_s`` on."""
+
+    begin_s: float = 0.0
+    stretch_s: int = 60
+    stretches: int = 0
+    counts: tuple[CallCount, ...] = ()
+
+
+@frozen
+class Found:
+    """What the filter finds: the numbers of the calls, newest first, of which those from ``changed`` on may be others
+    than before. ``read`` and ``rows``: how much of the log is read so far.
+    """
+
+    numbers: "array[int]"
+    changed: int
+    timeline: Timeline
+    choices: AuditChoices
+    read: int
+    rows: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the log is read."""
+        return self.read >= self.rows
+
+
+NOTHING_FOUND = Found(array("q"), 0, Timeline(), AuditChoices(), 0, 0)
+
+
+class AuditTrail(QObject):
+    """Reads the newest calls first and goes on to the oldest; `look` takes in what was written since."""
+
+    found = Signal(object)
+    """Found."""
+    failed = Signal(object)
+    """Why the log cannot be read, with its place: str."""
+    began = Signal()
+    """Another log: nothing of it is read yet."""
+
+    def __init__(self, document: Document, tasks: TaskOwner, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document, self._tasks = document, tasks
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="gatewright-audit-page")
+        self._index: AuditIndex | None = None
+        self._wanted, self._period = AuditFilter(), (None, None)
+        self._found, self._counted_s, self._is_counted = NOTHING_FOUND, 0.0, True
+        document.opened.connect(self._open)
+        self._open()
+
+    @property
+    def now(self) -> Found:
+        """What was found last."""
+        return self._found
+
+    def set_filter(self, wanted: AuditFilter, period: tuple[float | None, float | None] = (None, None)) -> None:
+        """Find other calls; ``period``: from when to when the timeline counts, None: as far as the log goes."""
+        self._wanted, self._period = wanted, period
+        if self._index is not None:
+            self._start(self._find(0, NOTHING, whole=True), _FIND)
+
+    def look(self) -> None:
+        """Take in what was written since, unless that is under way."""
+        under_way = {_READ, _LOOK, _FIND}.intersection(self._tasks.names)
+        if self._index is not None and not under_way and not self._tasks.closed:
+            self._start(self._look(), _LOOK)
+
+    async def calls(self, numbers: Iterable[int]) -> tuple[LoggedCall, ...]:
+        """The calls with these numbers."""
+        wanted = tuple(numbers)
+        return await self._run(lambda index: index.calls(wanted)) or ()
+
+    async def rows_of(self, call: LoggedCall) -> tuple[AuditRow, ...]:
+        """The rows of one call."""
+        return await self._run(lambda index: index.rows_of(call)) or ()
+
+    async def rows(self, wanted: AuditFilter) -> Iterator[AuditRow]:
+        """Every row of the calls that fit, oldest first, to be gone through `in_thread`."""
+        return await self._run(lambda index: index.rows(wanted)) or iter(())
+
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do work in the thread of the log."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def end(self) -> None:
+        """Let go of the log and end the thread."""
+        self._leave()
+        self._thread.shutdown(wait=True)
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks.start(work, name, replace=True)
+
+    def _open(self) -> None:
+        self._leave()
+        self._found, self._counted_s = NOTHING_FOUND, 0.0
+        self.began.emit()
+        if self._document.is_open:
+            self._index = AuditIndex(self._document.workspace.audit.path.parent)
+            self._start(self._read(), _READ)
+
+    def _leave(self) -> None:
+        for name in (_READ, _FIND, _LOOK):
+            self._tasks.cancel(name)
+        index, self._index = self._index, None
+        if index is not None:
+            self._thread.submit(index.close)
+
+    async def _run(self, work: Callable[[AuditIndex], T]) -> T | None:
+        """Ask the index in its thread; None when the log is another one meanwhile, or cannot be read, which is told."""
+        index = self._index
+        if index is None:
+            return None
+        try:
+            answer = await self.in_thread(lambda: work(index))
+        except (GatewrightError, ValueError) as error:
+            if isValid(self) and index is self._index:
+                self.failed.emit(str(error))
+            return None
+        return answer if isValid(self) and index is self._index else None
+
+    async def _read(self) -> None:
+        more, piece = await self._run(lambda index: index.read_older(FIRST_ROWS)), 0
+        await self._find(0, 0, whole=True)
+        while more:
+            more, piece = await self._run(AuditIndex.read_older), piece + 1
+            if not more or piece & (piece - 1) == 0:  # ever less often: each time everything is gone through again
+                await self._find(0, NOTHING, whole=True)
+
+    async def _look(self) -> None:
+        changed = await self._run(AuditIndex.read_newer)
+        if changed == 0:
+            self._start(self._read(), _READ)
+        elif changed is not None:
+            await self._find(changed, changed)
+        elif not self._is_counted:
+            await self._find(NOTHING, NOTHING, whole=True)
+
+    async def _find(self, begin: int, changed: int, *, whole: bool = False) -> None:
+        """Find the calls from ``begin`` on anew; ``whole``: times and names too. What came too late is dropped."""
+        wanted, period, before = self._wanted, self._period, self._found
+        whole = whole or time.monotonic() - self._counted_s > SUMMARY_S
+        found = await self._run(lambda index: _find(index, wanted, period, before, begin, whole=whole))
+        if found is not None and wanted is self._wanted:
+            self._counted_s, self._is_counted = (time.monotonic(), True) if whole else (self._counted_s, False)
+            self._found = replace(found, changed=changed)
+            self.found.emit(self._found)
+
+
+def _find(
+    index: AuditIndex,
+    wanted: AuditFilter,
+    period: tuple[float | None, float | None],
+    before: Found,
+    begin: int,
+    *,
+    whole: bool,
+) -> Found:
+    numbers = index.numbers(wanted, begin=begin)
+    if begin:
+        numbers.extend(before.numbers[first_below(before.numbers, begin) :])
+    timeline, choices = before.timeline, before.choices
+    if whole:
+        timeline, choices = _timeline(index, wanted, period), index.choices()
+    return Found(numbers, NOTHING, timeline, choices, *index.read_rows)
+
+
+def first_below(numbers: "array[int]", bound: int) -> int:
+    """Where the numbers, which fall, are below the bound."""
+    low, high = 0, len(numbers)
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] >= bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _timeline(index: AuditIndex, wanted: AuditFilter, period: tuple[float | None, float | None]) -> Timeline:
+    span = index.span()
+    if span is None:
+        return Timeline()
+    begin_s, end_s = (known if chosen is None else chosen for chosen, known in zip(period, span, strict=True))
+    end_s = max(end_s, begin_s + STRETCHES_S[0])
+    long = end_s - begin_s
+    stretch_s = next((one for one in STRETCHES_S if long / one < MOST_STRETCHES - 1), STRETCHES_S[-1])
+    offset_s = time.localtime(begin_s).tm_gmtoff
+    begin_s -= (begin_s + offset_s) % stretch_s
+    stretches = min(int((end_s - begin_s) // stretch_s) + 1, MOST_STRETCHES)
+    fits = replace(wanted, since_s=period[0], until_s=period[1])
+    counts = tuple(one for one in index.counts(fits, begin_s, stretch_s) if one.stretch < stretches)
+    return Timeline(begin_s, stretch_s, stretches, counts)
+
+
+# proving and writing out
+
+
+async def prove(document: Document, deriver: Deriver, progress: Callable[[int], None]) -> AuditReport | None:
+    """Go through the whole chain in the worker process; an edit of the policy meanwhile has it begin anew.
+
+    None where nothing is open any more.
+    """
+    report: AuditReport | None = None
+    while report is None and document.is_open:
+        report = await deriver.derive_in_pieces(check_chain, progress)
+    return report
+
+
+def check_chain(workspace: Workspace) -> Generator[int, None, AuditReport]:
+    """Verify the log of the workspace, for the worker process; says the number of the row that was reached."""
+    return (yield from workspace.audit.verify_in_pieces())
+
+
+async def write_out(trail: AuditTrail, wanted: AuditFilter, path: Path, progress: Callable[[int], None]) -> int:
+    """Write the rows of the calls that fit as JSON Lines; how many. Raises OSError; what was begun is gone then."""
+    rows, fresh, count = await trail.rows(wanted), path.with_name(f".{path.name}.part"), 0
+
+    def write_page(file: TextIO) -> int:
+        page = [f"{row.to_line()}\n" for row in islice(rows, ROWS_AT_ONCE)]
+        file.writelines(page)
+        return len(page)
+
+    try:
+        with await asyncio.to_thread(fresh.open, "w", encoding="utf-8") as file:
+            while written := await trail.in_thread(lambda: write_page(file)):
+                count += written
+                progress(count)
+        await asyncio.to_thread(fresh.replace, path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return count

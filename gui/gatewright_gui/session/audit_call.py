@@ -1,0 +1,350 @@
+"""What the log tells of one call, where its rule stands today, how it would be decided today, what would mend it."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from gatewright.workspace.api import (
+    STAGES,
+    Address,
+    AuditRow,
+    Decision,
+    Edit,
+    EditRefused,
+    JsonValue,
+    LoggedCall,
+    Permission,
+    PermissionRule,
+    Policy,
+    PolicyInvalid,
+    RowKind,
+    ToolFacts,
+    Verdict,
+    Workspace,
+    apply,
+    diff_text,
+    duration_words,
+    frozen,
+    plural,
+    rights,
+    ruleedit,
+    sourceedit,
+)
+from gatewright_gui.session.call_record import line_of
+from gatewright_gui.session.files import pattern_of
+
+ENDS: Mapping[str, str] = {
+    RowKind.TOOL_COMPLETED: "completed",
+    RowKind.TOOL_FAILED: "failed",
+    RowKind.TOOL_TIMED_OUT: "timed out",
+    RowKind.TOOL_ABANDONED: "abandoned",
+    RowKind.TOOL_DENIED: "not made",
+}
+EVENTS: Mapping[str, str] = {
+    RowKind.LOG_OPENED: "Log",
+    RowKind.LOG_MOVED: "Log moved",
+    RowKind.POLICY_CHANGED: "Policy changed",
+    RowKind.GRANT_REVOKED: "Approval taken back",
+    RowKind.CATALOG_ACCEPTED: "Tools accepted",
+}
+_STAGE_NAMES = tuple(stage.name for stage in STAGES)
+_LONGEST = 80
+_PART = re.compile(r"[^.\[\]]+|\[(\d+)\]")
+
+
+def outcome_words(call: LoggedCall) -> str:
+    """What a call came to, in a word or two; empty for a row that belongs to none."""
+    if not call.is_call:
+        return ""
+    match call.verdict, call.ended:
+        case "allow", RowKind.TOOL_COMPLETED:
+            return "allow"
+        case "allow", ended:
+            return f"allow, {ENDS.get(ended, 'no end')}"
+        case "ask", RowKind.TOOL_DENIED:
+            return "ask, unanswered"
+        case "ask", ended:
+            return f"ask, {ENDS.get(ended, 'waits')}"
+        case verdict, _:
+            return verdict or "begun"
+
+
+@frozen
+class CallDetail:
+    """Everything that the rows of one call say. ``arguments``: as the log keeps them, None where it has none.
+
+    ``scrubbed``: how many secrets were taken out of them, ``cut``: what was left out for size; ``policy``: the digest
+    of the policy that decided; ``facts``: a name and what it says, in the order in which one asks for it.
+    """
+
+    call: LoggedCall
+    arguments: Mapping[str, JsonValue] | None
+    scrubbed: int
+    cut: tuple[str, ...]
+    stage: str
+    rule: str | None
+    policy: str
+    facts: tuple[tuple[str, str], ...]
+    rows: str
+
+    @property
+    def lacks(self) -> str:
+        """What of the arguments is missing; empty: nothing."""
+        parts = [f"{plural(self.scrubbed, 'secret')} taken out"] if self.scrubbed else []
+        return "; ".join((*parts, *self.cut))
+
+
+def detail_of(call: LoggedCall, rows: Sequence[AuditRow]) -> CallDetail:
+    """What the rows say."""
+    told = {row.kind: _body(row) for row in rows}  # of two decisions the last
+    sent, decided = told.get(RowKind.TOOL_INVOKED, {}), told.get(RowKind.POLICY_DECISION, {})
+    arguments = sent.get("arguments")
+    cut = sent.get("cut")
+    rule = decided.get("rule")
+    return CallDetail(
+        call,
+        cast("Mapping[str, JsonValue]", arguments) if isinstance(arguments, dict) else None,
+        sent["scrubbed"] if isinstance(sent.get("scrubbed"), int) else 0,
+        tuple(map(str, cast("list[object]", cut))) if isinstance(cut, list) else (),
+        str(decided.get("stage") or ""),
+        rule if isinstance(rule, str) else None,
+        str(decided.get("policy") or ""),
+        tuple(_facts(call, told)),
+        "\n".join(json.dumps(row.to_json(), ensure_ascii=False, indent=2) for row in rows),
+    )
+
+
+def _facts(call: LoggedCall, told: Mapping[str, Mapping[str, Any]]) -> Sequence[tuple[str, str]]:
+    decided, asked = told.get(RowKind.POLICY_DECISION, {}), told.get(RowKind.APPROVAL_REQUESTED)
+    answered, ended = told.get(RowKind.APPROVAL_RESOLVED), told.get(call.ended, {})
+    checked = told.get(RowKind.CAPABILITY_CHECK)
+    stage = str(decided.get("stage") or "")
+    found = [("Stage", _stage_words(stage, str(decided.get("code") or "")))] if stage else []
+    if checked is not None:
+        kinds = ", ".join(map(str, checked.get("kinds") or ()))
+        found.append(("Capabilities", f"{kinds}: {'granted' if checked.get('allowed') else 'not granted'}"))
+    if answered is not None:
+        found.append(("Approval", _answer_words(answered)))
+    elif decided.get("grant"):
+        found.append(("Approval", f"stood already ({decided['grant']})"))
+    elif asked is not None:
+        found.append(("Approval", "asked, and nobody answered" if call.ended else "asked, and waits"))
+    if call.ended and call.ended != RowKind.TOOL_DENIED:
+        found.append(("Result", _result_words(call, ended)))
+    if call.is_call and not call.ended:
+        found.append(("Result", "no end: under way, or it was killed"))
+    if call.client:
+        found.append(("Client", call.client))
+    if call.session:
+        found.append(("Session", call.session))
+    return found
+
+
+def _stage_words(stage: str, code: str) -> str:
+    words = f"{stage} ({code})" if code else stage
+    if stage not in _STAGE_NAMES:
+        return words
+    return f"{words}, stage {_STAGE_NAMES.index(stage) + 1} of {len(_STAGE_NAMES)}"
+
+
+def _answer_words(answered: Mapping[str, Any]) -> str:
+    words = f"{'allowed' if answered.get('approved') else 'refused'} by {answered.get('who') or 'somebody'}"
+    seconds = answered.get("seconds")
+    if isinstance(seconds, int | float):
+        words += f", for {duration_words(seconds)}"
+    elif answered.get("remember"):
+        words += f", for {str(answered['remember']).replace('_', ' ')}"
+    return f"{words}, scope {answered['scope']}" if answered.get("scope") else words
+
+
+def _result_words(call: LoggedCall, ended: Mapping[str, Any]) -> str:
+    words = [ENDS.get(call.ended, call.ended)]
+    if ended.get("code"):
+        words.append(str(ended["code"]))
+    if call.elapsed_ms is not None:
+        words.append(f"in {call.elapsed_ms:,.1f} ms")
+    if isinstance(ended.get("bytes"), int):
+        words.append(f"{ended['bytes']:,} bytes")
+    if ended.get("hash"):
+        words.append(f"hash {str(ended['hash'])[:12]}…")
+    return ", ".join(words)
+
+
+def _body(row: AuditRow) -> dict[str, Any]:
+    try:
+        found = cast("object", json.loads(row.body))
+    except (ValueError, TypeError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+# today
+
+
+@frozen
+class RuleToday:
+    """Where the rule that decided stands today: its address and line, None where it is no longer there.
+
+    ``is_same``: the policy is still the one that decided.
+    """
+
+    address: Address
+    line: int | None
+    is_same: bool
+
+
+def rule_today(workspace: Workspace, detail: CallDetail) -> RuleToday | None:
+    """Where the rule stands; None for a call that no rule decided. Reads the text of the policy."""
+    if detail.rule is None:
+        return None
+    address = _address_of(workspace.policy, detail.rule)
+    return RuleToday(address, line_of(workspace, address), _is_in_force(workspace, detail))
+
+
+def _is_in_force(workspace: Workspace, detail: CallDetail) -> bool:
+    return workspace.gate.snapshot().policy_digest == detail.policy
+
+
+def _address_of(policy: Policy, rule_id: str) -> Address:
+    """The address of a rule by its own id, else as its id says: ``agents.archivist.tool_rules[0]``."""
+    for agent in policy.agents.values():
+        for index, rule in enumerate(agent.tool_rules):
+            if rule.rule_id == rule_id:
+                return ("agents", agent.agent_id, "tool_rules", index)
+    return tuple(int(part[1]) if part[1] else part[0] for part in _PART.finditer(rule_id))
+
+
+@frozen
+class Again:
+    """A call decided again today. ``lacks``: what of its arguments the log does not have, so that it may differ."""
+
+    decision: Decision
+    lacks: str
+
+    def words(self, then: str) -> str:
+        """What it was and what it would be."""
+        now, words = str(self.decision.verdict), {"allow": "allowed", "ask": "asked first", "deny": "denied"}
+        was, will = words.get(then, then or "not decided"), words[now]
+        same = "still be" if now == then else "be"
+        beginning = f"Then {was}. Today it would {same} {will} at {self.decision.stage}: {self.decision.reason}"
+        return f"{beginning} ({self.lacks}: with these it may differ)" if self.lacks else beginning
+
+
+def decide_today(workspace: Workspace, detail: CallDetail) -> Again:
+    """Decide a call with the arguments that the log keeps, by the policy of today, without any effect. Reads the disk.
+
+    Raises WorkspaceError.
+    """
+    call = detail.call
+    return Again(workspace.decide(call.agent, call.tool, detail.arguments or {}), detail.lacks)
+
+
+# mending
+
+
+@frozen
+class Mending:
+    """An edit that a call suggests: what it does in words, and how it is made of the policy as it is."""
+
+    words: str
+    make: Callable[[Policy, Sequence[ToolFacts]], Edit]
+
+
+def mendings_of(workspace: Workspace, detail: CallDetail) -> tuple[Mending, ...]:
+    """The rules that can be made of a call, what it asks for first; only those that the policy would take.
+
+    Tries each of them: not for the GUI thread.
+    """
+    call, policy = detail.call, workspace.policy
+    facts = next((one for one in workspace.catalog if one.name == call.tool), None)
+    if call.agent not in policy.agents or facts is None:
+        return ()
+    operation = call.operation or _operation(facts, detail)
+    found = [*_levels(policy, detail), *_boxes(call, facts, operation), *_limits(call, facts, operation, detail)]
+    return tuple(one for one in found if _changes(workspace, one))
+
+
+def _changes(workspace: Workspace, mending: Mending) -> bool:
+    try:
+        edit = mending.make(workspace.policy, workspace.catalog)
+        if not edit.is_empty:
+            workspace.check(edit)
+    except (EditRefused, PolicyInvalid):
+        return False
+    return not edit.is_empty
+
+
+def _operation(facts: ToolFacts, detail: CallDetail) -> str:
+    """The operation that the arguments name, where the call was denied before it was known."""
+    named = {value for value in (detail.arguments or {}).values() if isinstance(value, str)}
+    fits = [name for name in facts.operation_names if name in named]
+    return fits[0] if len(fits) == 1 else ""
+
+
+def _boxes(call: LoggedCall, facts: ToolFacts, operation: str) -> list[Mending]:
+    if facts.has_operations and not operation:
+        return []
+    table = {facts.name: (operation,)}
+    what = f"`{facts.name}.{operation}`" if operation else f"`{facts.name}`"
+    wishes = (
+        (Verdict.ALLOW, f"Allow {what}"),
+        (Verdict.ASK, f"Ask first for {what}"),
+        (Verdict.DENY, f"Turn off {what}"),
+    )
+
+    def made(verdict: Verdict) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
+        return lambda policy, tools: rights.set_many(policy, tools, call.agent, table, verdict)
+
+    return [Mending(f"{words} for `{call.agent}`", made(verdict)) for verdict, words in wishes]
+
+
+def _limits(call: LoggedCall, facts: ToolFacts, operation: str, detail: CallDetail) -> list[Mending]:
+    operations = frozenset({operation}) if operation else None
+    what = f"`{facts.name}.{operation}`" if operation else f"`{facts.name}`"
+
+    def made(field: str, value: JsonValue) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
+        schema: JsonValue = {"enum": [value]}
+        return lambda policy, tools: ruleedit.set_constraint(
+            policy, tools, call.agent, facts.name, field, schema, operations
+        )
+
+    return [
+        Mending(f"Let `{field}` of {what} be only `{value}` for `{call.agent}`", made(field, value))
+        for field, value in (detail.arguments or {}).items()
+        if isinstance(value, str | int | float) and value != operation and len(str(value)) <= _LONGEST
+        if not (detail.scrubbed and "[REDACTED]" in str(value))
+    ]
+
+
+def _levels(policy: Policy, detail: CallDetail) -> list[Mending]:
+    """Another level for the path that was denied or asked about."""
+    address = _address_of(policy, detail.rule) if detail.rule is not None else ()
+    if address[:1] != ("sources",) or len(address) < 3 or detail.stage != "permission":
+        return []
+    source_id, path = str(address[1]), (detail.arguments or {}).get("path")
+    source = policy.source(source_id)
+    if source is None or not isinstance(path, str) or not path:
+        return []
+    at = address[3] if len(address) > 3 and isinstance(address[3], int) else None
+    if at is not None and at >= len(source.permission_rules):
+        return []
+    now = source.default_permission if at is None else source.permission_rules[at].permission
+
+    def made(level: Permission) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
+        rule = PermissionRule(pattern_of(path.removeprefix("./")), level)
+        return lambda now, _tools: sourceedit.add_rule(now, source_id, rule, at)
+
+    levels = (Permission.READ_WRITE, Permission.APPEND, Permission.READ_ONLY)
+    return [
+        Mending(f"Give `{path}` of `{source_id}` the level {level}, for every agent", made(level))
+        for level in levels
+        if level != now
+    ]
+
+
+def text_change(workspace: Workspace, edit: Edit) -> str:
+    """What an edit would change in the policy file, as a unified diff, for the worker process."""
+    after = workspace.text_under(apply(workspace.policy, edit))
+    _, _, difference = diff_text("", workspace.text(), after).partition("\n@@")
+    return f"@@{difference}"

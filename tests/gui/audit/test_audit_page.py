@@ -1,0 +1,362 @@
+"""The page Audit in the real window: found, followed, proved, written out, decided again, mended from."""
+
+import asyncio
+import json
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QLineEdit, QListWidget, QPushButton, QWidget
+
+from gatewright.gate import AuditLog, key_folder
+from gatewright.workspace import Workspace
+from gatewright_gui.pages.audit import AuditPage
+from gatewright_gui.pages.audit.call_model import VERDICT
+from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import opened_window, settled, until
+from tests.support.checkout import ROOT
+from tests.support.logged_calls import fill_log
+
+POLICY = """\
+gatewright = 1
+
+[agents.archivist]
+tools = ["file"]
+sources = ["docs"]
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "docs"
+default_permission = "read_only"
+
+[[sources.permission_rules]]
+pattern = "/b.md"
+permission = "append"
+"""
+CALLS = 6_700
+DENIED = {"op": "append", "path": "a.md", "content": "x"}
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    """A workspace with a folder that may only be read."""
+    folder = tmp_path / "desk"
+    (folder / "docs").mkdir(parents=True)
+    (folder / "docs/a.md").write_text("one\n", encoding="utf-8")
+    (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
+    return folder / "policy.toml"
+
+
+@pytest.fixture
+async def window(policy: Path, tmp_path: Path) -> AsyncGenerator[MainWindow]:
+    async with opened_window(policy, tmp_path) as made:
+        yield made
+
+
+def fill(policy: Path, calls: int) -> None:
+    """Calls a minute apart, the last one a minute ago."""
+    fill_log(policy.parent / ".gatewright", key_folder(), calls, begin_s=time.time() - 60 * (calls + 1))
+
+
+def log_of(policy: Path) -> AuditLog:
+    return AuditLog(policy.parent / ".gatewright", key_folder())
+
+
+async def make_calls(policy: Path) -> None:
+    """One that is allowed and one that is denied, by another workspace object than that of the window."""
+    with Workspace.open(policy) as workspace:
+        await workspace.call("archivist", "file", {"op": "read", "path": "a.md"})
+        await workspace.call("archivist", "file", DENIED)
+
+
+async def page_of(window: MainWindow, rows: int) -> AuditPage:
+    """The page, with that many rows that are all read."""
+    window.show_page("audit")
+    page = window.shelf.page("audit")
+    assert isinstance(page, AuditPage)
+    await until(lambda: page.model.rowCount() == rows and page.trail.now.is_whole)
+    await until(lambda: not rows or page.model.call_at(0) is not None)
+    await settled(window)
+    return page
+
+
+async def choose(window: MainWindow, page: AuditPage, row: int) -> None:
+    """A click on a row of the calls."""
+    index = page.model.index(row, VERDICT)
+    page.view.scrollTo(index)
+    await settled(window)
+    at = page.view.visualRect(index).center()
+    QTest.mouseClick(page.view.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
+    await until(lambda: page.detail.detail is not None and page.detail.detail.call == page.model.call_at(row))
+    await settled(window)
+
+
+def press(where: QWidget, name: str) -> None:
+    button = where.findChild(QPushButton, name)
+    assert button is not None
+    assert button.isEnabled()
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def pick(page: AuditPage, name: str, text: str) -> None:
+    combo = page.findChild(QComboBox, name)
+    assert combo is not None
+    at = combo.findText(text)
+    assert at >= 0, [combo.itemText(row) for row in range(combo.count())]
+    combo.setCurrentIndex(at)
+
+
+async def dialog_named(name: str) -> QDialog:
+    def found() -> list[QDialog]:
+        every = (one for one in QApplication.topLevelWidgets() if isinstance(one, QDialog))
+        return [one for one in every if one.isVisible() and name in {one.objectName(), type(one).__name__}]
+
+    await until(lambda: bool(found()))
+    return found()[0]
+
+
+async def test_page_without_a_call_says_so_and_the_first_call_appears(window: MainWindow, policy: Path) -> None:
+    page = await page_of(window, 0)
+    assert page.empty.isVisible()
+    assert not page.timeline.isVisible()
+    await make_calls(policy)
+    await until(lambda: page.model.rowCount() == 3)
+    await until(page.view.isVisible)
+    assert page.timeline.timeline.stretches
+
+
+async def test_palette_leads_from_what_one_looks_for_to_the_page(window: MainWindow) -> None:
+    for word in ("audit", "denied", "history"):
+        window.show_page("agents")
+        window.open_palette()
+        QTest.keyClicks(window.palette_box.search, word)
+        QTest.keyClick(window.palette_box.search, Qt.Key.Key_Return)
+        await until(lambda: window.shelf.current_key == "audit")
+
+
+async def test_log_of_twenty_thousand_rows_is_narrowed_by_every_field_and_shown_whole_again(
+    policy: Path, tmp_path: Path
+) -> None:
+    fill(policy, CALLS)
+    async with opened_window(policy, tmp_path) as window:
+        page = await page_of(window, CALLS + 1)
+        press(page, "audit.verify")
+        pick(page, "audit.agent", "archivist")
+        await until(lambda: page.model.rowCount() == CALLS // 3)
+        pick(page, "audit.verdict", "Deny")
+        await until(lambda: page.model.rowCount() == CALLS // 33)
+        pick(page, "audit.client", "claude-code")
+        await until(lambda: page.model.rowCount() == (CALLS // 33 + 1) // 2)
+        pick(page, "audit.tool", "file.append")
+        QTest.keyClicks(page.filters.search, "only 165.md")
+        await until(lambda: page.model.rowCount() == 1)
+        await settled(window)
+        await choose(window, page, 0)
+        assert page.detail.reason.text() == "`165.md` may be read only"
+        QTest.keyClicks(page.filters.search, "nothing")
+        await until(page.empty.isVisible)
+        press(page, "audit.clear")
+        await until(lambda: page.model.rowCount() == CALLS + 1)
+        pick(page, "audit.when", "Last 7 days")
+        await until(lambda: page.model.rowCount() == CALLS + 1)
+        await settled(window)
+        assert page.detail.detail is not None
+        assert page.proof.text == f"proved: {3 * CALLS + 1:,} rows"
+        assert page.detail.chain.text == "proved"
+
+
+async def test_span_is_drawn_on_the_timeline_and_left_again(policy: Path, tmp_path: Path) -> None:
+    fill(policy, 600)
+    async with opened_window(policy, tmp_path) as window:
+        page = await page_of(window, 601)
+        bar = page.timeline
+        assert sum(one.count for one in bar.timeline.counts) == 600
+        begin, end = bar.rect_of(10).center(), bar.rect_of(12).center()
+        QTest.mousePress(bar, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, begin)
+        QTest.mouseMove(bar, end)
+        QTest.mouseRelease(bar, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, end)
+        chosen = sum(one.count for one in bar.timeline.counts if 10 <= one.stretch <= 12)
+        await until(lambda: page.model.rowCount() == chosen)
+        assert chosen == 3 * bar.timeline.stretch_s // 60
+        assert page.filters.span_button.isVisible()
+        QTest.keyClick(bar, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
+        await until(lambda: page.model.rowCount() == chosen + bar.timeline.stretch_s // 60)
+        QTest.keyClick(bar, Qt.Key.Key_Escape)
+        await until(lambda: page.model.rowCount() == 601)
+
+
+async def test_rows_of_another_process_come_on_top_without_moving_what_one_reads(policy: Path, tmp_path: Path) -> None:
+    fill(policy, 300)
+    words = [
+        sys.executable,
+        "-m",
+        "gatewright",
+        "call",
+        str(policy),
+        "--agent",
+        "archivist",
+        "--tool",
+        "file",
+        "--args",
+    ]
+    async with opened_window(policy, tmp_path) as window:
+        page = await page_of(window, 301)
+        await choose(window, page, 100)
+        chosen, bar = page.detail.detail, page.view.verticalScrollBar()
+        top = page.model.number_at(page.view.rowAt(0))
+        assert bar.value() > 0
+        process = await asyncio.to_thread(
+            subprocess.run, [*words, json.dumps(DENIED)], capture_output=True, text=True, check=False, cwd=ROOT
+        )
+        assert process.returncode == 4, process.stderr
+        await until(lambda: page.model.rowCount() == 302)
+        await settled(window)
+        assert page.model.number_at(page.view.rowAt(0)) == top
+        assert page.detail.detail == chosen
+        assert page.view.currentIndex().row() == 101
+        bar.setValue(0)
+        await until(lambda: page.model.call_at(0) is not None)
+        newest = page.model.call_at(0)
+        assert newest is not None
+        assert (newest.verdict, newest.arguments) == ("deny", "content=x  path=a.md  source=docs")
+        await make_calls(policy)
+        await until(lambda: page.model.rowCount() == 304)
+        assert page.view.rowAt(0) == 0
+
+
+async def test_denied_call_says_by_which_line_and_is_decided_again_filled_in_and_mended(
+    window: MainWindow, policy: Path
+) -> None:
+    await make_calls(policy)
+    page = await page_of(window, 3)
+    await choose(window, page, 0)
+    detail = page.detail.detail
+    assert detail is not None
+    assert (detail.stage, detail.arguments) == ("permission", {**DENIED, "source": "docs"})
+    assert page.detail.rule_button.text() == "sources.docs.default_permission, line 11"
+    assert not page.detail.rule_note.isVisible()
+
+    press(page, "audit.again")
+    await until(page.detail.again.isVisible)
+    assert page.detail.again.text().startswith("Then denied. Today it would still be denied at permission: ")
+
+    press(page, "audit.console")
+    console = window.shelf.page("console")
+    assert isinstance(console, ConsolePage)
+    await until(lambda: console.request.tool_name == "file" and console.request.form.values_as_far() != {})
+    await settled(window)
+    assert window.shelf.current_key == "console"
+    assert console.request.form.values_as_far() == {**DENIED, "source": "docs"}
+
+    window.show_page("audit")
+    press(page, "audit.mend")
+    dialog = await dialog_named("audit_rule")
+    rows = dialog.findChild(QListWidget, "audit_rule.list")
+    accept = dialog.findChild(QPushButton, "audit_rule.accept")
+    assert rows is not None
+    assert accept is not None
+    offered = [rows.item(at).text() for at in range(rows.count())]
+    assert "Give a.md of docs the level append, for every agent" in offered
+    assert "Let path of file.append be only a.md for archivist" in offered
+    assert "Give a.md of docs the level read_only, for every agent" not in offered
+    rows.setCurrentRow(offered.index("Give a.md of docs the level append, for every agent"))
+    await until(accept.isEnabled)
+    assert not window.document.is_dirty
+    QTest.mouseClick(accept, Qt.MouseButton.LeftButton)
+    await until(lambda: page.detail.again.text().startswith("Then denied. Today it would be allowed"))
+    await settled(window)
+    assert page.detail.rule_note.isVisible()
+    assert window.document.undo_stack.undoText() == "add rule /a.md to docs"
+    window.document.undo()
+    press(page, "audit.again")
+    await until(lambda: "still be denied" in page.detail.again.text())
+
+    window.document.undo_stack.clear()
+    QTest.mouseClick(page.detail.rule_button, Qt.MouseButton.LeftButton)
+    await until(lambda: window.shelf.current_key == "files")
+
+
+async def test_arguments_that_the_log_scrubbed_are_said_to_be_missing(window: MainWindow, policy: Path) -> None:
+    with Workspace.open(policy) as workspace:
+        token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+        await workspace.call("archivist", "file", {**DENIED, "content": f"use {token}"})
+    page = await page_of(window, 2)
+    await choose(window, page, 0)
+    assert page.detail.lacks.isVisible()
+    press(page, "audit.again")
+    await until(page.detail.again.isVisible)
+    assert page.detail.again.text().endswith("(1 secret taken out: with these it may differ)")
+    assert token not in page.detail.code.text
+
+
+async def test_tampered_row_is_said_with_its_number_and_its_call_is_not_proved(policy: Path, tmp_path: Path) -> None:
+    fill(policy, 20)
+    with closing(sqlite3.connect(log_of(policy).path)) as connection:
+        connection.execute("UPDATE rows SET body = replace(body, 'deny', 'allow') WHERE seq = 33")
+        connection.commit()
+    async with opened_window(policy, tmp_path) as window:
+        page = await page_of(window, 21)
+        press(page, "audit.verify")
+        await until(page.message.isVisible)
+        assert "row 33 was changed, moved or added" in page.message.text
+        assert page.proof.text == "1 problem"
+        await choose(window, page, 0)
+        assert page.detail.chain.text == "not proved"
+        await choose(window, page, 18)
+        assert page.detail.chain.text == "proved"
+
+
+async def test_log_that_cannot_be_read_is_said_with_its_place(policy: Path, tmp_path: Path) -> None:
+    fill(policy, 1)
+    path = log_of(policy).path
+    path.write_bytes(b"no database at all" * 100)
+    async with opened_window(policy, tmp_path) as window:
+        window.show_page("audit")
+        page = window.shelf.page("audit")
+        assert isinstance(page, AuditPage)
+        await until(lambda: page.empty.accessibleName() == "The log cannot be read")
+        assert str(path) in page.empty.accessibleDescription()
+
+
+async def test_what_is_shown_is_written_out_as_json_lines(policy: Path, tmp_path: Path) -> None:
+    fill(policy, 100)
+    target = tmp_path / "out.jsonl"
+    async with opened_window(policy, tmp_path) as window:
+        page = await page_of(window, 101)
+        pick(page, "audit.verdict", "Deny")
+        await until(lambda: page.model.rowCount() == 100 // 11)
+        press(page, "audit.export")
+        dialog = await dialog_named("QFileDialog")
+        name = dialog.findChild(QLineEdit, "fileNameEdit")
+        assert name is not None
+        name.setText(str(target))
+        QTest.keyClick(name, Qt.Key.Key_Return)
+        await until(target.is_file)
+        await settled(window)
+    rows = [json.loads(line) for line in target.read_text("utf-8").splitlines()]
+    assert len(rows) == 3 * (100 // 11)
+    assert {row["body"]["verdict"] for row in rows if row["kind"] == "PolicyDecision"} == {"deny"}
+    assert sorted(tmp_path.glob("*.part")) == []
+
+
+async def test_another_workspace_has_another_log(window: MainWindow, policy: Path, tmp_path: Path) -> None:
+    await make_calls(policy)
+    page = await page_of(window, 3)
+    pick(page, "audit.verdict", "Deny")
+    await until(lambda: page.model.rowCount() == 1)
+    other = tmp_path / "other" / "policy.toml"
+    (other.parent / "docs").mkdir(parents=True)
+    other.write_text(POLICY, encoding="utf-8")
+    await window.open(other)
+    await until(lambda: page.model.rowCount() == 0 and page.empty.isVisible())
+    assert page.detail.detail is None
+    assert page.filters.filter.verdict == ""
