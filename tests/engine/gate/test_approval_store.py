@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.base.jsonvalue import canonical_json
+from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.gate import Approval, ApprovalStore, Grant, Remember
-from gatewright.gate.approval import Ask
+from gatewright.gate.approval import MOST_SECONDS, ApprovalLimits, ApprovalRequest, Ask
 from gatewright.gate.approvalstore import FILE_NAME, MOST_BYTES, ONCE_S, QuestionTooLarge
 from gatewright.gate.grant import Subject
+from gatewright.gate.idrecord import IdRecord
 from gatewright.record import SHARED_KEY
 from tests.engine.gate.asking import a_request, small_store
 from tests.support.clock import ManualClock
@@ -402,6 +403,125 @@ def test_grant_says_the_same_as_json() -> None:
     for wrong in (True, "1.5", None):
         with pytest.raises(TypeError, match="seconds"):
             Grant.from_json({**grant.to_json(), "granted": wrong})
+
+
+ASK: dict[str, JsonValue] = {"key": "k1", "scope": "mail", "once_only": True, "about": "notes/a.md"}
+RECORD: dict[str, JsonValue] = {"argument": "id", "value": 7, "record": {"id": 7}, "called": "t.o", "time": 3.5}
+REQUEST: dict[str, JsonValue] = {
+    "id": "ask-1",
+    "agent": "a",
+    "user": "u",
+    "session": "s",
+    "call": "c",
+    "tool": "t",
+    "operation": "o",
+    "safety_tier": "privileged",
+    "arguments": {"x": 1},
+    "diff": "+x",
+    "reasons": ["r1", "r2"],
+    "scope": "mail",
+    "asked": 1.5,
+    "expires": 2.5,
+    "waiting": 3,
+    "digest": "d",
+    "tool_digest": "td",
+    "asks": [ASK],
+    "client": "cli",
+    "process": 9,
+    "places": [["agents", "a", 0], []],
+    "records": [RECORD],
+}
+ANSWERED: dict[str, JsonValue] = {
+    "approved": True,
+    "who": "dana",
+    "remember": "duration",
+    "seconds": 4.0,
+    "grant": "grant-1",
+    "code": "c",
+    "reason": "why",
+}
+GRANT: dict[str, JsonValue] = {
+    "id": "grant-1",
+    "kind": "scope",
+    "approved": False,
+    "agent": "a",
+    "user": "u",
+    "session": "s",
+    "tool": "t",
+    "operation": "o",
+    "tool_digest": "td",
+    "scope": "mail",
+    "digest": "d",
+    "asks": ["k1", "k2"],
+    "granted": 1.5,
+    "expires": 2.5,
+    "who": "dana",
+    "about": ["", "notes/a.md"],
+}
+
+
+def test_what_is_kept_is_read_as_it_was_written_under_names_that_stay() -> None:
+    ask = Ask("k1", "mail", once_only=True, about="notes/a.md")
+    request = ApprovalRequest(
+        "a", "t", "o", {"x": 1}, ("r1", "r2"), "+x", "mail", "d", "c", "s", "u", "td", "ask-1", 1.5, 2.5,
+        safety_tier="privileged", asks=(ask,), waiting=3, client="cli", process_id=9,
+        places=(("agents", "a", 0), ()), records=(IdRecord("id", 7, {"id": 7}, "t.o", 3.5),),
+    )  # fmt: skip
+    approval = Approval(True, "dana", Remember.DURATION, 4.0, "grant-1", "c", "why")
+    grant = Grant(
+        "grant-1", Remember.SCOPE, "a", "u", "s", "t", "o", "td", "mail", "d", frozenset({"k2", "k1"}), 1.5, 2.5,
+        "dana", approved=False, about=("", "notes/a.md"),
+    )  # fmt: skip
+
+    assert (request.to_json(), ApprovalRequest.from_json(REQUEST)) == (REQUEST, request)
+    assert ApprovalRequest.from_json(REQUEST).arguments == {"x": 1}
+    assert (approval.to_json(), Approval.from_json(ANSWERED)) == (ANSWERED, approval)
+    assert (grant.to_json(), Grant.from_json(GRANT)) == (GRANT, grant)
+
+
+def test_what_older_versions_kept_is_read_without_what_they_did_not_know() -> None:
+    def without(table: dict[str, JsonValue], *keys: str) -> dict[str, JsonValue]:
+        return {key: value for key, value in table.items() if key not in keys}
+
+    request = ApprovalRequest.from_json(without(REQUEST, "client", "process", "places", "records"))
+    assert (request.client, request.process_id, request.places, request.records) == ("", 0, (), ())
+    assert Ask.from_json({**without(ASK, "about"), "scope": None, "once_only": 1}) == Ask("k1")
+    assert Grant.from_json({**without(GRANT, "about"), "user": None, "scope": None, "expires": None}).about == ()
+    nowhere: list[list[JsonValue]] = [[None], [1.5]]
+    for place in nowhere:
+        with pytest.raises(TypeError, match="place"):
+            ApprovalRequest.from_json({**REQUEST, "places": [[*place]]})
+    for value in (True, 1.5, None):
+        with pytest.raises(TypeError, match="an id"):
+            ApprovalRequest.from_json({**REQUEST, "records": [{**RECORD, "value": value}]})
+
+
+@pytest.mark.parametrize(
+    ("approval", "lasts"),
+    [
+        (Approval(True, remember=Remember.DURATION, seconds=0.5), True),
+        (Approval(False, remember=Remember.DURATION, seconds=MOST_SECONDS), True),
+        (Approval(True, remember=Remember.DURATION, seconds=MOST_SECONDS + 1), False),
+        (Approval(True, remember=Remember.DURATION, seconds=0), False),
+        (Approval(True, remember=Remember.DURATION, seconds=float("nan")), False),
+        (Approval(True, remember=Remember.DURATION), False),
+        (Approval(True, remember=Remember.SCOPE), True),
+        (Approval(False, remember=Remember.SCOPE), False),
+        (Approval(True), False),
+    ],
+    ids=str,
+)
+def test_answer_lasts_for_a_time_that_can_be_kept_or_a_scope_that_was_allowed(approval: Approval, lasts: bool) -> None:
+    assert approval.lasts is lasts
+
+
+def test_limits_of_questions_are_bounded() -> None:
+    week_s = 7 * 86_400.0
+    assert ApprovalLimits(week_s, 0, 0).timeout_s == week_s
+    assert (ApprovalLimits().timeout_s, ApprovalLimits().waiting, ApprovalLimits().per_minute) == (45.0, 10, 30)
+    for wrong in ((0.0, 1, 1), (-1.0, 1, 1), (week_s + 1, 1, 1), (1.0, -1, 1), (1.0, 1, -1)):
+        with pytest.raises(ValueError, match=r"timeout_s|waiting"):
+            ApprovalLimits(*wrong)
 
 
 def test_key_of_the_wrong_size_is_an_error(tmp_path: Path, store: ApprovalStore) -> None:
