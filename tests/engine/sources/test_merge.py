@@ -49,6 +49,48 @@ def test_new_line_endings_of_one_side_are_carried_over() -> None:
     assert merge_texts(base, "1\r\n2\r\n3\r\n4\r\n", "one\n2\n3\n4\n").text == "one\r\n2\r\n3\r\n4\r\n"
 
 
+@pytest.mark.parametrize(
+    ("base", "mine", "other", "text"),
+    [
+        ("1\r\n2\r\n3\r\n", "1\n2\n3\n", "1\r\n2\r\n3\r\n4\r\n", "1\n2\n3\n4\n"),
+        ("1\r\n2\r\n3\r\n", "1\r\n2\r\n3\r\n4\r\n", "1\n2\n3\n", "1\n2\n3\n4\n"),
+        ("1\r\n2\n3\n", "1\r\n2\nx\n", "0\r\n2\n3\n", "0\r\n2\nx\n"),
+        ("1\n2\n3\r", "0\n2\n3\r", "1\n2\n3\r\n", "0\n2\n3\r\n"),
+        ("1\n2\n3\n", "1\n3\n", "1\n2\n3\n4\n", "1\n3\n4\n"),
+        ("1\n2\n3\n4\n5\n", "a\nb\n2\n3\n4\n5\n", "1\n2\n3\n4\nx\n", "a\nb\n2\n3\n4\nx\n"),
+        ("1\n2\n3\n4\n5\n", "2\n3\n4\n5\n", "1\n2\nx\n4\n", "2\nx\n4\n"),
+        ("1\n2\n", "1\n2", "0\n1\n2\n", "0\n1\n2"),
+        ("1\n2\n3\n", "1\nx\n3\n", "1\ny\n3\n", None),
+        ("1\n2\n3\n", "1\nx\n3\n", "1\n2\ny\n", None),
+        ("1\n2\n3\n", "1\n3\n", "1\nx\n3\n", None),
+    ],
+)
+def test_what_comes_of_two_changes(base: str, mine: str, other: str, text: str | None) -> None:
+    assert merge_texts(base, mine, other).text == text
+    assert merge_texts(base, other, mine).text == text
+
+
+def test_later_conflicts_are_named_where_they_stand_after_earlier_changes() -> None:
+    base = "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+    mine = base.replace("1\n", "a\nb\nc\n").replace("5", "mine").replace("9\n", "")
+    other = base.replace("3\n", "").replace("5", "other").replace("9", "nine")
+    found = [
+        (one.base_line, one.mine_line, one.other_line, one.base) for one in merge_texts(base, mine, other).conflicts
+    ]
+
+    assert found == [(5, 7, 4, "5\n"), (9, 11, 8, "9\n")]
+
+
+def test_long_texts_are_compared_by_the_lines_that_stand_once() -> None:
+    old = [f"{number}" for number in range(1000)]
+    new = ["x", *old[:400], "y", *old[405:700], "z", "z", *old[700:], "end"]
+
+    assert changes(old, new) == [(0, 0, 0, 1), (400, 405, 401, 402), (700, 700, 697, 699), (1000, 1000, 999, 1000)]
+    swapped = [*old[500:], *old[:500]]
+    assert changes(old, swapped) == [(0, 500, 0, 0), (1000, 1000, 500, 1000)]
+    assert changes(["a"] * 300, ["b"] * 300) == [(0, 300, 0, 300)]
+
+
 @given(base=TEXTS, mine=TEXTS, other=TEXTS)
 def test_merging_is_the_same_from_both_sides(base: str, mine: str, other: str) -> None:
     assert merge_texts(base, mine, other).text == merge_texts(base, other, mine).text

@@ -10,6 +10,7 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.builtins import file_tool
 from gatewright.policy.permission import Action, Permission
+from gatewright.sources.filetext import decode_text, encode_text, line_count, with_change, with_lines
 from gatewright.tools.context import ToolExecutionContext
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
@@ -402,3 +403,69 @@ async def test_the_text_of_what_is_no_text_cannot_be_had(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     await bench.manager.append(bench.at("a.md"), "two\n")
     assert bench.manager.text_of(bench.at("a.md")) == "one\ntwo\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "content", "wanted"),
+    [
+        ("", 1, "a", "a"),
+        ("", 1, "", ""),
+        ("1\n2\n", 1, "a", "a\n1\n2\n"),
+        ("1\n2\n", 2, "a\n", "1\na\n2\n"),
+        ("1\n2\n", 3, "a", "1\n2\na"),
+        ("1\n2", 2, "a", "1\na\n2"),
+        ("1\n2", 3, "a", "1\n2\na"),
+        ("1\r\n2\r\n", 2, "a\nb", "1\r\na\r\nb\r\n2\r\n"),
+        ("1\r\n2\n", 2, "a\nb", "1\r\na\nb\n2\n"),
+        ("\ufeff1\n", 1, "a", "\ufeffa\n1\n"),
+        ("1\n", 1, "", "1\n"),
+    ],
+)
+def test_lines_are_put_before_a_line_with_the_ends_of_the_text(text: str, line: int, content: str, wanted: str) -> None:
+    assert with_lines(text, line, content) == wanted
+
+
+@pytest.mark.parametrize(("text", "line", "last"), [("1\n2\n", 0, 2), ("1\n2\n", 4, 2), ("1\n2", 4, 2), ("", 2, 0)])
+def test_lines_beyond_the_end_are_refused_with_the_last_one(text: str, line: int, last: int) -> None:
+    assert line_count(text) == last
+    with pytest.raises(ToolFailure, match=f"no line {line}: .* the last is {last}") as refused:
+        with_lines(text, line, "a")
+    assert refused.value.code == "no-line"
+
+
+def test_change_of_a_text_needs_exactly_one_place() -> None:
+    assert with_change("one two one", "two", "2") == "one 2 one"
+    assert with_change("a\r\nb\r\nc\r\n", "a\nb", "x\ny") == "x\r\ny\r\nc\r\n"
+    assert with_change("a\r\nb\n", "b\n", "x\ny\n") == "a\r\nx\ny\n"
+    for old, code, words in (
+        ("", "empty-match", "empty"),
+        ("x", "no-match", "0 places"),
+        ("aa", "many-matches", "2 places"),
+    ):
+        with pytest.raises(ToolFailure, match=words) as refused:
+            with_change("aaa", old, "b")
+        assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"a\0b", "byte 2 is NUL, so it is binary data"),
+        (b"\0", "byte 1 is NUL"),
+        (b"ab\xe9", r"byte 3 \(0xe9\) is not UTF-8, perhaps Latin-1"),
+        (b"\x89PNG\0", "it begins like a PNG picture"),
+        (b"\xff\xd8\xff", "it begins like a JPEG picture"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_what_it_looks_like(content: bytes, words: str) -> None:
+    with pytest.raises(ToolFailure, match=words) as refused:
+        decode_text(content)
+    assert refused.value.code == "not-text"
+
+
+def test_text_is_written_up_to_the_limit_in_bytes() -> None:
+    assert encode_text("é", 2) == b"\xc3\xa9"
+    for text, limit, code in (("é", 1, "too-large"), ("a\0", 9, "not-text"), ("\ud800", 9, "not-text")):
+        with pytest.raises(ToolFailure) as refused:
+            encode_text(text, limit)
+        assert refused.value.code == code
