@@ -31,6 +31,8 @@ def policy(tmp_path: Path) -> Path:
 @pytest.fixture
 async def window(policy: Path, tmp_path: Path) -> AsyncIterator[MainWindow]:
     async with opened_window(policy, tmp_path) as made:
+        made.selection.close_groups(())
+        await settled(made)
         yield made
 
 
@@ -203,6 +205,27 @@ async def test_closed_group_stays_closed_for_other_agents_after_a_filter_and_in_
         window.navigator.go_to_tool("clerk", "plant_0042", "read")
         assert view.current_row == ("plant_0042", "read")
         assert view.isExpanded(group(window, "plant"))
+
+
+async def test_built_in_tools_that_no_agent_has_are_closed_at_first_and_stay_as_they_were_left(
+    policy: Path, tmp_path: Path
+) -> None:
+    async with opened_window(policy, tmp_path) as window:
+        view = pane(window).view
+        assert (view.isExpanded(group(window, "built-in")), view.isExpanded(group(window, "plant"))) == (False, True)
+        assert view.currentIndex() == group(window, "built-in")
+        assert matrix_rows(await matrix_of(window), 3) == ["Built-in tools", "plant", "plant_0000"]
+        agents_page(window).switch.trigger()
+        choose(window, "built-in")
+        press(window, KEY.Key_Right)
+        assert view.isExpanded(group(window, "built-in"))
+    async with opened_window(policy, tmp_path) as window:
+        assert pane(window).view.isExpanded(group(window, "built-in"))
+
+    other = write_catalogs(tmp_path / "used")
+    other.write_text(other.read_text("utf-8").replace("tools = []", 'tools = ["block"]'), "utf-8")
+    async with opened_window(other, tmp_path) as window:
+        assert pane(window).view.isExpanded(group(window, "built-in"))
 
 
 async def test_selection_that_runs_over_a_group_takes_in_no_more_than_its_rows(window: MainWindow) -> None:

@@ -215,8 +215,12 @@ class CatalogsPage(Page):
             start = self._document.workspace.folder
             path = await choose_open_file(self, "Servers of a client", start, "Configuration (*.json);;Any file (*)")
         if accepted:
+            is_first = not self._document.policy.catalogs
             added = verbs.add_servers(self._document, dialog.chosen)
             if added:
+                if is_first:
+                    chosen = self._context.selection
+                    chosen.close_groups(chosen.closed_groups | verbs.closed_at_first(self._document))
                 self._refresh()
                 self.view.setCurrentIndex(self.model.index(self.model.find(added[0])))
                 await self._trust([row for row in self._untrusted if row.catalog_id in added])
