@@ -21,7 +21,7 @@ _MOVES = 20
 """How often the mouse follows what moves."""
 _HEARD = QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease, QEvent.Type.KeyPress, QEvent.Type.Shortcut
 _MODIFIERS = {Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta}
-WAITING = frozenset({"console.call", "close", "declare", "agents.rights", "export", "catalogs"})
+WAITING = frozenset({"console.call", "close", "declare", "agents.rights", "export", "catalogs", "files.sources"})
 """Tasks that wait for a person."""
 BESIDE = frozenset({"upkeep.check", "agents.counts", "preview.tokens", "preview.providers"})
 """Tasks that no person waits for."""
@@ -104,7 +104,9 @@ class Hand:
         await until(lambda: isinstance(QApplication.activePopupWidget(), QMenu), f"a menu with `{name}`")
         menu = QApplication.activePopupWidget()
         assert isinstance(menu, QMenu)
-        action = next(row for row in menu.actions() if name in {row.objectName(), row.text().replace("&", "")})
+        action = next(
+            row for row in menu.actions() if name in {row.objectName(), row.text().replace("&", "").partition("\t")[0]}
+        )
         assert action.isEnabled(), f"`{name}` cannot be chosen"
         await self.click(menu, menu.actionGeometry(action).center())
 

@@ -10,25 +10,29 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
-from PySide6.QtWidgets import QApplication, QComboBox, QPushButton, QTreeView
+from mcp_types import TextContent
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QLineEdit,
+    QListView,
+    QPushButton,
+    QToolButton,
+    QTreeView,
+)
 
+from gatewright.workspace import create_workspace
 from gatewright_gui.pages.catalogs import CatalogsPage
 from gatewright_gui.pages.catalogs.catalog_list import ROW
 from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.session.catalogs import CatalogRow
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import NAME, agent_row, box_place, shown_text, tree_row
 from tests.support.real_servers import from_npm, from_pypi
 
 pytestmark = pytest.mark.journey
-POLICY = """\
-gatewright = 1
-
-[agents.desk]
-tools = []
-sources = []
-approvals = { privileged = "allow" }
-"""
 
 
 @pytest.fixture
@@ -37,10 +41,7 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
-    path = tmp_path / "desk" / "policy.toml"
-    path.parent.mkdir()
-    path.write_text(POLICY, encoding="utf-8")
-    return path
+    return create_workspace(tmp_path / "desk", "empty")
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ async def _press(hand: Hand, name: str) -> None:
 
 
 async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_ticked(
-    config: Path, policy: Path, hand: Hand
+    config: Path, policy: Path, hand: Hand, tmp_path: Path
 ) -> None:
     # the client's servers come in
     await hand.key("ctrl+8")
@@ -105,16 +106,48 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     await _press(hand, "accept.accept")
     await until(lambda: not any(row.held_count for row in rows()), "the tools to be accepted")
 
-    # two of them are ticked, and the preview shows them
+    # an agent gets two of them, and one operation of a third; the preview shows just that
     await hand.key("ctrl+1")
+    await hand.key("ctrl+n")
+    await hand.type("desk")
+    await hand.key("Return")
     await hand.click_cell(*agent_row(hand, "desk"))
     tree = hand.find("agents.tree", QTreeView)
     for name in ("git_status", "echo"):
         await hand.click_cell(tree, tree_row(tree, name), NAME)
         await hand.click_cell(tree, tree_row(tree, name), box_place(tree, name))
         await until(lambda name=name: f'"name": "{name}"' in shown_text(hand), "the preview to show it")
-    await hand.key("ctrl+s")
+    await hand.click_cell(tree, tree_row(tree, "get-annotated-message"), NAME)
+    await hand.click(hand.find("agents.declare", QPushButton))
+    await hand.see("declare.choices", QListView)
+    await hand.key("Down", "Return")
+    await hand.click_cell(tree, tree_row(tree, "get-annotated-message", "success"), NAME)
+    await hand.key("space")
+    await until(lambda: '"success"' in shown_text(hand), "the preview to show the operation")
+    assert '"debug"' not in shown_text(hand)
 
+    # the files server may read the notes, but nothing that is private
+    await hand.click_cell(tree, tree_row(tree, "read_text_file"), NAME)
+    await hand.key("space")
+    await hand.key("ctrl+2")
+    await hand.click(hand.find("files.nosource", EmptyState).action_button)
+    await hand.see("source.name", QLineEdit)
+    await hand.type("notes")
+    await hand.click(hand.find("source.folder", QLineEdit))
+    await hand.key("ctrl+a")
+    await hand.type(str(tmp_path / "notes"))
+    await hand.click(await hand.see("source.trust", QCheckBox))
+    await _press(hand, "source.accept")
+    folder = hand.find("files.tree", QTreeView)
+    await until(lambda: folder.model().rowCount() > 0, "the folder")
+    await hand.click_cell(folder, tree_row(folder, "private"))
+    await hand.key("Menu")
+    await hand.choose("none")
+    assert [rule.pattern for rule in hand.window.document.policy.sources[0].permission_rules] == ["/private/"]
+    await hand.key("ctrl+1")
+    await hand.click(hand.find("agents.sources", QToolButton))
+    await hand.choose("notes")
+    await until(lambda: '"name": "read_text_file"' in shown_text(hand), "the preview to show it")
     # the configuration goes out, after its difference was shown
     await hand.key("ctrl+8")
     await hand.click(page.client_button)
@@ -129,19 +162,33 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
 
     # the client sees just that, and a call goes through
     wanted = [tool["name"] for tool in hand.window.document.workspace.view("desk").tools("mcp")]
-    names, said = await asyncio.to_thread(lambda: asyncio.run(_as_client(config)))
+    names, said, refused = await asyncio.to_thread(lambda: asyncio.run(_as_client(config, tmp_path / "notes")))
     assert names == wanted
-    assert len(names) == 2
-    assert said == "Echo: hello"
+    assert names == ["echo", "get-annotated-message", "git_status", "read_text_file"]
+    assert said == ["Echo: hello", "remember the milk"]
+    assert refused == [
+        "Tool execution failed: that path is not available to you; choose another one",
+        "Tool execution failed: `messageType` must be one of `success`",
+        "Tool execution failed: no tool of that name is available to you; use one of the tools that you were given",
+    ]
 
 
-async def _as_client(config: Path) -> tuple[list[str], str]:
-    """What the official client gets from the entry in a client's file."""
+async def _as_client(config: Path, notes: Path) -> tuple[list[str], list[str], list[str]]:
+    """What the official client gets from the entry in a client's file: tools, answers, and refusals."""
     [(_, entry)] = json.loads(config.read_text("utf-8"))["mcpServers"].items()
     env = {**os.environ, **entry["env"]}
     server = StdioServerParameters(command=entry["command"], args=entry["args"], env=env)
     async with Client(stdio_client(server)) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
-        echo = next(name for name in names if "echo" in name)
-        result = await client.call_tool(echo, {"message": "hello"})
-        return names, result.content[0].text  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+
+        async def call(name: str, **arguments: str) -> str:
+            result = await client.call_tool(name, arguments)
+            return "".join(block.text for block in result.content if isinstance(block, TextContent))
+
+        said = [await call("echo", message="hello"), await call("read_text_file", path=str(notes / "milk.txt"))]
+        refused = [
+            await call("read_text_file", path=str(notes / "private" / "key.txt")),
+            await call("get-annotated-message", messageType="debug"),
+            await call("git_log", repo_path="."),
+        ]
+        return names, said, refused

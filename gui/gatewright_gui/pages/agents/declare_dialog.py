@@ -194,6 +194,7 @@ def _list(name: str, object_name: str) -> QListView:
     view.setItemDelegate(Delegate(view))
     view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
     view.setTextElideMode(Qt.TextElideMode.ElideRight)
+    view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # it would lie over the last row
     view.ensurePolished()  # rows measured before the style sheet is known would keep a wrong height
     return view
 

@@ -257,6 +257,7 @@ class FilesPage(Page):
             "A source is a folder that agents reach through levels",
             action="New source...",
         )
+        none.setObjectName("files.nosource")
         parts.addWidget(holding(row_of(none, margins=2)))
         row_of(parts, into=self)
         return parts, split, right
