@@ -94,9 +94,10 @@ class Copy:
         roots = os.pathsep.join(str(self.top / name) for name in (".", "engine", "gui", "resources"))
         return {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": roots, **variables}
 
-    def serve(self) -> None:
+    def serve(self) -> Copy:
         """Collect the tests for all changes to come."""
         self._server = Server([*PYTEST, *TESTS], self.top, self._environment({"PYTHONDONTWRITEBYTECODE": "1"}))
+        return self
 
     def end(self) -> None:
         """Serve no more."""
@@ -218,9 +219,9 @@ def main(words: list[str]) -> int:
         reached, whole = reach(chosen.reach or Path(name, "all"))
         copies: SimpleQueue[Copy] = SimpleQueue()
         workers = os.cpu_count() or 1
-        for number in range(workers):
-            copies.put(copy := Copy(Path(name, str(number)), whole))
-            copy.serve()
+
+        def serving(number: int) -> Copy:
+            return Copy(Path(name, str(number)), whole).serve()
 
         def judge(mutant: Mutant) -> bool | None:
             if time.monotonic() > ends:
@@ -236,6 +237,8 @@ def main(words: list[str]) -> int:
             return noticed
 
         with ThreadPoolExecutor(workers) as pool:
+            for copy in pool.map(serving, range(workers)):
+                copies.put(copy)
             verdicts = [verdict for verdict in pool.map(judge, mutants) if verdict is not None]
         while not copies.empty():
             copies.get().end()

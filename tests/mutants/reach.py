@@ -1,8 +1,8 @@
 """Which tests reach which lines of the engine: a pytest plugin that writes it down, and what reads it.
 
-Each process of a run writes one JSON file into the folder named by `FOLDER`: path -> line -> node ids. The node id of a
-line that ran outside of any test, while modules were imported, is empty. A test that fails, as those that measure time
-may under the tracer, tells nothing about a change and is left out.
+Each process of a run writes one JSON file into the folder named by `FOLDER`: the node ids, and path -> line -> places
+in the list of these. The node id of a line that ran outside of any test, while modules were imported, is empty. A test
+that fails, as those that measure time may under the tracer, tells nothing about a change and is left out.
 """
 
 from __future__ import annotations
@@ -54,11 +54,15 @@ def pytest_sessionfinish() -> None:
     coverage = _measured.pop()
     coverage.stop()
     data = coverage.get_data()
+    tests = [test for test in sorted(data.measured_contexts()) if test not in _failed]
+    places = {test: place for place, test in enumerate(tests)}
     seen = {
-        name: {line: sorted({*tests} - _failed) for line, tests in data.contexts_by_lineno(name).items()}
+        name: {
+            line: [places[one] for one in ran if one in places] for line, ran in data.contexts_by_lineno(name).items()
+        }
         for name in data.measured_files()
     }
-    Path(os.environ[FOLDER], f"{os.getpid()}.json").write_text(json.dumps(seen), "utf-8")
+    Path(os.environ[FOLDER], f"{os.getpid()}.json").write_text(json.dumps([tests, seen]), "utf-8")
 
 
 class Reach:
@@ -68,10 +72,13 @@ class Reach:
         self._tests: dict[Path, dict[int, set[str]]] = {}
         self._width: dict[str, int] = {}
         for written in folder.glob("*.json"):
-            seen: dict[str, dict[str, list[str]]] = json.loads(written.read_text("utf-8"))
+            named: list[str]
+            seen: dict[str, dict[str, list[int]]]
+            named, seen = json.loads(written.read_text("utf-8"))
             for name, lines in seen.items():
                 known = self._tests.setdefault(Path(name).relative_to(top), {})
-                for line, tests in lines.items():
+                for line, places in lines.items():
+                    tests = [named[place] for place in places]
                     known.setdefault(int(line), set()).update(tests)
                     for test in tests:
                         self._width[test] = self._width.get(test, 0) + 1

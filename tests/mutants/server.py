@@ -46,7 +46,7 @@ class CannotBeSwapped(Exception):
 
 
 class Server:
-    """pytest in a copy of the checkout, waiting for jobs."""
+    """pytest in a copy of the checkout, waiting for jobs. EOFError where it cannot collect its tests."""
 
     def __init__(self, command: Sequence[str], top: Path, environment: dict[str, str]) -> None:
         self._door, theirs = Pipe()
@@ -60,6 +60,7 @@ class Server:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
+        self._door.recv()  # until the modules are loaded, no change may stand on the disk
 
     def failing(self, job: Job) -> str | None:
         """The first test that fails or hangs, if one does. Raises CannotBeSwapped."""
@@ -140,6 +141,7 @@ def pytest_runtestloop(session: pytest.Session) -> object:
     items = {item.nodeid: item for item in session.items}
     loaded = _Loaded()
     with Connection(int(os.environ[DOOR])) as door:
+        door.send("ready")
         while True:
             try:
                 job = cast("Job", door.recv())
@@ -178,7 +180,11 @@ def _run_in_child(session: pytest.Session, items: list[pytest.Item], swap: Calla
     if status is None:
         os.killpg(child, signal.SIGKILL)
         os.waitpid(child, 0)
-    return None if status == 0 else at.read_text("utf-8")
+    if status == 0:
+        return None
+    if not (name := at.read_text("utf-8")):
+        raise CannotBeSwapped
+    return name
 
 
 def _run(session: pytest.Session, items: list[pytest.Item], at: Path, temporary: Path) -> int:

@@ -1,4 +1,6 @@
+import string
 import tracemalloc
+from collections.abc import Iterable
 
 import pytest
 
@@ -63,6 +65,75 @@ def test_backslashes_tildes_and_percent_signs_are_ordinary_characters_of_a_path(
         Permission.APPEND,
         Permission.ADMIN,
     ]
+
+
+ASCII = "".join(chr(code) for code in range(1, 128) if chr(code) != "/")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "taken"),
+    [
+        ("[[:alnum:]]", string.ascii_letters + string.digits),
+        ("[[:alpha:]]", string.ascii_letters),
+        ("[[:blank:]]", " \t"),
+        ("[[:cntrl:]]", [*map(chr, range(1, 32)), "\x7f"]),
+        ("[[:digit:]]", string.digits),
+        ("[[:graph:]]", string.ascii_letters + string.digits + string.punctuation),
+        ("[[:lower:]]", string.ascii_lowercase),
+        ("[[:print:]]", string.ascii_letters + string.digits + string.punctuation + " "),
+        ("[[:punct:]]", string.punctuation),
+        ("[[:space:]]", " \t\n\r"),
+        ("[[:upper:]]", string.ascii_uppercase),
+        ("[[:xdigit:]]", string.hexdigits),
+        ("[[:digit:]a-c]", string.digits + "abc"),
+        ("[[:digit:]-c]", string.digits + "-c"),
+        ("[a-c]", "abc"),
+        ("[a-a]", "a"),
+        ("[c-a]", "c"),
+        ("[a-c-e]", "abc-e"),
+        ("[a-]", "a-"),
+        ("[-a]", "-a"),
+        ("[--0]", "-.0"),
+        ("[]a]", "]a"),
+        ("[!]-~]", [char for char in ASCII if char < "]" or char > "~"]),
+        ("[^a]", [char for char in ASCII if char != "a"]),
+        ("[a^!]", "a^!"),
+        ("[\\]]", "]"),
+        ("[a\\-c]", "a-c"),
+        ("[a-\\c]", "abc"),
+        ("[[]", "["),
+        ("[[:a]", "[:a"),
+        ("[a[:]", "a[:"),
+        ("?", ASCII),
+        ("*", ASCII),
+        ("\\*", "*"),
+        ("\\a", "a"),
+    ],
+)
+def test_a_bracket_stands_for_exactly_its_characters(pattern: str, taken: Iterable[str]) -> None:
+    found = rules((f"x{pattern}", Permission.NONE), default=Permission.ADMIN)
+
+    assert {char for char in ASCII if found.level(f"x{char}") is Permission.NONE} == set(taken) - {"/"}
+    assert found.level("x/") is (Permission.NONE if pattern == "*" else Permission.ADMIN)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["x[", "x[a", "x[a-", "x[[:foo:]]", "x[[:digit:]", "x[\\", "x[a-\\", "x\\", "x[[:a"]
+)
+def test_a_bracket_without_an_end_stands_for_nothing(pattern: str) -> None:
+    assert check_pattern(pattern) is not None
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("a  ", "a"), ("a\\ ", "a "), ("a\\  ", "a "), ("a b", "a b"), ("a \\ b ", "a  b"), ("\\#a", "#a"), ("a\r", "a")],
+)
+def test_spaces_at_the_end_of_a_pattern_do_not_count_unless_escaped(written: str, name: str) -> None:
+    found = rules((written, Permission.NONE), default=Permission.ADMIN)
+
+    assert found.level(name) is Permission.NONE
+    assert found.level(f"{name} ") is Permission.ADMIN
+    assert found.level(name[:-1] or "b") is Permission.ADMIN
 
 
 def test_case_counts() -> None:

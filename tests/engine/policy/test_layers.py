@@ -7,13 +7,21 @@ from dataclasses import replace
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.document import Agent, PermissionRule, Policy, Source, ToolSettings
+from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
-from gatewright.policy.permission import Action, Permission
+from gatewright.policy.permission import Action, PathUse, Permission
 from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.right import Layer, OperationFacts, OperationRight, Reason, ToolFacts
-from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, RequiresConsent, ToolRule
-from gatewright.policy.rulecheck import policy_rule_misfits
+from gatewright.policy.right import Layer, OperationFacts, OperationRight, PathArgument, Reason, ToolFacts
+from gatewright.policy.rule import (
+    AllowedOperations,
+    ArgumentConstraints,
+    ExclusiveGroups,
+    MaxCalls,
+    RequiresConsent,
+    RequiresPrecedingTools,
+    ToolRule,
+)
+from gatewright.policy.rulecheck import policy_rule_misfits, setting_misfit, unknown_tools
 from gatewright.policy.setting import overridden, overridden_all
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -224,17 +232,17 @@ def test_operation_that_asks_at_some_levels_says_so_and_the_ones_that_never_ask_
     policy = policy_of(sources=(DRAFTS_ASK,))
 
     assert row(policy, FILE, "append").asks_for_some
-    assert depending(policy, FILE, "append") == (ASKS, frozenset())
-    assert depending(policy, FILE, "read") == (frozenset(), frozenset())
+    assert depending(policy, FILE, "append") == (ASKS, frozenset[Verdict]())
+    assert depending(policy, FILE, "read") == (frozenset(), frozenset[Verdict]())
     assert not row(policy, FILE, "read").asks_for_some
 
 
 def test_operation_that_a_level_of_one_source_denies_goes_by_the_path() -> None:
     closed = Source("vault", "vault", Permission.NONE)
 
-    assert depending(policy_of(sources=(DOCS, closed)), FILE, "read") == (DENIES, frozenset())
-    assert depending(policy_of(sources=(DRAFTS_ASK, closed)), FILE, "append") == (ASKS | DENIES, frozenset())
-    assert depending(policy_of(), FILE, "append") == (frozenset(), frozenset())
+    assert depending(policy_of(sources=(DOCS, closed)), FILE, "read") == (DENIES, frozenset[Verdict]())
+    assert depending(policy_of(sources=(DRAFTS_ASK, closed)), FILE, "append") == (ASKS | DENIES, frozenset[Verdict]())
+    assert depending(policy_of(), FILE, "append") == (frozenset(), frozenset[Verdict]())
 
 
 def test_operation_limited_to_a_folder_whose_level_asks_is_no_plain_allow() -> None:
@@ -243,7 +251,7 @@ def test_operation_limited_to_a_folder_whose_level_asks_is_no_plain_allow() -> N
 
     assert depending(policy, FILE, "append") == (ASKS, DENIES)
     assert row(policy, FILE, "append").asks_for_some
-    assert depending(policy, FILE, "read") == (frozenset(), frozenset())
+    assert depending(policy, FILE, "read") == (frozenset(), frozenset[Verdict]())
 
 
 def test_operation_that_may_do_two_things_where_one_asks_goes_by_what_the_call_does() -> None:
@@ -259,9 +267,9 @@ def test_rules_of_a_source_make_what_goes_to_it_ask_or_be_denied() -> None:
     limited = replace(DOCS, required_tools=(ToolRule("file", AllowedOperations(frozenset({"read"}))),))
     notes = replace(DOCS, source_id="notes")
 
-    assert depending(policy_of(sources=(consent, notes)), FILE, "read") == (ASKS, frozenset())
-    assert depending(policy_of(sources=(consent, notes)), FILE, "append") == (frozenset(), frozenset())
-    assert depending(policy_of(sources=(limited, notes)), FILE, "append") == (DENIES, frozenset())
+    assert depending(policy_of(sources=(consent, notes)), FILE, "read") == (ASKS, frozenset[Verdict]())
+    assert depending(policy_of(sources=(consent, notes)), FILE, "append") == (frozenset(), frozenset[Verdict]())
+    assert depending(policy_of(sources=(limited, notes)), FILE, "append") == (DENIES, frozenset[Verdict]())
 
 
 def test_conditions_of_policy_rules_and_their_default_go_by_the_value() -> None:
@@ -270,15 +278,35 @@ def test_conditions_of_policy_rules_and_their_default_go_by_the_value() -> None:
 
     assert depending(policy_of(None, deny), CLOCK, "") == (frozenset(), DENIES)
     assert depending(policy_of(None, allow, default=Verdict.ASK), CLOCK, "") == (frozenset(), ASKS)
-    assert depending(policy_of(None, allow), CLOCK, "") == (frozenset(), frozenset())
+    assert depending(policy_of(None, allow), CLOCK, "") == (frozenset(), frozenset[Verdict]())
 
 
 def test_grants_that_leave_something_out_deny_some_calls() -> None:
     reading = replace(CLOCK, operations=(OperationFacts("", SafetyTier.READ_ONLY, capabilities=FS, judged=FS),))
 
     assert depending(granted(NetRead(("*.example.org",))), FETCH, "get") == (frozenset(), DENIES)
-    assert depending(granted(NetRead(("*",))), FETCH, "get") == (frozenset(), frozenset())
-    assert depending(granted(FsRead(("notes",))), reading, "") == (DENIES, frozenset())
+    assert depending(granted(NetRead(("*",))), FETCH, "get") == (frozenset(), frozenset[Verdict]())
+    assert depending(granted(FsRead(("notes",))), reading, "") == (DENIES, frozenset[Verdict]())
+
+
+@pytest.mark.parametrize(
+    ("tier", "path", "outcomes"),
+    [
+        (SafetyTier.READ_ONLY, PathArgument("p", None, "high"), frozenset[Verdict]()),
+        (SafetyTier.SIDE_EFFECTING, PathArgument("p", None, "high"), DENIES),
+        (SafetyTier.SIDE_EFFECTING, PathArgument("p", PathUse.READ, "declared"), frozenset[Verdict]()),
+        (SafetyTier.READ_ONLY, PathArgument("p", PathUse.WRITE, "high"), DENIES),
+        (SafetyTier.SIDE_EFFECTING, PathArgument("p", PathUse.NONE, "declared"), frozenset[Verdict]()),
+        (SafetyTier.SIDE_EFFECTING, PathArgument("p", None, "medium"), frozenset[Verdict]()),
+    ],
+)
+def test_argument_that_is_a_path_goes_by_what_is_done_there_and_by_the_tier_where_nothing_says(
+    tier: SafetyTier, path: PathArgument, outcomes: frozenset[Verdict]
+) -> None:
+    facts = replace(CLOCK, operations=(OperationFacts("", tier, paths=(path,)),))
+    policy = policy_of(sources=(Source("docs", "docs", Permission.READ_ONLY),))
+
+    assert row(policy, facts, "").by_path == outcomes
 
 
 def test_operation_that_asks_for_every_call_says_only_what_is_stricter() -> None:
@@ -351,6 +379,58 @@ def test_policy_rule_misfits_when_none_of_its_tools_has_the_operation() -> None:
     assert policy_rule_misfits(policy_of(None, burning), (FILE, CLOCK)).keys() == {"file", "clock"}
     assert not policy_rule_misfits(policy_of(None, deleting), (FILE, CLOCK))
     assert not policy_rule_misfits(policy_of(None, absent), (FILE, CLOCK))
+
+
+def test_every_place_that_limits_a_tool_which_is_not_there_is_found() -> None:
+    rules = (
+        ToolRule("clok", MaxCalls(3)),
+        ToolRule("file.read", MaxCalls(3)),
+        ToolRule("*", MaxCalls(3), ("operation:gone",)),
+        ToolRule("file@1", RequiresPrecedingTools(), ("file.read", "file.raed", "clock", "later.on")),
+        ToolRule("*", ExclusiveGroups((("clock", "fetch.get", "fetch.git"),))),
+    )
+    approvals = {"file.read": Verdict.ASK, "file.burn": Verdict.ASK, "privileged": Verdict.ASK, "file@2": Verdict.ASK}
+    policy = policy_of(
+        Agent("a", tool_rules=rules, approvals=approvals),
+        PolicyRule("r", Verdict.DENY, tools=("file", "file.read", "later")),
+        sources=(replace(DOCS, required_tools=(ToolRule("clocks", MaxCalls(3)),)),),
+        tools={"clock": ToolSettings(), "clock.tick": ToolSettings()},
+        defaults=Defaults(approvals={"read_only": Verdict.ALLOW, "fetch": Verdict.ASK, "fetch.gte": Verdict.ASK}),
+    )
+    rows = unknown_tools(policy, None, (FILE, CLOCK, FETCH), {"later"})
+
+    assert [(row.subject.address if row.subject else (), row.near_miss) for row in rows] == [
+        (("agents", "a", "tool_rules", 0), "clock"),
+        (("agents", "a", "tool_rules", 1), "file"),
+        (("agents", "a", "tool_rules", 3), "file.read"),
+        (("agents", "a", "tool_rules", 4), "fetch.get"),
+        (("agents", "a", "approvals", "file.burn"), "file.read"),
+        (("agents", "a", "approvals", "file@2"), "file@1"),
+        (("sources", "docs", "required_tools", 0), "clock"),
+        (("policy", "rules", 0), "file"),
+        (("tools", "clock.tick"), "clock"),
+        (("defaults", "approvals", "fetch.gte"), "fetch.get"),
+    ]
+    assert [row.message.partition(" is named ")[0] for row in rows[2:4]] == ["no tool, and no operation of one,"] * 2
+    assert rows[0].message == "no tool is named `clok`"
+    assert unknown_tools(policy, policy, (FILE, CLOCK, FETCH), {"later"}) == ()
+    other = replace(policy, agents={"a": Agent("a", tool_rules=rules[:1])}, tools={"x": ToolSettings()})
+    assert len(unknown_tools(other, policy, (FILE, CLOCK, FETCH), ())) == 2
+
+
+def test_settings_that_name_what_the_tool_has_not_close_it() -> None:
+    texts = replace(CLOCK, texts=frozenset({"zone"}))
+    for settings, text, key in (
+        (ToolSettings(paths={"zone": PathUse.READ}), None, ""),
+        (ToolSettings(paths={"zone": PathUse.READ, "place": PathUse.READ}), "`paths` names `place`, which", "paths"),
+        (ToolSettings(operation_tiers={"tick": SafetyTier.PRIVILEGED}), "a rule names `tick`", "operation_tiers"),
+        (ToolSettings(timeout_s=3.0), None, ""),
+    ):
+        for name in ("clock", "clock@1"):
+            reason = setting_misfit(policy_of(tools={name: settings}), texts)
+            assert (None if reason is None else reason.address) == (None if text is None else ("tools", name, key))
+            assert reason is None or reason.text.startswith(text or "-")
+    assert setting_misfit(policy_of(tools={"clock": ToolSettings(paths={"x": PathUse.READ})}), CLOCK) is None
 
 
 def test_settings_change_the_facts_of_their_tools_and_leave_the_others() -> None:

@@ -161,6 +161,7 @@ async def test_what_has_no_level_and_what_a_link_leads_to_is_not_named(bench: Be
         bench.write("secret.key", "x")
         bench.write(".gatewright/audit", "y")
         (outside / "hidden").write_text("x")
+        (bench.folder / "folder").mkdir()
         (bench.folder / "odd").symlink_to("start")
         bench.write("last", "x")
         while "last" not in seen:
