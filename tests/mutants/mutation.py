@@ -67,6 +67,8 @@ class _Places:
         match node:
             case ast.Call(func=ast.Name(id="cast"), args=[kind, _]):
                 types.add(id(kind))
+            case ast.Call(func=ast.Name(id="field"), keywords=options):
+                types |= {id(option) for option in options if option.arg in {"hash", "repr"}}
             case _:
                 pass
         for child in ast.iter_child_nodes(node):
@@ -126,7 +128,7 @@ def _is_number(node: ast.expr) -> bool:
 
 
 def _is_for_types(node: ast.AST) -> bool:
-    """Code that no answer depends on: what only the type checker reads, options of `@dataclass`, sizes of caches."""
+    """Code that no answer depends on: what only the type checker reads, options of `@dataclass`, cache sizes."""
     match node:
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True

@@ -51,9 +51,8 @@ def parse_git_pattern(written: str) -> GitPattern:
     folders_only = line.endswith("/")
     body = line.removesuffix("/")
     basename = "/" not in body
-    if not body:
-        return GitPattern(folders_only, basename=True, tokens=None)
-    return GitPattern(folders_only, basename, _tokens(body.removeprefix("/"), basename=basename))
+    tokens = _tokens(body.removeprefix("/"), basename=basename) if body else None
+    return GitPattern(folders_only, basename, tokens)
 
 
 def _without_trailing_spaces(line: str) -> str:

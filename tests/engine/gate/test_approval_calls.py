@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from gatewright.base.jsonvalue import JsonValue, digest
 from gatewright.gate import Approval, ApprovalRequest, Outcome, PermissionBroker, Remember, Session, Status
 from gatewright.policy.verdict import Verdict
 from tests.engine.gate.asking import Desk, asking_gate, soon
@@ -108,6 +110,17 @@ async def test_question_carries_all_an_operator_must_see(office: Office) -> None
     assert "partner" in question.reasons[0]
     assert question.tool_digest
     assert question.expires_wall_s == question.asked_wall_s + 45.0
+    bound: dict[str, JsonValue] = {
+        "agent": "archivist",
+        "user": "ann",
+        "session": "session-1",
+        "tool": "file",
+        "tool_digest": question.tool_digest,
+        "operation": "append",
+        "arguments": dict(question.arguments),
+        "diff": hashlib.sha256((question.diff or "").encode()).hexdigest(),
+    }
+    assert question.digest == digest(bound), "what is kept by one version is found by the next"
 
 
 async def test_rows_of_an_approved_call_say_who_and_how_long(office: Office) -> None:

@@ -210,6 +210,25 @@ async def test_create_makes_the_file_its_folders_and_its_block(bench: Bench) -> 
     assert (await bench.port.read(at)).origin == "block"
 
 
+async def test_block_with_edits_whose_file_is_gone_is_not_overwritten_and_can_still_be_deleted(bench: Bench) -> None:
+    path, at = bench.write("a.md", "one\n"), bench.at("a.md")
+    source = bench.manager.get("docs")
+    assert source is not None
+    await bench.port.append(at, "two\n")
+    path.unlink()
+
+    with pytest.raises(ToolFailure, match="edits that were not written") as refused:
+        await bench.port.create(at, "new")
+    assert refused.value.code == "exists"
+    assert "-two" in (source.text_gone("a.md") or "")
+    assert source.delete("a.md") == {"label": bench.port.label_of(at), "file": False, "block": True}
+    with pytest.raises(ToolFailure, match="no such file") as gone:
+        source.text_gone("a.md")
+    assert gone.value.code == "not-found"
+    with pytest.raises(ToolFailure, match="no such file"):
+        source.delete("a.md")
+
+
 async def test_create_never_overwrites(bench: Bench) -> None:
     path = bench.write("a.md", "old")
     with pytest.raises(ToolFailure) as caught:
