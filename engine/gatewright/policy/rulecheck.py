@@ -114,7 +114,7 @@ def _names_of_rules(rules: Iterable[ToolRule], address: Address) -> Iterator[tup
 def setting_misfit(policy: Policy, facts: ToolFacts) -> Reason | None:
     """An operation of ``operation_tiers``, or an argument of ``paths``, that the tool does not have."""
     settings = settings_of(policy, facts.name, facts.major)
-    if settings is None or not (settings.operation_tiers or settings.paths):
+    if settings is None:
         return None
     key = f"{facts.name}@{facts.major}" if f"{facts.name}@{facts.major}" in policy.tools else facts.name
     if settings.paths and (unknown := _no_arguments(facts, settings.paths)):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.gate import Session
 from gatewright.gate.sessionstore import MAX_BYTES, SessionStore
 from tests.support.clock import ManualClock
@@ -112,6 +112,28 @@ def test_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
     with pytest.raises(WorkspaceError, match="cannot be kept"):
         SessionStore(tmp_path / "file" / "sessions", tmp_path / "keys").save(used("one"))
+
+
+def test_key_that_cannot_be_had_is_said(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+
+    with pytest.raises(WorkspaceError, match="the key of the sessions"):
+        SessionStore(folder, tmp_path / "file" / "keys").save(used("one"))
+
+
+def test_session_that_somebody_saved_or_deleted_since_is_not_overwritten(store: SessionStore) -> None:
+    store.save(used("one"))
+    first, second = store.load("one"), store.load("one")
+    store.save(first)
+
+    with pytest.raises(SessionConflict, match="was saved by somebody else since"):
+        store.save(second)
+    store.save(first)
+    assert store.delete("one")
+    with pytest.raises(SessionConflict, match="was deleted since"):
+        store.save(first)
+    store.save(used("x" * 100))
+    assert store.list() == ("x" * 100,)
 
 
 def test_session_is_readable_by_its_owner_only(store: SessionStore, folder: Path) -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.agentedit import remove_agents
-from gatewright.policy.copyrights import Along, copy_rights
+from gatewright.policy.copyrights import Along, copy_rights, rules_by_name
 from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.edit import apply, inverse
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.preset import Preset, preset_edit, promised
 from gatewright.policy.right import Layer, OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rights import held_off, reset_tools, set_many, tick_many
@@ -171,6 +172,16 @@ def test_rights_are_not_copied_to_their_owner() -> None:
     policy = Policy(agents={"a": Agent("a")})
     with pytest.raises(EditRefused, match="its own rights already"):
         copy_rights(policy, "a", ["a"], Along())
+
+
+def test_copy_of_rights_says_to_whom_and_which_rules_by_name_stay_behind() -> None:
+    mine = PolicyRule("mine", Verdict.DENY, agents=("a",))
+    rules = (PolicyRule("all", Verdict.DENY), mine, PolicyRule("other", Verdict.DENY, agents=("b",)))
+    policy = Policy(agents={one: Agent(one, tools=(one,)) for one in "abc"}, rules=rules)
+
+    assert rules_by_name(policy, "a") == (mine,)
+    assert copy_rights(policy, "a", ["b", "b"], Along()).name == "copy the rights of `a` to `b`"
+    assert copy_rights(policy, "a", ["b", "c"], Along()).name == "copy the rights of `a` to 2 agents"
 
 
 @given(policies(), st.sampled_from(Preset))
