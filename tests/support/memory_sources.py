@@ -65,7 +65,7 @@ class MemorySources:
         return Refusal("no-disk", f"`{path}` is on no disk", "there is no disk")
 
     def named_by(
-        self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool
+        self, text: str, action: Action, *, folders: Sequence[str] | None, bases: bool = True, contents: bool
     ) -> tuple[NamedPlace, ...]:
         return ()
 

@@ -24,6 +24,7 @@ from gatewright.adapters.loop_thread import loop_thread
 from gatewright.adapters.server_process import Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.base.printable import printable
 from gatewright.gate.scope import prefixes_of
 from gatewright.policy.document import ROOT_NAMES, ShellBackend
 from gatewright.policy.kinds.capability import FsWrite, NetRead, NetWrite
@@ -51,6 +52,7 @@ MAX_SIDECARS = 16
 IDLE_S = 1800.0
 """How long a sidecar that nobody uses is kept."""
 _DRAIN_S = 1.0
+_SAID_CHARS = 200
 _TAKEN = "enable -n printf test '['"
 """These would evaluate what an argument holds (`-v`); the programs of these names do not."""
 _LOOP = f"""exec 2>&1; {_TAKEN}
@@ -178,7 +180,10 @@ def _bubblewrap() -> tuple[str, str]:
         tried = subprocess.run([tool, *_SYSTEM, "--", "/bin/true"], capture_output=True, timeout=_PROBE_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return "", "bubblewrap cannot be started"
-    return (tool, "") if tried.returncode == 0 else ("", "bubblewrap does not work on this system")
+    if tried.returncode == 0:
+        return tool, ""
+    said = printable(tried.stderr.decode("utf-8", "replace").strip())[:_SAID_CHARS]
+    return "", f"bubblewrap does not work on this system ({said or f'exit code {tried.returncode}'})"
 
 
 def isolation_words() -> str:

@@ -14,7 +14,7 @@ from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gatewright.arguments.shell_program import names, needs_plain_arguments, option_that_runs, runs_others
+from gatewright.arguments.shell_program import MOVING, names, needs_plain_arguments, option_that_runs, runs_others
 from gatewright.arguments.shell_word import (
     IN_DOCUMENT,
     KEYWORDS,
@@ -123,7 +123,6 @@ _SETTING = frozenset({"export", "readonly", "local"})
 _FILES = {">": True, ">>": True, ">|": True, "&>": True, "&>>": True, "<": False}
 _STREAMS = frozenset({"0", "1", "2"})
 _DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
-_MOVING = frozenset({"cd", "pushd", "popd"})
 
 
 class _Reader:
@@ -135,7 +134,7 @@ class _Reader:
         self._words: dict[str, None] = {}
         self._words_of = WordReader(source, self._substitution)
         self._depth = 0
-        self._moves = self._is_relative = False
+        self._is_relative = False
 
     def read(self) -> ShellCommand:
         """The command as it may be executed."""
@@ -148,7 +147,7 @@ class _Reader:
         text = self._run(tree.root_node.children)
         if not text:
             raise Refusal("empty", "the command holds nothing to do", "give a command")
-        if self._moves and self._is_relative:
+        if self._is_relative and not MOVING.isdisjoint(self._programs):
             reason = "a relative redirect beside `cd`: where it leads is known only when the command runs"
             raise Refusal("redirect", reason, "redirect to an absolute path, or call `cd` by itself before")
         return ShellCommand(text, tuple(self._programs), tuple(self._words))
@@ -287,7 +286,6 @@ class _Reader:
         rules, bare = self._rules, name.rpartition("/")[2].lower()
         self._programs.setdefault(name)
         self._words.update(dict.fromkeys(word.place for word in words if word.place))
-        self._moves = self._moves or name in _MOVING
         if not rules.deny.isdisjoint({name, name.lower(), bare, EVERY}):
             raise self._not_allowed("denied", f"`{name}` is denied by `[workspace] shell`")
         if name not in rules.allow:

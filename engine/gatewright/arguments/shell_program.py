@@ -41,7 +41,13 @@ _BUILDERS = (
     "gradle ant rake bundle gem pip pipx uv tox nox pytest poetry composer rustup stack cabal mix rebar sbt"
 )
 _NAMED_ONLY = names(f"{_BUILTINS} {_WRAPPERS} {_INTERPRETERS} {_BUILDERS}")
+MOVING = frozenset({"cd", "pushd", "popd"})
 _VERSION = late_regex(r"[-.]?[0-9][0-9.]*\Z")
+
+
+def may_move(program: str) -> bool:
+    """Whether what it does may be done in another folder: it goes there, or runs others that could."""
+    return program in MOVING or runs_others(program)
 
 
 def runs_others(name: str) -> bool:

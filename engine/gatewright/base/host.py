@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
-import idna
-
 from gatewright.base.frozen import frozen
 
 MAX_HOST_CHARS = 1024
@@ -150,13 +148,21 @@ def _bracketed(text: str) -> Host | HostRefused:
 
 def _mapped(text: str) -> str | HostRefused:
     """Lower case, one kind of dot, compatibility characters replaced, invisible ones gone (UTS #46)."""
-    try:
-        mapped = idna.uts46_remap(text, std3_rules=False)
-    except (idna.IDNAError, UnicodeError):
+    mapped = text.lower() if text.isascii() else _mapped_beyond_ascii(text)
+    if mapped is None:
         return HostRefused("the host holds a character that no host has")
     if _FORBIDDEN.search(mapped):
         return HostRefused("the host holds a character that no host has")
     return mapped if mapped not in {"", "."} else HostRefused("the host is empty")
+
+
+def _mapped_beyond_ascii(text: str) -> str | None:
+    import idna  # large, and of no use to most policies
+
+    try:
+        return idna.uts46_remap(text, std3_rules=False)
+    except (idna.IDNAError, UnicodeError):
+        return None
 
 
 def _numeric(labels: list[str]) -> Host | HostRefused:
@@ -186,15 +192,23 @@ def _number(label: str) -> int | None:
 def _named(labels: list[str]) -> Host | HostRefused:
     ascii_labels: list[str] = []
     for label in labels:
-        try:
-            ascii_label = label if _is_plain(label) else idna.alabel(label).decode("ascii").lower()
-        except (idna.IDNAError, UnicodeError):
+        ascii_label = label if _is_plain(label) else _encoded(label)
+        if ascii_label is None:
             return HostRefused("a part of the host name is not acceptable")
         if len(ascii_label) > _MAX_LABEL or not _LABEL.fullmatch(ascii_label):
             return HostRefused("a part of the host name is empty, too long or holds a character that no host has")
         ascii_labels.append(ascii_label)
     name = ".".join(ascii_labels)
     return Host(name) if len(name) <= _MAX_NAME else HostRefused("the host is too long")
+
+
+def _encoded(label: str) -> str | None:
+    import idna
+
+    try:
+        return idna.alabel(label).decode("ascii").lower()
+    except (idna.IDNAError, UnicodeError):
+        return None
 
 
 def _is_plain(label: str) -> bool:

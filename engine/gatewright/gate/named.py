@@ -8,7 +8,7 @@ file is judged too, so that no argument is a way around a source.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gatewright.arguments.disk_name import may_be_path
 from gatewright.base.jsonvalue import JsonValue
@@ -29,12 +29,17 @@ _SHOWN = 200
 _NOTED = 20
 
 
-def look_at_names(
-    state: CallState, judged: Iterable[Pointer], words: Sequence[tuple[Pointer, str]] = (), start: str = ""
-) -> StageResult | None:
-    """Note in ``state`` where the texts lead that are not ``judged`` by a marker; None where none leads anywhere.
+class ProgramWord(NamedTuple):
+    """An argument of a program in a shell command that begins in ``folder``; ``stays``: the program runs there, too."""
 
-    ``words``: arguments of programs in a shell command that begins in the folder ``start``.
+    pointer: Pointer
+    text: str
+    folder: str
+    stays: bool
+
+
+def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[ProgramWord] = ()) -> StageResult | None:
+    """Note in ``state`` where the texts lead that are not ``judged`` by a marker; None where none leads anywhere.
 
     A path that lies in a source is handed on without links and detours; conditions see every absolute one so.
     """
@@ -45,10 +50,11 @@ def look_at_names(
     given = dict(_paths(state))
     silent = {p for plan in paths if plan.action is None for p, _ in values_at(state.arguments, plan.at)}
     unknown = Action.READ if state.chosen.right.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
-    texts = [(pointer, text, action, True) for (pointer, action), text in given.items()]
+    texts: list[tuple[Pointer, str, Action, bool, ProgramWord | None]]
+    texts = [(pointer, text, action, True, None) for (pointer, action), text in given.items()]
     taken = {pointer for pointer, _ in given}.union(judged)
-    texts += [(p, text, unknown, False) for p, text in _whole_paths(state.arguments) if p not in taken]
-    texts += [(pointer, word, unknown, True) for pointer, word in words]
+    texts += [(p, text, unknown, False, None) for p, text in _whole_paths(state.arguments) if p not in taken]
+    texts += [(word.pointer, word.text, unknown, True, word) for word in words]
     if len(texts) > MAX_TEXTS:
         return _too_many()
     folders = _folders(state)
@@ -57,13 +63,13 @@ def look_at_names(
     seen: dict[Pointer, str] = {}
     notes: list[str] = []
     left = MAX_TEXTS
-    for pointer, text, action, is_path in texts:
+    for pointer, text, action, is_path, word in texts:
         where = ".".join(map(str, pointer))
-        is_word = is_path and (pointer, action) not in given
         places = sources.named_by(
             text,
             action,
-            folders=(start,) if is_word else folders if is_path else None,
+            folders=(word.folder,) if word else folders if is_path else None,
+            bases=word is None or not word.stays,
             contents=is_path or pointer not in silent,
         )
         if places is None:
@@ -75,7 +81,7 @@ def look_at_names(
         held = [one for one in places if is_path or one.level is not None]
         named += (replace(one, argument=where, action=action) for one in held)
         first = next((one for one in held if one.start is None), None)
-        if is_path and not is_word and first is not None and text.startswith("/"):
+        if is_path and word is None and first is not None and text.startswith("/"):
             seen[pointer] = first.absolute
             if first.source_id is not None:
                 tool[pointer] = first.absolute

@@ -89,13 +89,6 @@ def bounds_of(bounds: ResourceBounds, kinds: Iterable[CapabilityKind], agent: Ag
     return replace(bounds, cpu_s=cpu_s, memory_bytes=None if memory is None else int(memory))
 
 
-def fuel_of(agent: Agent) -> int | None:
-    """The fuel that a WASM module may use; None: no grant limits it."""
-    held = [one for _, one in granted(agent, CapabilityKind.WASM_EXEC) if isinstance(one, WasmExec)]
-    widest = _widest([one.fuel for one in held])
-    return None if widest is None else int(widest)
-
-
 def _resolved(prefix: str, folder: str | None) -> str | None:
     if check_prefix(prefix) is not None or (folder is None and not prefix.startswith(_TOP)):
         return None

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gatewright.base.clock import Clock
     from gatewright.record import Connection
 
+FILE_NAME = "memory.sqlite"
 _BUSY_S = 5.0
 
 

@@ -211,7 +211,7 @@ class SourceManager:
         return roots.find(path, parameter=parameter, writes=writes)
 
     def named_by(
-        self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool
+        self, text: str, action: Action, *, folders: Sequence[str] | None, bases: bool = True, contents: bool
     ) -> tuple[NamedPlace, ...] | None:
         """Every place on disk that some program may take ``text`` for, each with its level.
 
@@ -219,7 +219,8 @@ class SourceManager:
         """
         from gatewright.sources.named_place import NamedPlaces
 
-        return NamedPlaces(self._places, self._protection.now()).of(text, action, folders=folders, contents=contents)
+        named = NamedPlaces(self._places, self._protection.now())
+        return named.of(text, action, folders=folders, bases=bases, contents=contents)
 
     def label_of(self, at: Located) -> str:
         """The block label of a place."""

@@ -43,12 +43,12 @@ class NamedPlaces:
     protected: ProtectedSet
 
     def of(
-        self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool
+        self, text: str, action: Action, *, folders: Sequence[str] | None, bases: bool, contents: bool
     ) -> tuple[NamedPlace, ...] | None:
         """Every place that ``text`` may mean, with its level for ``action``; None where it may mean too many.
 
-        ``folders`` None: only absolute paths count; else where a relative one may start from, besides the bases of the
-        sources, and then folders above a base count as well. ``contents``: what is in a folder counts.
+        ``folders`` None: only absolute paths count; else where a relative one may start from, with ``bases`` from those
+        of the sources too, and then folders above a base count as well. ``contents``: what is in a folder counts.
         """
         read = readings(text)
         if read is None:
@@ -59,12 +59,12 @@ class NamedPlaces:
             for place in self._at(path, action, contents=contents, above=folders is not None):
                 found.setdefault(f"{place.absolute}\0{place.inside}", place)
         for path in relative if folders is not None else ():
-            for start, joined in self._starts(path, folders or ()):
+            for start, joined in self._starts(path, folders or (), bases=bases):
                 for place in self._at(joined, action, contents=contents, above=start in (folders or ()), start=start):
                     found.setdefault(f"{place.absolute}\0{place.inside}", place)
         return tuple(found.values())
 
-    def _starts(self, path: str, folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+    def _starts(self, path: str, folders: Sequence[str], *, bases: bool) -> Iterator[tuple[str, str]]:
         """From which folder a relative path may start, and where it leads then.
 
         From a base, and from a folder above it whose name on the way the path begins with: only where something could
@@ -73,7 +73,7 @@ class NamedPlaces:
         for folder in folders:
             yield folder, f"{folder}/{path}"
         parts = [part for part in os.path.normpath(path).split("/") if part not in {"..", "."}]
-        for source in self.places.running.values():
+        for source in self.places.running.values() if bases else ():
             base = source.base.strip("/").split("/")
             for count in range(min(len(base), len(parts)) + 1):
                 if count and base[-count:] != parts[:count]:

@@ -51,14 +51,14 @@ class SourcePort(Protocol):
         ...
 
     def named_by(
-        self, text: str, action: Action, *, folders: Sequence[str] | None, contents: bool
+        self, text: str, action: Action, *, folders: Sequence[str] | None, bases: bool = True, contents: bool
     ) -> tuple[NamedPlace, ...] | None:
         """Every place on disk that some program may take ``text`` for, each with its level.
 
         None where there are too many to tell. Touches metadata only.
 
-        ``folders`` None: absolute paths alone; else where relative ones may start from. ``contents``: a folder has
-        the strictest level of what is in it.
+        ``folders`` None: absolute paths alone; else where relative ones may start from, with ``bases`` from those of
+        the sources too. ``contents``: a folder has the strictest level of what is in it.
         """
         ...
 

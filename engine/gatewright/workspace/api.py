@@ -77,6 +77,8 @@ if TYPE_CHECKING:
         BlockRecord,
         BlockService,
         BlockType,
+        Entry,
+        EntryKind,
     )
     from gatewright.policy import agentedit, approvaledit, capabilityedit, catalogedit, rights, ruleedit, sourceedit
     from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
         Policy,
         Roots,
         Source,
+        SourceType,
         ToolSettings,
     )
     from gatewright.policy.edit import (
@@ -219,7 +222,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "PermissionRule",
     "PermissionRules", "Policy", "PolicyRule", "Preset", "RateLimit", "Reason", "Refusal", "RequiredBeforeExit",
     "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools", "RequiresPrecedingTools", "RightChange",
-    "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange",
+    "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange", "SourceType",
     "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts", "ToolRight", "ToolRule", "ToolSettings",
     "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply", "approval_keys", "approvaledit",
     "capabilityedit", "catalogedit", "changed_rights", "check_pattern", "chosen_tools", "copy_rights", "free_fields",
@@ -229,7 +232,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
     "SourceManager", "entries_of", "is_leftover",
     # memory
-    "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType",
+    "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType", "Entry", "EntryKind",
     # tools
     "ArgumentIssue", "PLAIN", "Pin", "Role", "Tool",
     # builtins
@@ -286,7 +289,8 @@ door(
         "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
         "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
         "gatewright.policy.document": (
-            "Agent", "Catalog", "CatalogType", "PermissionRule", "Policy", "Roots", "Source", "ToolSettings",
+            "Agent", "Catalog", "CatalogType", "PermissionRule", "Policy", "Roots", "Source", "SourceType",
+            "ToolSettings",
         ),
         "gatewright.policy.edit": (
             "AgentChange", "Change", "ChangeSet", "DefaultsChange", "Edit", "SourceChange", "ToolSettingsChange",
@@ -327,7 +331,7 @@ door(
         "gatewright.sources.overlay": ("Listing", "Overlay"),
         # memory
         "gatewright.memory": (
-            "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType",
+            "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType", "Entry", "EntryKind",
         ),
         # tools
         "gatewright.tools": ("ArgumentIssue",),

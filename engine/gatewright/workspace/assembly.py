@@ -13,6 +13,7 @@ from gatewright.builtins import builtin_tools, file_tool, note_tools
 from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
 from gatewright.gate.rates import FILE_NAME as RATES_FILE
 from gatewright.memory import BlockStore, NoteBook, Shelf, owner_of
+from gatewright.memory.block_store import FILE_NAME as BLOCKS
 from gatewright.memory.notes import FOLDER as NOTES
 from gatewright.policy.document import PINS
 from gatewright.record import PrivateFolder
@@ -193,7 +194,7 @@ def assemble(
         book.tools(policy.catalogs),
     )
     rooted_tools.follow(policy, given, lambda: host.follow(given))
-    blocks = BlockStore(folders.state / "memory.sqlite", clock=clock)
+    blocks = BlockStore(folders.state / BLOCKS, clock=clock)
     shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock)
     ours = (policy_path, folder / PINS, folders.state, folders.keys)
     protection = GrowingProtection((*ours, *book.paths(policy.catalogs)))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.gate import STATE_FOLDER
+from gatewright.memory.block_store import FILE_NAME as BLOCKS
 from gatewright.memory.notes import FOLDER as NOTES
 from gatewright.memory.notes import copy_notes
 from gatewright.memory.storecopy import copy_store
@@ -30,9 +31,8 @@ if TYPE_CHECKING:
     from gatewright.sources.manager import SourceManager
     from gatewright.workspace.foldercopy import Copied
 
-__all__ = ["BLOCKS", "CopyCancelled", "CopyWatch", "Sandbox", "remove_dead_copies"]
+__all__ = ["CopyCancelled", "CopyWatch", "Sandbox", "remove_dead_copies"]
 
-BLOCKS = "memory.sqlite"
 _PREFIX = "gatewright-sandbox-"
 _TRIES = 5
 

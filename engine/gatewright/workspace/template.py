@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from gatewright.base.atomicfile import write_atomically
+from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
+from gatewright.gate import state_folder
 from gatewright.workspace.location import POLICY_NAME
 
 _EMPTY = """\
@@ -34,6 +37,7 @@ def create_workspace(folder: Path, template: str) -> Path:
                 raise WorkspaceError(f"`{folder / 'workspace'}` exists already; nothing was written")
             with as_file(files("gatewright_resources") / "demo") as demo:
                 _copy_whole(demo, folder)
+            _fill_memory(state_folder(policy_path))
         else:
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(policy_path, _EMPTY.encode("utf-8"))
@@ -60,6 +64,42 @@ def _copy_whole(origin: Path, folder: Path) -> None:
             with suppress(OSError):
                 path.rmdir() if path.is_dir() else path.unlink()
         raise
+
+
+def _fill_memory(state: Path) -> None:
+    """Blocks, archive, conversations and notes of the demo, where the state folder has no memory yet."""
+    from gatewright.blocks import schema_from_json
+    from gatewright.memory import Archive, BlockService, BlockStore, BlockType, Conversations, NoteBook, owner_of
+    from gatewright.memory.block_store import FILE_NAME
+    from gatewright.memory.notes import FOLDER
+    from gatewright.policy.permission import Permission
+
+    if (state / FILE_NAME).exists():
+        return
+    rows = json.loads((files("gatewright_resources") / "demo-memory.json").read_bytes())
+    with BlockStore(state / FILE_NAME) as store, store.exclusive():
+        for row in rows["blocks"]:
+            owner = owner_of(row["agent"]) if "agent" in row else ""
+            BlockService(store, owner=owner, operator=True).create(
+                row["label"],
+                schema_from_json(row.get("schema", {"type": "text"})),
+                author="demo",
+                content=row["content"],
+                type=BlockType(row.get("type", BlockType.WORKING)),
+                permission=Permission(row.get("permission", Permission.READ_WRITE)),
+                pinned=row.get("pinned", False),
+                description=row["description"],
+                char_limit=row.get("char_limit"),
+            )
+        for row in rows["archive"]:
+            Archive(store).insert(row["content"], row["metadata"])
+        for row in rows["conversations"]:
+            Conversations(store, owner=owner_of(row["agent"]), user_id=row["user"]).append(row["role"], row["content"])
+    if not NoteBook.why_absent():
+        book = NoteBook(state / FOLDER, SystemClock())
+        for row in rows["notes"]:
+            book.of(row["user"]).save(row["content"])
+        book.close()
 
 
 def _members(origin: Path) -> list[Path]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -173,6 +172,19 @@ async def test_what_a_source_hides_or_keeps_is_kept_from_arguments_of_programs(o
         assert (await call(workspace, command)).status is Status.DENIED, command
 
 
+async def test_a_word_that_could_only_be_a_file_of_a_source_somewhere_else_is_no_such_file(opened: Open) -> None:
+    workspace = opened(more='[[sources]]\nid = "s"\ntype = "file"\nbase_path = "docs"')
+    (workspace.folder / "docs").mkdir()
+    for name in ("docs/todo.txt", "shared/todo.txt"):
+        (workspace.folder / name).write_text(name)
+    workspace.reload()
+    assert (await data(workspace, "cat todo.txt | head -n 1"))["output"] == "shared/todo.txt"
+    for command in ("cat ../docs/todo.txt", "cd ../docs; cat todo.txt", "bash -c true todo.txt", "ls .."):
+        assert (await call(workspace, command)).status is Status.DENIED, command
+    session = opened("session", more='[[sources]]\nid = "s"\ntype = "file"\nbase_path = "docs"')
+    assert (await call(session, "cat todo.txt")).code == "level-denies"
+
+
 def test_a_disabled_shell_is_not_there_and_says_why(opened: Open) -> None:
     workspace = opened("disabled")
     assert workspace.gate.view("a").listings == () or "shell_exec" not in str(workspace.gate.view("a").listings)
@@ -336,14 +348,14 @@ def test_editing_the_shell_brings_the_tool_and_takes_it_away(opened: Open) -> No
     assert workspace.decide("a", "shell_exec", {"command": "pwd"}).verdict is Verdict.ALLOW
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 @pytest.mark.parametrize("backend", ["host", "session"])
 async def test_where_bubblewrap_works_the_system_is_read_only_and_keys_are_out_of_sight(
     opened: Open, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    if not shells._bubblewrap()[0]:  # pyright: ignore[reportPrivateUsage]
-        pytest.skip("bubblewrap does not work here")
+    tool, why = shells._bubblewrap()  # pyright: ignore[reportPrivateUsage]
+    if not tool:
+        pytest.skip(why)
     workspace = opened(backend, capabilities='"Exec", { FsWrite = { prefixes = ["tmp", "policy.toml"] } }')
     policy = (workspace.folder / "policy.toml").read_text()
     keys = workspace.folder.parent / "keys"

@@ -7,6 +7,7 @@ import json
 import tomllib
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,62 @@ def test_the_demo_is_fine_and_its_self_check_finds_no_difference(demo: Path, run
         operations = sum(len(facts.operations) for facts in chosen_tools(workspace.catalog, None).values())
     assert operations >= 9
     assert result.json["checked"] == 4 * operations
+
+
+def test_every_built_in_tool_is_shown_to_some_agent_of_the_demo(demo: Path, run: Runner) -> None:
+    with closing(Workspace.open(demo)) as workspace:
+        wanted = {facts.name for facts in workspace.catalog if facts.origin == "built-in" and not facts.outmoded}
+        shown = {
+            listing.name for agent_id in workspace.policy.agents for listing in workspace.view(agent_id).listings()
+        }
+    assert len(wanted) >= 22
+    assert wanted <= shown
+
+
+def test_the_demo_comes_with_blocks_an_archive_and_notes_that_its_agents_find(demo: Path, run: Runner) -> None:
+    def found(tool: str, **arguments: object) -> Any:
+        ran = run("call", demo, "--agent", "operator", "--tool", tool, "--args", json.dumps(arguments), "--json")
+        assert ran.status == 0, ran.out
+        return json.loads(ran.json["output"])["data"]
+
+    [best, *_] = found("recall", op="search", query="kingfisher weir")["hits"]
+    assert best["content"].startswith("Kingfisher at the lower weir")
+    assert best["score"] > 0
+    hits = found("search", query="kingfisher lowest", domain="all")["hits"]
+    assert {hit["kind"] for hit in hits} == {"entry", "archived block", "message"}
+    assert "depot in Husum" in found("memory_search", query="batteries")[0]["text"]
+    context = run("context", demo, "--agent", "operator").out
+    assert "### station" in context
+    assert "### plan" in context
+    assert "### persona" not in context
+
+
+def test_the_demo_keeps_a_memory_that_is_there_already(
+    tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEWRIGHT_STATE", str(tmp_path / "state"))
+    for name in ("one", "two"):
+        assert run("init", tmp_path / name, "--template", "demo").status == 0
+    found = run("block", "list", tmp_path / "two", "--json").json
+    assert sorted(row["label"] for row in found) == ["gauges", "logbook", "season-2025", "station"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "status", "stage"),
+    [
+        ("web_fetch", {"url": "https://levels.example.org/today"}, 0, "approval"),
+        ("web_fetch", {"url": "https://example.net/"}, 4, "capability"),
+        ("web_fetch", {"url": "http://127.0.0.1/"}, 4, "arguments"),
+        ("web_search", {"query": "kingfisher"}, 0, "approval"),
+        ("shell_exec", {"command": "cat todo.md | wc -l"}, 3, "approval"),
+        ("shell_exec", {"command": "cat todo.md && rm todo.md"}, 4, "arguments"),
+    ],
+)
+def test_the_demo_lets_its_operator_look_at_the_web_and_start_programs_that_only_read(
+    demo: Path, run: Runner, tool: str, arguments: dict[str, object], status: int, stage: str
+) -> None:
+    ran = run("decide", demo, "--agent", "operator", "--tool", tool, "--args", json.dumps(arguments), "--json")
+    assert (ran.status, ran.json["stage"]) == (status, stage), ran.out
 
 
 @pytest.mark.parametrize(

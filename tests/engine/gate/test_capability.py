@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gatewright.gate import Decision
-from gatewright.gate.scope import bounds_of, fuel_of
+from gatewright.gate.scope import bounds_of
 from gatewright.gate.stages.arguments import ARGUMENTS
 from gatewright.gate.stages.capability import CAPABILITY
 from gatewright.policy.document import Agent
@@ -239,11 +239,9 @@ def test_bounds_are_the_narrower_of_tool_and_grant(
     assert bounds_of(bounds, (), Agent("a", capabilities=tuple(grants))) == bounds
 
 
-def test_modules_have_the_memory_and_fuel_of_the_grant() -> None:
+def test_modules_have_the_memory_of_the_grant() -> None:
     agent = Agent("a", capabilities=(WasmExec(1_000, 64), WasmExec(2_000, 32)))
     assert bounds_of(ResourceBounds(), {CapabilityKind.WASM_EXEC}, agent).memory_bytes == 64
-    assert fuel_of(agent) == 2_000
-    assert fuel_of(Agent("a")) is None
 
 
 def test_a_table_says_nothing_about_which_variables_a_tool_reads(granting: Any) -> None:

@@ -98,6 +98,25 @@ async def test_outside_change_is_merged_with_the_edits_of_an_agent_where_they_do
     assert path.read_text() == "of the outside\none\ntwo\nthree\nof the agent\n"
 
 
+async def test_outside_change_of_the_lines_that_an_agent_changed_is_told_and_both_texts_stay(
+    workspace: Workspace,
+) -> None:
+    path = workspace.folder / "docs/a.md"
+    path.write_text("one\ntwo\n")
+    await workspace.call("a", "file", {"op": "replace", "path": "a.md", "old": "two", "new": "of the agent"})
+    told: queue.Queue[Noticed] = queue.Queue()
+    assert workspace.watch_sources(told.put, debounce_ms=60).wait(WAIT_S)
+
+    path.write_text("one\nof the outside\n")
+
+    assert until(told, "docs", "a.md") == (FileState.CONFLICT, False)
+    read = await workspace.call("a", "file", {"op": "read", "path": "a.md"})
+    assert '"content":"one\\nof the agent\\n"' in read.output
+    refused = await workspace.call("a", "file", {"op": "save", "path": "a.md"})
+    assert "file modified externally" in refused.output
+    assert path.read_text() == "one\nof the outside\n"
+
+
 def test_opening_alone_starts_nothing_and_close_ends_what_was_started(workspace: Workspace) -> None:
     assert watchers() == []
     watching = workspace.watch_sources(lambda _: None)

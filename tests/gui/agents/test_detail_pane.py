@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
 from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import ClockRead, FsRead, NetRead
+from gatewright.policy.kinds.capability import ClockRead, FsRead, NetWrite
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents import agent_rules
@@ -337,17 +337,17 @@ async def test_capabilities_are_granted_changed_and_revoked(shown: Shown) -> Non
     assert shown.operator.capabilities[1] == FsRead(("desk", "vault"))
     assert shown.undo_text == "change FsRead of operator"
 
-    pane.grant(agent_rules.CapabilityKind.NET_READ)
+    pane.grant(agent_rules.CapabilityKind.NET_WRITE)
     shown.type("*.example.org")
     shown.enter()
     pane.grant(agent_rules.CapabilityKind.CLOCK_READ)
-    assert shown.operator.capabilities[3:] == (NetRead(("*.example.org",)), ClockRead())
+    assert shown.operator.capabilities[5:] == (NetWrite(("*.example.org",)), ClockRead())
 
     await settled(shown.window)
-    pane.view.setCurrentIndex(shown.rule("NetRead"))
+    pane.view.setCurrentIndex(shown.rule("NetWrite"))
     pane.view.setFocus()
     QTest.keyClick(pane.view, Qt.Key.Key_Delete)
-    assert shown.undo_text == "revoke NetRead of operator"
+    assert shown.undo_text == "revoke NetWrite of operator"
 
 
 async def test_what_the_tools_need_and_lack_is_granted_by_enter(shown: Shown) -> None:

@@ -62,7 +62,9 @@ async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
     policy = write_demo(tmp_path / "demo")
     async with opened_window(policy, tmp_path) as window:
         with Workspace.open(policy) as workspace:
-            await workspace.call("operator", "file", {"op": "list"})  # enforced from now on: there is a state folder
+            await workspace.call(
+                "archivist", "file", {"op": "list"}
+            )  # enforced from now on; of the operator it would be a pause
             await until(lambda: window.waiting._attached is not None)  # pyright: ignore[reportPrivateUsage]
             made = Deployed(window, workspace)
             yield made

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
@@ -10,12 +11,15 @@ from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QMouseEve
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMenu, QPushButton, QTableView
 
-from gatewright.policy.document import PermissionRule, Source
+from gatewright.policy.agentedit import remove_agent
+from gatewright.policy.document import PermissionRule, Source, SourceType
 from gatewright.policy.permission import Permission
+from gatewright_gui.pages.agents.source_bar import SourceBar
 from gatewright_gui.pages.files import FilesPage, folder_tree, rule_model
 from gatewright_gui.pages.files.rule_table import edit_at_once
 from gatewright_gui.pages.files.source_dialog import SourceDialog
 from gatewright_gui.session.verbs import sources
+from gatewright_gui.session.verbs.agents import attach_source
 from tests.gui.files.support import SOURCE, Opened, until
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -331,6 +335,12 @@ async def dialog(page: FilesPage) -> SourceDialog:
     return next(d for d in page.findChildren(SourceDialog) if d.isVisible())
 
 
+def removal() -> QPushButton | None:
+    """The button that removes, while it is asked."""
+    shown = [one for one in QApplication.allWidgets() if one.objectName() == "choice-remove" and one.isVisible()]
+    return next((one for one in shown if isinstance(one, QPushButton)), None)
+
+
 async def test_source_is_added_in_a_dialog_as_one_edit_and_shown(demo: Opened, page: FilesPage) -> None:
     (demo.folder / "more").mkdir()
     page.rules.header.add_source_requested.emit()
@@ -372,29 +382,92 @@ async def test_folder_outside_needs_a_word_of_trust(demo: Opened, page: FilesPag
 async def test_settings_of_a_source_are_changed_and_it_is_removed_after_a_question(
     demo: Opened, page: FilesPage
 ) -> None:
-    page.rules.header.change_source_requested.emit()
+    page.rules.header.change_source_requested.emit("")
     asked = await dialog(page)
     asked.watch.setChecked(not asked.watch.isChecked())
     QTest.mouseClick(asked.accept_button, LEFT)
     await until(lambda: "changes of" in demo.document.undo_stack.undoText())
-    page.rules.header.remove_source_requested.emit()
+    page.rules.header.remove_source_requested.emit("")
     await until(lambda: demo.said)
     assert "has to call it before it ends" in demo.said[-1]
     assert "stays" in demo.said[-1]
     (demo.folder / "more").mkdir()
     assert sources.add_source(demo.document, Source("more", "more"))
     page.rules.header.source_chosen.emit("more")
-    page.rules.header.remove_source_requested.emit()
+    page.rules.header.remove_source_requested.emit("")
 
-    def button() -> QPushButton | None:
-        shown = [one for one in QApplication.allWidgets() if one.objectName() == "choice-remove" and one.isVisible()]
-        return next((one for one in shown if isinstance(one, QPushButton)), None)
-
-    await until(button)
-    found = button()
-    assert found is not None
-    QTest.mouseClick(found, LEFT)
+    await until(lambda: removal() is not None)
+    QTest.mouseClick(cast("QPushButton", removal()), LEFT)
     await until(lambda: demo.document.policy.source("more") is None)
     demo.document.undo()
     assert demo.document.policy.source("more") is not None
     await until(lambda: not page.tree_model.is_reading)
+
+
+def chosen(menu: QMenu, *words: str) -> None:
+    """Choose in a menu, and in the menus in it, by what stands there."""
+    for word in words[:-1]:
+        action = next(one for one in menu.actions() if one.text() == word)
+        menu = cast("QMenu", action.menu())
+    next(one for one in menu.actions() if one.text() == words[-1]).trigger()
+
+
+async def test_stream_of_changes_is_added_changed_attached_and_removed_by_the_mouse(
+    demo: Opened, page: FilesPage
+) -> None:
+    (demo.folder / "inbox").mkdir()
+    menu = page.rules.header.source_menu
+    chosen(menu, "&New source...")
+    asked = await dialog(page)
+    assert asked.limit.isVisible()
+    asked.kind.setCurrentIndex(asked.kind.findText("Stream", Qt.MatchFlag.MatchStartsWith))
+    assert not asked.limit.isVisible()
+    assert not asked.watch.isVisible()
+    QTest.keyClicks(asked.name, "incoming")
+    QTest.keyClicks(asked.folder, "inbox")
+    QTest.mouseClick(asked.accept_button, LEFT)
+    await until(lambda: demo.document.policy.source("incoming") is not None)
+    added = demo.document.policy.source("incoming")
+    assert added is not None
+    assert (added.kind, added.base_path, added.watch) == (SourceType.FOLDER_CHANGES, "inbox", False)
+    assert page.rules.header.offered == (SOURCE,)
+    assert 'type = "folder_changes"' in demo.document.workspace.text()
+    assert demo.document.workspace.streams.get("incoming") is not None
+    chosen(menu, "Stream incoming", "&Settings...")
+    asked = await dialog(page)
+    assert not asked.kind.isEnabled()
+    asked.name.setText("arrivals")
+    QTest.mouseClick(asked.accept_button, LEFT)
+    await until(lambda: demo.document.policy.source("arrivals") is not None)
+    agent_id = next(iter(demo.document.policy.agents))
+    bar = SourceBar()
+    bar.show_agent(demo.document.policy, demo.document.policy.agents[agent_id], None)
+
+    def attach(source_id: str, on: bool) -> None:
+        attach_source(demo.document, agent_id, source_id, on=on)
+
+    bar.source_asked.connect(attach)
+    bar.menu.aboutToShow.emit()
+    chosen(bar.menu, "arrivals\tinbox (changes)")
+    agent = demo.document.policy.agents[agent_id]
+    assert [one.source_id for one in demo.document.policy.streams_of(agent)] == ["arrivals"]
+    chosen(menu, "Stream arrivals", "&Remove...")
+    await until(lambda: removal() is not None)
+    QTest.mouseClick(cast("QPushButton", removal()), LEFT)
+    await until(lambda: demo.document.policy.source("arrivals") is None)
+    assert "arrivals" not in (demo.document.policy.agents[agent_id].sources or ())
+    assert [action.text() for action in menu.actions() if action.menu()] == []
+    demo.document.undo()
+    assert demo.document.workspace.streams.get("arrivals") is not None
+
+
+async def test_page_without_sources_of_files_leads_to_its_streams(demo: Opened, page: FilesPage) -> None:
+    assert sources.add_source(demo.document, Source("incoming", "docs", kind=SourceType.FOLDER_CHANGES))
+    for agent in demo.document.policy.agents.values():
+        demo.document.push(lambda policy, _tools, agent=agent: remove_agent(policy, agent.agent_id))
+    assert sources.remove_source(demo.document, SOURCE)
+    assert page.no_source.other_button.isVisibleTo(page)
+    assert page.no_source.other_button.text() == "1 stream of changes..."
+    QTest.mouseClick(page.no_source.other_button, LEFT)
+    await until(page.rules.header.source_menu.isVisible)
+    page.rules.header.source_menu.close()

@@ -117,7 +117,8 @@ async def test_list_says_of_each_block_what_it_is_and_what_the_agent_may_do(benc
     await until(lambda: bench.page.blocks.model.find("rules") >= 0)
     await settled(bench.window)
 
-    assert bench.line("persona").facts.startswith("core text · 4 of 60 chars · read_write · in context 1 · ")
+    assert bench.line("persona").facts.startswith("core text · 4 of 60 chars · read_write · ")
+    assert bench.line("persona").facts.endswith(" · in context 1")
     assert [bench.line(label).may[0] for label in ("persona", "tea", "rules")] == [
         "edits",
         "edits, asks first",

@@ -245,6 +245,8 @@ async def test_context_shows_core_and_pinned_blocks_in_order_and_follows_what_ot
     window: MainWindow,
 ) -> None:
     preview = await chosen(window, "operator")
+    for label in ("plan", "station"):
+        window.document.workspace.blocks("operator").delete(label, granted=Action.DELETE)
     button = preview.part.button("context")
     QTest.mouseClick(button, LEFT, PLAIN, button.rect().center())
     await settled(window)

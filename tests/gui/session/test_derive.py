@@ -269,10 +269,10 @@ async def test_preview_names_only_what_is_ticked(document: Document, deriver: De
     gone = [line for line in (await changed_lines(deriver, "researcher", "file")).splitlines() if line.startswith("-")]
     assert any("delete" in line for line in gone)
     catalog = chosen_tools(document.catalog, None).values()
-    assert (seen.counts.shown_tools, seen.counts.all_tools) == (2, len(catalog))
+    assert (seen.counts.shown_tools, seen.counts.all_tools) == (6, len(catalog))
     operations = sum(len(row.operations) for row in catalog)
-    block = next(len(row.operations) for row in catalog if row.name == "block")
-    assert (seen.counts.shown_operations, seen.counts.all_operations) == (2 + block, operations)
+    whole = sum(len(row.operations) for row in catalog if row.name in {"block", "search"}) + 3
+    assert (seen.counts.shown_operations, seen.counts.all_operations) == (2 + whole, operations)
 
 
 @pytest.mark.parametrize("provider", provider_formats())
@@ -362,6 +362,7 @@ async def test_difference_names_the_tool_of_each_hunk_and_the_lines_of_a_long_te
     assert {name for name in told if name.partition(",")[0] in listed | {"block"}} == {
         "file",
         "block, not shown at all",
+        "send_message",
         "usage rules",
     }
     ends = [next(i for i, line in enumerate(lines) if line.endswith(f"@@ {name}")) for name in ("file", "usage rules")]

@@ -113,7 +113,7 @@ async def test_policy_with_errors_is_a_failure_until_it_is_mended(tmp_path: Path
         assert not document.is_open
         assert document.failure is not None
         assert "ContinuLoop" in document.failure.text
-        assert {problem.place.line for problem in document.problems if problem.place} >= {19, 33}
+        assert {problem.place.line for problem in document.problems if problem.place} >= {20, 34}
         assert not agents.add_agent(document)
 
         policy.write_text(good, "utf-8")

@@ -1,13 +1,21 @@
 """Calls of another gate on the open workspace that wait for the operator at the window."""
 
+import shutil
 from pathlib import Path
 
 from gatewright.workspace import write_demo
 from tests.gui.session.opened import opened_window, until
 
 
+def unenforced(folder: Path) -> Path:
+    """The demo without its memory, so that there is no state folder."""
+    policy = write_demo(folder)
+    shutil.rmtree(folder / ".gatewright")
+    return policy
+
+
 async def test_workspace_that_nobody_enforces_is_left_as_it_is(tmp_path: Path) -> None:
-    policy = write_demo(tmp_path / "demo")
+    policy = unenforced(tmp_path / "demo")
     before = sorted(tmp_path.rglob("*"))
     async with opened_window(policy, tmp_path) as window:
         await until(lambda: not window.tasks.names)

@@ -23,6 +23,10 @@ sys.meta_path.insert(0, TreeWatch(tell))
 from gatewright.cli.main import main
 sys.exit(main([]))
 """
+DEMO = """
+from gatewright_gui.session.opening import demo_policy
+print(demo_policy())
+"""
 WARM = """
 import os, sys
 
@@ -102,12 +106,14 @@ SHOWN = ("gatewright.workspace.workspace", "gatewright_gui.pages.agents.agents_p
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str] | str]:
-    found: dict[str, list[str] | str] = json.loads(first_start(START, tmp_path_factory.mktemp("home")))
+    home = tmp_path_factory.mktemp("home")
+    first_start(DEMO, home)
+    found: dict[str, list[str] | str] = json.loads(first_start(START, home))
     return found
 
 
 def first_start(script: str, home: Path) -> str:
-    """What the script says when it starts the app by itself, as a user does the first time."""
+    """What the script says in the home of a new user."""
     names = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "GATEWRIGHT_KEYS")
     environ = {**os.environ, **{name: str(home / name.casefold()) for name in names}}
     environ |= {"QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}

@@ -14,12 +14,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from gatewright.arguments.shell import ShellCommand, ShellRules, parse_command
+from gatewright.arguments.shell_program import may_move
 from gatewright.arguments.shell_word import CommandRefused
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_url
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult, denied
-from gatewright.gate.named import look_at_names
+from gatewright.gate.named import ProgramWord, look_at_names
 from gatewright.gate.precondition import unmet
 from gatewright.gate.scope import file_prefixes
 from gatewright.policy.document import ROOT_NAMES, ShellBackend
@@ -68,11 +69,15 @@ class _Given(NamedTuple):
 
 
 class _Command(NamedTuple):
-    """A shell command as it will be executed, and the files that it redirects to; ``folder``: where it begins."""
+    """A shell command as it will be executed, and the files that it redirects to; ``folder``: where it begins.
+
+    ``stays``: all of it runs there.
+    """
 
     said: ShellCommand
     files: tuple[FileTarget, ...]
     folder: str
+    stays: bool
 
 
 Target = Located | FileTarget | UrlTarget | NameTarget | BlockTarget | _Command | None
@@ -81,7 +86,7 @@ Target = Located | FileTarget | UrlTarget | NameTarget | BlockTarget | _Command 
 class _Found:
     """What the texts came to: for the tool, for conditions (where that differs), and as targets."""
 
-    __slots__ = ("blocks", "files", "folder", "names", "notes", "places", "policy", "routed", "tool", "urls", "words")
+    __slots__ = ("blocks", "files", "names", "notes", "places", "policy", "routed", "tool", "urls", "words")
 
     def __init__(self) -> None:
         self.tool: dict[Pointer, str] = {}
@@ -93,8 +98,7 @@ class _Found:
         self.names: list[NameTarget] = []
         self.routed: list[Located] = []
         self.blocks: list[BlockTarget] = []
-        self.words: list[tuple[Pointer, str]] = []
-        self.folder = ""
+        self.words: list[ProgramWord] = []
 
 
 def _run(state: CallState) -> StageResult:
@@ -117,7 +121,7 @@ def _run(state: CallState) -> StageResult:
     result = _canonical(state, given, found)
     if result.findings:
         return result
-    more = look_at_names(state, (item.pointer for item in given), found.words, found.folder)
+    more = look_at_names(state, (item.pointer for item in given), found.words)
     if more is None or more.findings:
         return more or result
     return StageResult(note=f"{result.note}; {more.note}")
@@ -260,7 +264,10 @@ def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefu
 
     rules = ShellRules(frozenset(settings.allow), frozenset(settings.deny), settings.allow_substitution)
     said = parse_command(item.text, rules, locate)
-    return said if isinstance(said, CommandRefused) else _Command(said, tuple(files), start.absolute)
+    if isinstance(said, CommandRefused):
+        return said
+    stays = settings.backend is ShellBackend.HOST and not any(map(may_move, said.programs))
+    return _Command(said, tuple(files), start.absolute, stays)
 
 
 def _name(item: _Given) -> NameTarget | Refusal:
@@ -307,10 +314,11 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
             found.tool[item.pointer] = found.policy[item.pointer] = said.text
             found.files += files
             found.places += (file.place for file in files if file.place is not None)
-            found.words += ((item.pointer, word) for word in said.words)
-            found.folder = target.folder
+            found.words += (ProgramWord(item.pointer, word, target.folder, target.stays) for word in said.words)
             caveat = state.plan.tool.actor.caveat
-            found.notes.append(f"executes `{said.text[:_SHOWN]}`" + (f"; {caveat}" if caveat else ""))
+            programs = ", ".join(f"`{name}`" for name in said.programs[:_NOTED])
+            notes = (f"allowed: {programs}" if programs else "", f"executes `{said.text[:_SHOWN]}`", caveat)
+            found.notes.append("; ".join(filter(None, notes)))
         case None:
             pass
 

@@ -14,6 +14,10 @@ from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.opening import audit_log
 
 READ = {"op": "read", "path": "README.md"}
+WEB = {"url": "https://levels.example.org/today"}
+COMMAND = {"command": "cat todo.md | wc -l"}
+REFUSED = {"command": "cat todo.md && rm todo.md"}
+SEARCH = {"op": "search", "query": "water level"}
 CREATE = {"op": "create", "path": "inbox/from-the-tour.md", "content": "one line\n"}
 
 
@@ -55,6 +59,44 @@ def console(tour: Tour) -> None:
     tour.check("the call is as answered", record.status, status)
     tour.check("the folder itself is as before", not (folder / CREATE["path"]).exists())
     tour.show("answered", f"{record.called} is {record.status}: {record.reason}")
+
+
+def built_in(tour: Tour) -> None:
+    """The web is decided and not reached, a command is judged program by program, the archive answers with scores."""
+    page = enter_console(tour)
+    tool_call(tour, "web_fetch", Verdict.ALLOW, WEB)
+    write_call(tour, "web_fetch", WEB)
+    tour.check("there is no second way to decide", not tour.has("console.decide"))
+    record = send(tour, page, "console.run")
+    tour.check("the call is decided", (record.kind, record.verdict, record.status), ("decide", Verdict.ALLOW, None))
+    tour.check("nothing is reached", [row.name for row in record.stages if row.name == "execute"], [])
+    tour.check("and that is said", page.outcome.result.none.isVisible())
+    tour.show("web", f"{record.called} of {WEB['url']} is allowed; decided here and not executed")
+    tool_call(tour, "shell_exec", Verdict.ASK, COMMAND)
+    write_call(tour, "shell_exec", COMMAND)
+    record = send(tour, page, "console.run")
+    told = next(row.reason for row in record.stages if row.name == "arguments")
+    tour.check("each program is named", all(f"`{name}`" in told for name in ("cat", "wc")))
+    tour.check("starting them asks", (record.verdict, record.stage), (Verdict.ASK, "approval"))
+    tour.show("shell", f"`{COMMAND['command']}` would ask: {told}")
+    tool_call(tour, "shell_exec", Verdict.DENY, REFUSED)
+    write_call(tour, "shell_exec", REFUSED)
+    record = send(tour, page, "console.run")
+    tour.check(
+        "one program that is not allowed refuses all", (record.verdict, record.stage), (Verdict.DENY, "arguments")
+    )
+    tour.check("and is named", "`rm`" in record.reason)
+    tour.show("refused", f"`{REFUSED['command']}` is denied: {record.reason}")
+    tool_call(tour, "recall", Verdict.ALLOW, SEARCH)
+    write_call(tour, "recall", SEARCH)
+    record = send(tour, page, "console.run")
+    hits = json.loads(record.whole or record.output or "{}")["data"]["hits"]
+    scores = [hit["score"] for hit in hits]
+    tour.check("the best come first", scores, sorted(scores, reverse=True))
+    tour.check("something is found", scores)
+    tour.show(
+        "archive", f"{record.called} finds {len(hits)} entries, the best with a score of {max(scores, default=0)}"
+    )
 
 
 def live(tour: Tour) -> None:
@@ -116,9 +158,16 @@ def send(tour: Tour, page: ConsolePage, button: str, reply: Callable[[], None] |
     return record
 
 
+def tool_call(tour: Tour, tool: str, wanted: Verdict, arguments: Mapping[str, str]) -> None:
+    """Raises NotHere where the gate does not give a call this verdict."""
+    if tour.document.workspace.decide(tour.subject.agent_id, tool, arguments).verdict is not wanted:
+        raise NotHere(f"the gate does not {wanted} `{tool}` with {dict(arguments)}")
+
+
 def file_call(tour: Tour, wanted: Verdict, **arguments: str) -> Path:
     """The folder of files. Raises NotHere where the gate does not give a call of the tool `file` this verdict."""
-    workspace, sources = tour.document.workspace, tour.document.policy.file_sources
-    if not sources or workspace.decide(tour.subject.agent_id, "file", arguments).verdict is not wanted:
-        raise NotHere(f"the gate does not {wanted} `file` with {arguments}")
-    return workspace.folder / sources[0].base_path
+    sources = tour.document.policy.file_sources
+    tool_call(tour, "file", wanted, arguments)
+    if not sources:
+        raise NotHere("the policy has no source")
+    return tour.document.workspace.folder / sources[0].base_path

@@ -8,7 +8,7 @@ from typing import Literal
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
-from gatewright.workspace.api import Agent, Policy, ToolRight, frozen
+from gatewright.workspace.api import Agent, Policy, SourceType, ToolRight, frozen
 from gatewright_gui.qt.layout import Gap, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, line_text
@@ -98,11 +98,12 @@ class SourceBar(QWidget):
 
     def _fill(self) -> None:
         self.menu.clear()
-        attached = {source.source_id for source in self._policy.sources_of(self._agent)}
-        for source in self._policy.file_sources:
-            self._add(source.source_id, source.base_path, on=source.source_id in attached)
-        if not self._policy.file_sources:
-            self.menu.addAction("The policy has no source: add a [[sources]] table to its file").setEnabled(False)
+        held = (*self._policy.sources_of(self._agent), *self._policy.streams_of(self._agent))
+        for source in self._policy.sources:
+            what = "" if source.kind is SourceType.FILE else " (changes)"
+            self._add(source.source_id, f"{source.base_path}{what}", on=source in held)
+        if not self._policy.sources:
+            self.menu.addAction("The policy has no source: add one on the page Files").setEnabled(False)
             return
         self.menu.addSeparator()
         every = self.menu.addAction("Every source, later ones too")

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from gatewright.workspace.api import ChangeSet, Source
+from gatewright.workspace.api import ChangeSet, Source, plural
 from gatewright_gui.pages.files.blocks import Blocks
 from gatewright_gui.pages.files.counts import FileCounts
 from gatewright_gui.pages.files.decided_panel import DecidedPanel, OnePath
@@ -23,6 +23,8 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.layout import holding, row_of
 from gatewright_gui.qt.widget import EmptyState, Splitter
 from gatewright_gui.session.files import SourceFolder
+
+_NONE = ("folder-tree", "No source of files in this policy", "A source is a folder that agents reach through levels")
 
 
 class FilesPage(Page):
@@ -102,6 +104,7 @@ class FilesPage(Page):
         if self._shown.source is None:
             self._shown.source_id = offered[0].source_id if offered else None
         self.rules.header.show_sources(offered, self._shown.source_id)
+        self._show_streams()
         self._show_roots()
         self._open_source()
 
@@ -140,9 +143,21 @@ class FilesPage(Page):
             self._open()
         elif changes.everything or changes.sources:
             self._show_roots()
+            self._show_streams()
             self._rules_changed(source)
         else:
             self._path.show_again()  # other agents may reach the source now
+
+    def _show_streams(self) -> None:
+        policy = self._context.document.policy
+        streams = tuple(source for source in policy.sources if source not in policy.file_sources)
+        self.rules.header.show_streams(streams)
+        other = f"{plural(len(streams), 'stream')} of changes..." if streams else None
+        self.no_source.set_state(*_NONE, action="New source...", other=other)
+
+    def _pop_up_streams(self) -> None:
+        button = self.no_source.other_button
+        self.rules.header.source_menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
 
     def _show_roots(self) -> None:
         self.rules.show_roots(*root_line(self._context.document))
@@ -164,7 +179,7 @@ class FilesPage(Page):
 
     def _go_to_level(self, source_id: str, index: int | None) -> None:
         """A link from elsewhere: a row of a source's levels."""
-        if self._shown.folder.source(source_id) is None:
+        if source_id not in {source.source_id for source in self._context.document.policy.file_sources}:
             return
         if self._is_stale:
             self._take_source(source_id)
@@ -233,7 +248,8 @@ class FilesPage(Page):
         rules.header.add_source_requested.connect(self.questions.add)
         rules.header.change_source_requested.connect(self.questions.change)
         rules.header.remove_source_requested.connect(self.questions.remove)
-        self._none.action_requested.connect(self.questions.add)
+        self.no_source.action_requested.connect(self.questions.add)
+        self.no_source.other_requested.connect(self._pop_up_streams)
         self.questions.taken.connect(self._take_source)
         folder.help_requested.connect(self._explain_levels)
         folder.refresh_requested.connect(self._refresh)
@@ -251,12 +267,7 @@ class FilesPage(Page):
         split = Splitter(Qt.Orientation.Horizontal, "files.split", self._context.sizes)
         parts.addWidget(split)
         right = Splitter(Qt.Orientation.Vertical, "files.right", self._context.sizes)
-        none = self._none = EmptyState(
-            "folder-tree",
-            "No source in this policy",
-            "A source is a folder that agents reach through levels",
-            action="New source...",
-        )
+        none = self.no_source = EmptyState(*_NONE, action="New source...")
         none.setObjectName("files.nosource")
         parts.addWidget(holding(row_of(none, margins=2)))
         row_of(parts, into=self)

@@ -1,11 +1,12 @@
 """The line over the rules: which source, what was counted, and a button for each thing that can be done with a rule."""
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtWidgets import QComboBox, QMenu, QToolButton, QWidget
 
 from gatewright.workspace.api import Source
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import IconButton, SectionHeader
 from gatewright_gui.session.files import Hits
 
@@ -16,8 +17,10 @@ class RuleHeader(SectionHeader):
     source_chosen = Signal(object)
     """Id of a source: str."""
     add_source_requested = Signal()
-    change_source_requested = Signal()
-    remove_source_requested = Signal()
+    change_source_requested = Signal(str)
+    """Id of a stream, or "" for the source that is shown."""
+    remove_source_requested = Signal(str)
+    """As before."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("Levels", parent=parent)
@@ -31,7 +34,9 @@ class RuleHeader(SectionHeader):
         self.files_button = self._button(
             "showfiles", "list-filter", "Show the files that the rule decides (Ctrl+Return)"
         )
+        self.source_menu = QMenu(self)
         self.add_control(self._source_button())
+        self.show_streams(())
 
     @property
     def offered(self) -> tuple[str, ...]:
@@ -79,13 +84,27 @@ class RuleHeader(SectionHeader):
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         tie_icon(button, "settings", "muted")
-        menu = QMenu(button)
-        menu.addAction("&New source...").triggered.connect(self.add_source_requested)
-        menu.addAction("&Settings of this source...").triggered.connect(self.change_source_requested)
-        menu.addSeparator()
-        menu.addAction("&Remove this source...").triggered.connect(self.remove_source_requested)
-        button.setMenu(menu)
+        button.setMenu(self.source_menu)
         return button
+
+    def show_streams(self, streams: tuple[Source, ...]) -> None:
+        """Offer what can be done with the source that is shown, and with these."""
+        for old in self.source_menu.findChildren(QMenu):
+            old.deleteLater()
+        self.source_menu.clear()
+        self.source_menu.addAction("&New source...").triggered.connect(self.add_source_requested)
+        self._offer(self.source_menu, "&Settings of this source...", self.change_source_requested, "")
+        self.source_menu.addSeparator()
+        self._offer(self.source_menu, "&Remove this source...", self.remove_source_requested, "")
+        if streams:
+            self.source_menu.addSeparator()
+        for stream in streams:
+            menu = self.source_menu.addMenu(f"Stream {button_text(stream.source_id)}")
+            self._offer(menu, "&Settings...", self.change_source_requested, stream.source_id)
+            self._offer(menu, "&Remove...", self.remove_source_requested, stream.source_id)
+
+    def _offer(self, menu: QMenu, words: str, signal: SignalInstance, source_id: str) -> None:
+        menu.addAction(words).triggered.connect(lambda _checked=False: signal.emit(source_id))
 
 
 def _beside(hits: Hits | None) -> str:

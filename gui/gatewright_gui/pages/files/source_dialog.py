@@ -1,7 +1,7 @@
 """Sources added, changed and removed in dialogs, each as one edit.
 
-The dialog asks for name, folder, default level, size limit and whether changes are followed; why a source would be
-refused is said in it, and it stays.
+The dialog asks for kind, name, folder, default level, size limit and whether changes are followed, of a stream of
+changes for what it has of these; why a source would be refused is said in it, and it stays.
 """
 
 import os
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QDialog, QFileDialog, QFormLayout, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFileDialog, QFormLayout, QLineEdit, QPushButton, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, Permission, Source
+from gatewright.workspace.api import GatewrightError, Permission, Source, SourceType
 from gatewright_gui.pages.files.level import level_combo
 from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
@@ -28,6 +28,10 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs import sources
 
+_KINDS = {
+    SourceType.FILE: "Files that agents work with",
+    SourceType.FOLDER_CHANGES: "Stream of the changes below a folder",
+}
 KIB = 1024
 MAX_KIB = 1024 * 1024
 
@@ -45,6 +49,11 @@ class SourceDialog(QDialog):
         named(self, "source", spoken=title)
         self.setWindowTitle(title_text(title))
         accept = "Add source" if self._is_new else "Change"
+        self.kind = named(QComboBox(), "source.kind", spoken="Kind of source")
+        for kind, words in _KINDS.items():
+            self.kind.addItem(words, str(kind))
+        self.kind.setEnabled(self._is_new)
+        self.kind.setToolTip("" if self._is_new else "A source stays what it is: remove it and add another one")
         self.name = named(QLineEdit(self._before.source_id), "source.name", spoken="Name of the source")
         self.folder = named(QLineEdit(self._before.base_path), "source.folder", spoken="Folder of the source")
         self.browse_button = named(QPushButton("C&hoose..."), "source.browse", spoken="Choose the folder")
@@ -57,7 +66,7 @@ class SourceDialog(QDialog):
             QCheckBox("&Take changes made outside into open blocks (watch)"),
             "source.watch",
             spoken="Take changes made outside into open blocks",
-            tip="Blocks without edits follow the file; one with edits is told as a conflict",
+            tip="Edits of other lines are kept in the block; of the same lines they are told as a conflict",
         )
         self.trust = named(
             QCheckBox("&Trust this folder, although it lies outside the workspace"),
@@ -79,7 +88,7 @@ class SourceDialog(QDialog):
     def source(self) -> Source:
         """What is asked for; a limit that was not touched keeps its bytes."""
         size = self._before.max_file_bytes
-        if self.limit.value() != _kib(size):
+        if self.limit.value() != _kib(size) and not self.is_stream:
             size = self.limit.value() * KIB
         return replace(
             self._before,
@@ -87,8 +96,14 @@ class SourceDialog(QDialog):
             base_path=self.folder.text(),
             default_permission=Permission(str(self.level.currentData())),
             max_file_bytes=size,
-            watch=self.watch.isChecked(),
+            watch=self.watch.isChecked() and not self.is_stream,
+            kind=SourceType(str(self.kind.currentData())),
         )
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether it is to tell of changes, and to give no files."""
+        return self.kind.currentData() == str(SourceType.FOLDER_CHANGES)
 
     @property
     def trusts(self) -> bool:
@@ -123,6 +138,8 @@ class SourceDialog(QDialog):
         outside = self._document.workspace.outside(written) if written.strip() else None
         is_other = self._is_new or written != self._before.base_path or self.name.text() != self._before.source_id
         self.trust.setVisible(outside is not None and is_other)
+        for field in (self.limit, self.watch):
+            self._form.setRowVisible(field, not self.is_stream)
         self.note.setText(self._about(written, outside))
         self.note.setVisible(bool(self.note.text()))
         empty = not self.name.text().strip() or not written.strip()
@@ -141,7 +158,8 @@ class SourceDialog(QDialog):
 
     def _about(self, written: str, outside: Path | None) -> str:
         if not written.strip():
-            return "The folder that agents reach through this source: choose one, or write it from the policy file on."
+            what = "whose changes are told" if self.is_stream else "that agents reach through this source"
+            return f"The folder {what}: choose one, or write it from the policy file on."
         told: list[str] = []
         if outside is not None:
             told.append(
@@ -186,6 +204,7 @@ class SourceDialog(QDialog):
     # the parts
 
     def _fill(self) -> None:
+        self.kind.setCurrentIndex(self.kind.findData(str(self._before.kind)))
         self.level.setCurrentIndex(self.level.findData(str(self._before.default_permission)))
         self.limit.setValue(_kib(self._before.max_file_bytes))
         self.watch.setChecked(self._before.watch)
@@ -193,9 +212,10 @@ class SourceDialog(QDialog):
         self.folder.setPlaceholderText("from the policy file on, such as shared/notes")
 
     def _lay_out(self, title: str) -> None:
-        form = QFormLayout()
+        form = self._form = QFormLayout()
         form.setSpacing(current_look().tokens.space_2)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        form.addRow("&Kind", self.kind)
         form.addRow("&Name", self.name)
         label = Label("&Folder")
         label.setBuddy(self.folder)
@@ -223,6 +243,7 @@ class SourceDialog(QDialog):
 
     def _connect(self) -> None:
         for changed in (
+            self.kind.currentIndexChanged,
             self.name.textChanged,
             self.folder.textChanged,
             self.level.currentIndexChanged,
@@ -237,10 +258,10 @@ class SourceDialog(QDialog):
 
 
 class SourceQuestions(QObject):
-    """The dialogs for the source that a page shows, one at a time."""
+    """The dialogs for the source that a page shows, and for streams of changes by their ids, one at a time."""
 
     taken = Signal(object)
-    """A source that was added or renamed is to be shown: its id, str."""
+    """A source of files that was added or renamed is to be shown: its id, str."""
 
     def __init__(self, context: PageContext, shown: ShownSource, page: QWidget) -> None:
         super().__init__(page)
@@ -251,15 +272,17 @@ class SourceQuestions(QObject):
         if self._document.is_open:
             self._start(self._ask_settings(None))
 
-    def change(self) -> None:
-        """Ask for other settings."""
-        if self._shown.source is not None:
-            self._start(self._ask_settings(self._shown.source))
+    def change(self, stream_id: str) -> None:
+        """Ask for other settings; "": of the source that is shown."""
+        source = self._document.policy.source(stream_id) if stream_id else self._shown.source
+        if source is not None:
+            self._start(self._ask_settings(source))
 
-    def remove(self) -> None:
+    def remove(self, stream_id: str) -> None:
         """Remove it after a question that says what goes with it."""
-        if self._shown.source_id is not None:
-            self._start(self._ask_removal(self._shown.source_id))
+        source_id = stream_id or self._shown.source_id
+        if source_id is not None:
+            self._start(self._ask_removal(source_id))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.start(work, "files.sources", replace=True)
@@ -279,8 +302,10 @@ class SourceQuestions(QObject):
             done = sources.add_source(document, source)
         else:
             done = sources.change_source(document, before.source_id, source)
-        if done and isValid(self) and source.source_id != self._shown.source_id:
+        if done and isValid(self) and source.kind is SourceType.FILE and source.source_id != self._shown.source_id:
             self.taken.emit(source.source_id)
+        elif done and before is None:
+            document.say("info", f"stream `{source.source_id}` was added: agents get it on the page Agents (Sources)")
 
     async def _ask_removal(self, source_id: str) -> None:
         document = self._document

@@ -31,12 +31,13 @@ class BlockLine:
 
     @property
     def facts(self) -> str:
-        """`core text · 1,203 of 2,000 chars · read_write · shared · in context 1 · 3 min ago`."""
+        """`core text · 1,203 of 2,000 chars · read_write · 3 min ago · shared · in context 1`."""
         row, record = self.row, self.row.record
         level = [str(row.info.permission)] if row.info is not None else []
         marks = [word for word, holds in (("shared", not record.owner), ("pinned", record.pinned)) if holds]
         place = [f"in context {row.position}"] if row.position is not None else []
-        return " · ".join([row.kind_words, row.size_words, *level, *marks, *place, _ago(record.updated_at)])
+        facts = [row.kind_words, row.size_words, *level, _ago(record.updated_at)]
+        return " · ".join([*facts, *marks, *place])
 
     @property
     def words(self) -> str:

@@ -3,12 +3,20 @@
 from PySide6.QtWidgets import QComboBox, QStackedWidget, QWidget
 
 from gatewright_gui.pages.memory.blocks_pane import BlocksPane
+from gatewright_gui.pages.memory.texts_pane import ArchivePane, ConversationsPane, NotesPane, TextsPane
 from gatewright_gui.pages.page import Page, PageContext
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.memory_watch import MemoryWatch
 
 SHARED = "shared by all agents"
+PARTS = (
+    ("blocks", "Blocks", "Texts, lists and fields that the agent keeps under labels"),
+    ("notes", "Notes", "What agents keep for a user that they work for"),
+    ("archive", "Archive", "Texts that are kept for good and found by their words"),
+    ("conversations", "Conversations", "What was recorded of the agent's conversations"),
+)
 
 
 class MemoryPage(Page):
@@ -22,14 +30,29 @@ class MemoryPage(Page):
         self.agent = named(QComboBox(), "memory.agent", spoken="Whose memory")
         self.agent.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.agent.setMinimumContentsLength(22)
+        self.part = named(Segmented("What to show of the memory"), "memory.kind")
+        for key, words, tip in PARTS:
+            self.part.add_segment(key, words, tooltip=tip)
         self.blocks = BlocksPane(context)
+        self.notes = NotesPane(context)
+        self.archive = ArchivePane(context)
+        self.conversations = ConversationsPane(context)
+        self._panes: dict[str, BlocksPane | TextsPane] = {
+            "blocks": self.blocks,
+            "notes": self.notes,
+            "archive": self.archive,
+            "conversations": self.conversations,
+        }
         self._stack = QStackedWidget()
-        self._stack.addWidget(self.blocks)
-        top = row_of(Label("Memory of"), self.agent, stretch(), space=2, margins=(2, 1))
+        for pane in self._panes.values():
+            self._stack.addWidget(pane)
+        self._of = Label("Memory of")
+        top = row_of(self.part, Gap(3), self._of, self.agent, stretch(), space=2, margins=(2, 1))
         column_of(top, stretch(self._stack), into=self)
         self._watch = MemoryWatch(context.document, context.tasks, self.isVisible, parent=self)
         self._watch.changed.connect(self._refresh)
         self.agent.activated.connect(self._choose_agent)
+        self.part.current_changed.connect(self._choose_part)
         self.blocks.agent_requested.connect(context.navigator.go_to_agent)
         document = context.document
         for signal in (document.opened, document.policy_changed, context.selection.agent_changed):
@@ -38,11 +61,12 @@ class MemoryPage(Page):
 
     def focus_search(self) -> None:
         """To the filter of what is shown."""
-        self.blocks.filter.setFocus()
+        pane = self._pane
+        (pane.filter if isinstance(pane, BlocksPane) else pane.search).setFocus()
 
     def main_view(self) -> QWidget:
         """The list of what is shown."""
-        return self.blocks.main_view()
+        return self._pane.main_view()
 
     def page_shown(self) -> None:
         """Much may have been remembered meanwhile."""
@@ -74,4 +98,14 @@ class MemoryPage(Page):
 
     def _refresh(self) -> None:
         if self.isVisible():
-            self.blocks.show_agent(self.agent_id)
+            self._pane.show_agent(self.agent_id)
+
+    @property
+    def _pane(self) -> BlocksPane | TextsPane:
+        return self._panes[self.part.current or "blocks"]
+
+    def _choose_part(self, key: object = None) -> None:
+        self._stack.setCurrentWidget(self._panes[str(key or "blocks")])
+        for part in (self._of, self.agent):
+            part.setEnabled(key != "notes")  # which are of a user, whichever agent kept them
+        self._refresh()

@@ -1,0 +1,428 @@
+"""Texts that are kept besides blocks: notes of a user, entries of an archive, messages of conversations.
+
+Each pane is a list with a search, and the chosen text beside it.
+"""
+
+import json
+import time
+from collections.abc import Awaitable
+from datetime import datetime
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QPushButton, QStackedWidget, QWidget
+from shiboken6 import isValid
+
+from gatewright.workspace.api import GatewrightError, JsonValue, ToolFailure
+from gatewright_gui.pages.memory.text_dialog import Asked, TextDialog
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.table_model import FlatModel, Index
+from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.large_text import LargeTextEdit
+from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.calls import cut
+from gatewright_gui.session.memory_watch import MemoryWatch
+from gatewright_gui.session.question import span
+from gatewright_gui.session.remembered import Remembered, TextRow
+
+TEXT, ABOUT, WHEN, SCORE = range(4)
+_KEPT = 300
+"""Characters of a text that its row has."""
+
+
+class TextModel(FlatModel):
+    """The texts, each in a row."""
+
+    headers = ("Text", "About", "When", "Score")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: tuple[TextRow, ...] = ()
+
+    def set_rows(self, rows: tuple[TextRow, ...]) -> None:
+        """Show these; the same texts in the same order stay where they are."""
+        if [row.text_id for row in rows] != [row.text_id for row in self._rows]:
+            self.beginResetModel()
+            self._rows = rows
+            self.endResetModel()
+        elif rows:
+            self._rows = rows
+            self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, SCORE))
+
+    def row_at(self, at: int) -> TextRow | None:
+        """The text of a row."""
+        return self._rows[at] if 0 <= at < len(self._rows) else None
+
+    def find(self, text_id: str) -> int:
+        """The row of a text; -1 where it is not among them."""
+        return next((at for at, row in enumerate(self._rows) if row.text_id == text_id), -1)
+
+    def count(self) -> int:
+        """How many texts."""
+        return len(self._rows)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Cells, the text in one line; the tooltip has more of it."""
+        row = self.row_at(index.row()) if index.isValid() else None
+        if row is None:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            text = " ".join((row.snippet or row.text)[:_KEPT].split())
+            ago = "" if row.at_s is None else span(time.time() - row.at_s)
+            when = f"{ago} ago" if ago not in ("", "now") else ago
+            return (text, row.about, when, "" if row.score is None else f"{row.score:.2f}")[index.column()]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return row.text
+        return None
+
+
+class TextsPane(QWidget):
+    """A subclass says what is read and what can be done. ``name`` begins the names of its controls."""
+
+    def __init__(self, context: PageContext, name: str, search: str) -> None:
+        super().__init__()
+        self.setObjectName(f"memory.{name}_pane")
+        self._context, self._name = context, name
+        self._remembered = Remembered(context.document)
+        self._agent_id = ""
+        self.search = named(SearchField(search), f"memory.{name}_search")
+        self.bar = named(MessageBar(), f"memory.{name}_bar")
+        self.model = TextModel()
+        self.view = named(TableView(search.removeprefix("Search ").capitalize()), f"memory.{name}")
+        self.view.setModel(self.model)
+        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        header = self.view.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(TEXT, QHeaderView.ResizeMode.Stretch)
+        for column, width in ((ABOUT, 190), (WHEN, 96), (SCORE, 60)):
+            self.view.setColumnWidth(column, width)
+        self.empty = named(EmptyState("database", "", ""), f"memory.{name}_empty")
+        self.about = named(ElidedLabel(role="muted"), f"memory.{name}_about")
+        self.top = row_of(stretch(self.search), space=2, margins=(2, 0, 2, 1))
+        self.foot = row_of(stretch(self.about), space=1, margins=(2, 1))
+        splitter = Splitter(Qt.Orientation.Vertical, f"memory.{name}", context.sizes)
+        self._stack = QStackedWidget()
+        for part in (splitter, self.empty):
+            self._stack.addWidget(part)
+        column_of(self.top, self.bar, stretch(self._stack), into=self)
+        for part in (self.view, holding(column_of(stretch(self._text_view()), self.foot))):
+            splitter.addWidget(part)
+        splitter.restore((300, 240))
+        self._whole = splitter
+        self.search.search_changed.connect(self.refresh)
+        self.search.results_requested.connect(self.view.setFocus)
+        self.search.leave_requested.connect(self.view.setFocus)
+        self.view.selectionModel().currentChanged.connect(self._show)
+
+    # what a subclass says
+
+    def _text_view(self) -> QWidget:
+        self.code = named(CodeView("The text"), f"memory.{self._name}_text")
+        self.code.set_wrapping(on=True)
+        return self.code
+
+    async def _read(self, query: str) -> tuple[TextRow, ...]:
+        raise NotImplementedError
+
+    def _why_empty(self, query: str) -> tuple[str, str]:
+        """A title, and what one can do."""
+        raise NotImplementedError
+
+    def _show_text(self, row: TextRow) -> None:
+        self.code.set_plain(cut(row.text))
+
+    def _add_button(self, words: str, icon: str, name: str, tip: str) -> QPushButton:
+        button = named(QPushButton(words), f"memory.{name}", spoken=words.rstrip("."), tip=tip)
+        tie_icon(button, icon)
+        return button
+
+    # reading
+
+    def show_agent(self, agent_id: str) -> None:
+        """The texts of another agent, or with "" the shared ones."""
+        if agent_id != self._agent_id:
+            self._agent_id = agent_id
+            self.model.set_rows(())
+        self.refresh()
+
+    def refresh(self, _why: object = None) -> None:
+        """Read anew; what is there stays until the answer has come."""
+        if self._context.document.is_open:
+            self._context.tasks.start(self._refresh(), f"memory.{self._name}", replace=True)
+
+    def main_view(self) -> QWidget:
+        """The list; the search where it is empty."""
+        return self.view if self._stack.currentWidget() is self._whole else self.search
+
+    @property
+    def current(self) -> TextRow | None:
+        """The chosen text."""
+        return self.model.row_at(self.view.currentIndex().row())
+
+    async def _refresh(self) -> None:
+        query, agent_id = self.search.text().strip(), self._agent_id
+        try:
+            rows = await self._read(query)
+        except GatewrightError as error:
+            if isValid(self):
+                self._say(f"{error}. What is shown may be old; nothing was changed")
+            return
+        if not isValid(self) or agent_id != self._agent_id:
+            return
+        self.bar.hide()
+        chosen = self.current
+        self.model.set_rows(rows)
+        self.view.setColumnHidden(SCORE, not query)
+        self._stack.setCurrentWidget(self._whole if rows else self.empty)
+        if not rows:
+            self.empty.set_state("search" if query else "database", *self._why_empty(query))
+        elif not self.view.currentIndex().isValid():
+            at = self.model.find(chosen.text_id) if chosen is not None else 0
+            self.view.setCurrentIndex(self.model.index(max(at, 0), TEXT))
+        self._show()
+
+    def _show(self, _now: QModelIndex | None = None, _before: QModelIndex | None = None) -> None:
+        row = self.current
+        if row is not None:
+            at = "" if row.at_s is None else datetime.fromtimestamp(row.at_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+            self.about.set_text(" · ".join(filter(None, (row.about, at, f"{len(row.text):,} chars", row.metadata))))
+            self._show_text(row)
+
+    # doing
+
+    def _start(self, work: Awaitable[None]) -> None:
+        self._context.tasks.start(self._done(work), "memory.act")
+
+    async def _done(self, work: Awaitable[None]) -> None:
+        problem = ""
+        try:
+            await work
+        except GatewrightError as error:
+            problem = str(error)
+        if isValid(self):
+            await self._refresh()
+            if problem:
+                self._say(problem)
+
+    def _say(self, problem: str) -> None:
+        self.bar.show_message("error", f"{problem[:1].upper()}{problem[1:]}")
+
+
+class ArchivePane(TextsPane):
+    """Entries are never changed; the operator inserts some, and forgets one."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context, "archive_entries", "Search the archive")
+        self.insert_button = self._add_button("Insert...", "plus", "insert", "Keep a text in the archive")
+        self.forget_button = self._add_button("Forget...", "trash", "forget", "Take the entry out of the archive")
+        self.top.addWidget(self.insert_button)
+        self.foot.addWidget(self.forget_button)
+        self.insert_button.clicked.connect(lambda: self._start(self._insert()))
+        self.forget_button.clicked.connect(lambda: self._start(self._forget()))
+
+    async def _read(self, query: str) -> tuple[TextRow, ...]:
+        return await self._remembered.archive(self._agent_id, query)
+
+    def _why_empty(self, query: str) -> tuple[str, str]:
+        if query:
+            return "No entry has these words", "Words are found whole: a star at the end finds more, as in tid*."
+        return (
+            "Nothing in the archive",
+            "Agents keep texts here with the tool recall. Insert one, or let an agent do it.",
+        )
+
+    async def _insert(self) -> None:
+        asked = Asked("text", "What is to be kept for good", 6), Asked("metadata", "Metadata, a JSON object", 2, False)
+        dialog = TextDialog(self, "Insert into the archive", asked, "Insert", _metadata_fault)
+        if await shown(dialog):
+            texts = dialog.texts
+            metadata: dict[str, JsonValue] = json.loads(texts["metadata"].strip() or "{}")
+            await self._remembered.insert(self._agent_id, texts["text"], metadata)
+
+    async def _forget(self) -> None:
+        row = self.current
+        if row is None:
+            return
+        choices = (Choice("keep", "Keep it", "primary"), Choice("forget", "Forget", "danger"))
+        text = "No agent finds it any more, and nothing brings it back."
+        if await ask(self, "Forget this entry?", text, choices, icon="trash", role="ask") == "forget":
+            await self._remembered.forget(self._agent_id, row.text_id)
+
+
+class ConversationsPane(TextsPane):
+    """What the program that runs an agent recorded of its conversations with a user; only to be read."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context, "messages", "Search the conversations")
+        self.user = named(QComboBox(), "memory.talk_user", spoken="With whom")
+        self.user.setMinimumContentsLength(16)
+        self.user.addItem("nobody", None)
+        self.top.insertWidget(0, Label("With"))
+        self.top.insertWidget(1, self.user)
+        self.user.activated.connect(self.refresh)
+
+    async def _read(self, query: str) -> tuple[TextRow, ...]:
+        if not self._agent_id:
+            return ()
+        users = await self._remembered.conversation_users(self._agent_id)
+        self._offer(users)
+        return await self._remembered.conversation(self._agent_id, self.user.currentData(), query)
+
+    def _why_empty(self, query: str) -> tuple[str, str]:
+        if not self._agent_id:
+            return "Whose conversations?", "Choose an agent at the top: nobody shares conversations."
+        if query:
+            return "No message has these words", "Words are found whole: a star at the end finds more."
+        return "No conversation", "The program that runs the agent records them. Choose a user, where there is one."
+
+    def _offer(self, users: tuple[str, ...]) -> None:
+        known = [self.user.itemData(at) for at in range(1, self.user.count())]
+        if known == list(users):
+            return
+        chosen = self.user.currentData()
+        self.user.clear()
+        self.user.addItem("nobody", None)
+        for user in users:
+            self.user.addItem(user, user)
+        self.user.setCurrentIndex(max(self.user.findData(chosen), 0) if chosen is not None else min(len(users), 1))
+
+
+class NotesPane(TextsPane):
+    """Notes of one user, whom one chooses or types; what is typed over a note stays with it until it is saved."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__(context, "notes", "Search the notes")
+        self.view.hideColumn(ABOUT)
+        self._drafts: dict[str, str] = {}
+        self._editing: TextRow | None = None
+        self.user = named(QComboBox(), "memory.user", spoken="Whose notes")
+        self.user.setEditable(True)
+        self.user.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.user.setMinimumContentsLength(16)
+        line = self.user.lineEdit()
+        if line is not None:
+            named(line, "memory.user_id", spoken="User").setPlaceholderText("id of a user")
+        self.new_button = self._add_button("New note...", "plus", "new_note", "Keep a note for this user")
+        self.delete_button = self._add_button("Delete...", "trash", "delete_note", "Forget the note")
+        self.save_button = named(
+            QPushButton("Save"), "memory.save_note", spoken="Save the note", tip="Put this in its place", kind="primary"
+        )
+        self.top.insertWidget(0, Label("User"))
+        self.top.insertWidget(1, self.user)
+        self.top.addWidget(self.new_button)
+        for button in (self.delete_button, self.save_button):
+            self.foot.addWidget(button)
+        self.new_button.clicked.connect(lambda: self._start(self._add()))
+        self.delete_button.clicked.connect(lambda: self._start(self._delete()))
+        self.save_button.clicked.connect(self._save)
+        self.user.activated.connect(self.refresh)
+        self.user.currentTextChanged.connect(self._tell)
+        if line is not None:
+            line.returnPressed.connect(self.refresh)
+        self._watch = MemoryWatch(context.document, context.tasks, self.isVisible, self._mark, self)
+        self._watch.changed.connect(self.refresh)
+        self._user = ""
+        """Whose notes are shown."""
+
+    def _text_view(self) -> QWidget:
+        self.editor = named(LargeTextEdit("The note"), "memory.note_text")
+        self.editor.edited.connect(self._tell)
+        return self.editor
+
+    def _mark(self, _: object) -> object:
+        return self._remembered.note_mark(self._user)
+
+    async def _read(self, query: str) -> tuple[TextRow, ...]:
+        users = await self._remembered.note_users()
+        known = [self.user.itemText(at) for at in range(self.user.count())]
+        if known != list(users):
+            typed = self.user.currentText()
+            self.user.blockSignals(True)
+            self.user.clear()
+            self.user.addItems(users)
+            self.user.setCurrentText(typed or (users[0] if users else ""))
+            self.user.blockSignals(False)
+        self._user = self.user.currentText().strip()
+        self._tell()
+        return await self._remembered.notes(self._user, query) if self._user else ()
+
+    def _why_empty(self, query: str) -> tuple[str, str]:
+        if not self._user:
+            return "No notes", "No user has any yet. Type the id of a user, then make a note, or let an agent keep one."
+        if query:
+            return "No note fits", "Search other words, or clear the search."
+        return (
+            f"No notes for {self._user}",
+            "Agents keep them with the tool memory_save. Make one, or choose another user.",
+        )
+
+    def _show_text(self, row: TextRow) -> None:
+        text = self._drafts.get(row.text_id, row.text)
+        is_other = self._editing is None or self._editing.text_id != row.text_id
+        was_typed = not is_other and self._editing is not None and self.editor.text != self._editing.text
+        if is_other or not was_typed:
+            self._editing = row
+            if self.editor.text != text:
+                self.editor.set_text(text)
+        self._tell()
+
+    def _tell(self, _text: object = None) -> None:
+        editing, typed = self._editing, self.editor.text
+        self.new_button.setEnabled(bool(self.user.currentText().strip()))
+        if editing is None:
+            self.save_button.setEnabled(False)
+            return
+        self._drafts.pop(editing.text_id, None)
+        if typed != editing.text:
+            self._drafts[editing.text_id] = typed
+        self.save_button.setEnabled(typed != editing.text and bool(typed.strip()))
+
+    def _save(self) -> None:
+        if self._editing is not None:
+            self._start(self._saved(self._editing, self.editor.text))
+
+    async def _saved(self, before: TextRow, text: str) -> None:
+        try:
+            await self._remembered.update_note(self._user, before, text)
+        except ToolFailure as failure:
+            if failure.code == "changed":
+                self._editing = None  # from now on what is typed is meant to go over the note as it is now
+            raise
+        self._drafts.pop(before.text_id, None)
+        if self._editing is before and self.editor.text == text:
+            self._editing = None
+
+    async def _add(self) -> None:
+        user = self.user.currentText().strip()
+        dialog = TextDialog(self, f"A note for {user}", (Asked("text", "What is to be remembered"),), "Keep it")
+        if await shown(dialog):
+            await self._remembered.add_note(user, dialog.texts["text"])
+
+    async def _delete(self) -> None:
+        row = self.current
+        if row is None:
+            return
+        choices = (Choice("keep", "Keep it", "primary"), Choice("delete", "Delete", "danger"))
+        text = "No agent finds it any more, and nothing brings it back."
+        if await ask(self, "Delete this note?", text, choices, icon="trash", role="ask") == "delete":
+            await self._remembered.delete_note(self._user, row.text_id)
+            self._drafts.pop(row.text_id, None)
+
+
+def _metadata_fault(texts: dict[str, str]) -> str:
+    text = texts["metadata"].strip()
+    if not text:
+        return ""
+    try:
+        return "" if isinstance(json.loads(text), dict) else "metadata is a JSON object"
+    except (ValueError, RecursionError) as error:
+        return f"metadata: it is no JSON: {error}"
