@@ -26,6 +26,7 @@ LATER = (
     "gatewright_gui.pages.toml.toml_page",
     "gatewright_gui.pages.catalogs.page",
     "gatewright_gui.pages.approvals",
+    "gatewright_gui.pages.approvals.answers",
     "gatewright_gui.pages.approvals.inbox",
     "gatewright_gui.pages.approvals.page",
     "gatewright_gui.pages.audit.page",

@@ -182,6 +182,8 @@ class Standing:
     expires_wall_s: float | None
     where: str = ""
     words: str = ""
+    agent_id: str = ""
+    session_id: str = ""
 
 
 _OTHERS = "; whatever the other arguments. Another file or block whose own level asks is asked about again"
@@ -205,7 +207,9 @@ def standing_of(grant: Grant) -> Standing:
     if grant.about == ("",) and where and grant.scope is None:
         words += ", with any arguments"
     who = own(visible(grant.who))
-    return Standing(grant.grant_id, grant.approved, what, who, grant.granted_wall_s, grant.expires_wall_s, where, words)
+    times = grant.granted_wall_s, grant.expires_wall_s
+    whose = visible(grant.agent_id), visible(grant.session_id)
+    return Standing(grant.grant_id, grant.approved, what, who, *times, where, words, *whose)
 
 
 def span(seconds: float) -> str:

@@ -15,7 +15,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from gatewright.gate import Approval, ApprovalRequest, Outcome
+from gatewright.gate import Approval, ApprovalRequest, Outcome, Remember
 from gatewright.workspace import Workspace, permission_broker, write_demo
 from gatewright_gui.pages.approvals import ApprovalsPage
 from gatewright_gui.session.question import question_of
@@ -42,14 +42,23 @@ class Deployed:
         broker = self.workspace.broker
         call = asyncio.create_task(self.workspace.call("operator", "file", arguments, approver=broker))
         self.calls.append(call)
-        await until(lambda: len(self.window.waiting.questions) > before)
+        await until(lambda: len(self.window.waiting.questions) > before or call.done())
+        assert not call.done(), call.result().decision.reason
         return call
+
+    async def ask_nobody(self, arguments: dict[str, str]) -> Outcome:
+        """A call that a standing answer covers."""
+        return await self.workspace.call("operator", "file", arguments, approver=self.workspace.broker)
 
     @property
     def page(self) -> ApprovalsPage:
         page = self.window.shelf.page("approvals")
         assert isinstance(page, ApprovalsPage)
         return page
+
+    def seen(self, name: str) -> Any:
+        """What is visible under that name, if anything is."""
+        return next((one for one in self.window.findChildren(QWidget, name) if one.isVisible()), None)
 
     def find(self, name: str) -> Any:
         found = self.window.findChild(QWidget, name)
@@ -67,6 +76,8 @@ async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
             )  # enforced from now on; of the operator it would be a pause
             await until(lambda: window.waiting._attached is not None)  # pyright: ignore[reportPrivateUsage]
             made = Deployed(window, workspace)
+            window.activateWindow()  # keys go to the window that is active
+            await until(window.isActiveWindow)
             yield made
             for call in made.calls:
                 call.cancel()
@@ -182,7 +193,8 @@ async def test_next_question_comes_up_calmly_after_an_answer(deployed: Deployed)
 
     await until(panel.approve_button.isEnabled)
     QTest.keyClick(deployed.page.view, Qt.Key.Key_4, ALT)
-    assert (await second).status == "allowed"
+    outcome = await second
+    assert outcome.status == "allowed", outcome.decision.reason
 
 
 async def test_question_that_goes_by_itself_is_told_and_gives_its_place_to_no_other(deployed: Deployed) -> None:
@@ -200,6 +212,7 @@ async def test_question_that_goes_by_itself_is_told_and_gives_its_place_to_no_ot
         with_broker.close()
 
     await until(page.gone.isVisible)
+    await until(lambda: "Denied by dana; the call: not made" in page.gone.accessibleDescription())
     assert page.question.question is None
     assert "file.delete does not wait any more" in page.gone.accessibleName()
     QTest.keyClick(page.view, Qt.Key.Key_2, ALT)
@@ -244,10 +257,103 @@ async def test_call_of_another_process_is_answered_here(tmp_path: Path, monkeypa
             await until(lambda: len(window.waiting.questions) == 1)
             process.kill()
             await until(page.gone.isVisible)
+            await until(lambda: "The process that waited for the answer has ended" in page.gone.accessibleDescription())
             await until(lambda: not window.tasks.names)
     finally:
         process.kill()
         process.communicate()
+
+
+async def test_answers_that_stand_are_listed_with_their_uses_and_revoked(deployed: Deployed) -> None:
+    call = await deployed.ask(APPEND)
+    window, page = deployed.window, deployed.page
+    window.show_page("approvals")
+    QTest.keyClick(page.view, Qt.Key.Key_4, ALT)
+    assert (await call).status == "allowed"
+    await until(lambda: str(deployed.workspace.decide("operator", "file", APPEND).verdict) == "allow")  # its cooldown
+    assert (await deployed.ask_nobody(APPEND)).status == "allowed"
+
+    QTest.mouseClick(page.part.button("standing"), Qt.MouseButton.LeftButton)
+    model = page.standing.model
+    await until(lambda: model.rowCount() == 1 and model.index(0, 5).data() == "2")
+    what, agent, who, _, until_when, _ = (model.index(0, column).data() for column in range(6))
+    assert (what, agent, who) == ("consent to record in this session", "operator", "allowed by the operator in the app")
+    assert until_when == "in 30 d"
+    QTest.keyClicks(page.standing.search, "nonsense")
+    assert model.rowCount() == 0
+    page.standing.search.clear()
+
+    assert not page.standing.revoke_button.isEnabled()
+    rect = page.standing.view.visualRect(model.index(0, 0))
+    QTest.mouseClick(page.standing.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
+    QTest.mouseClick(page.standing.revoke_button, Qt.MouseButton.LeftButton)
+    await until(lambda: model.rowCount() == 0)
+    assert deployed.workspace.broker.standing() == ()
+    await deployed.ask(APPEND)
+
+
+async def test_several_answers_are_revoked_only_after_a_question(deployed: Deployed) -> None:
+    broker = deployed.workspace.broker
+    lasting = Approval(True, "dana", Remember.DURATION, 600.0)
+    for tool in ("one", "two"):
+        broker.grants.remember(a_request(tool=tool, agent="operator"), lasting)
+    window, page = deployed.window, deployed.page
+    window.show_page("approvals")
+    page.part.set_current("standing")
+    await until(lambda: page.standing.model.rowCount() == 2)
+
+    for answer, left in (("keep", 2), ("revoke", 0)):
+        window.activateWindow()
+        await until(window.isActiveWindow)
+        page.standing.view.setFocus()
+        page.standing.view.selectAll()
+        assert page.standing.revoke_button.text() == "Revoke 2"
+        if answer == "keep":
+            QTest.mouseClick(page.standing.revoke_button, Qt.MouseButton.LeftButton)
+        else:
+            QTest.keyClick(page.standing.view, Qt.Key.Key_Delete)
+        await until(lambda name=f"choice-{answer}": deployed.seen(name) is not None)
+        QTest.mouseClick(deployed.seen(f"choice-{answer}"), Qt.MouseButton.LeftButton)
+        await until(lambda: "approvals.revoke" not in window.tasks.names)
+        assert len(broker.standing()) == left
+
+
+async def test_calls_that_asked_today_are_listed_with_answer_and_outcome(deployed: Deployed) -> None:
+    page = deployed.page
+    deployed.window.show_page("approvals")
+    for arguments, key in ((DELETE, Qt.Key.Key_1), (APPEND, Qt.Key.Key_2)):
+        call = await deployed.ask(arguments)
+        await until(page.question.approve_button.isEnabled)
+        QTest.keyClick(page.view, key, ALT)
+        await call
+
+    QTest.mouseClick(page.part.button("today"), Qt.MouseButton.LeftButton)
+    model = page.today.model
+    await until(lambda: model.rowCount() == 2)
+    rows = [[model.index(row, column).data() for column in range(1, 5)] for row in range(2)]
+    assert rows == [
+        ["file.append", "operator", "allowed once by the operator in the app", "done"],
+        ["file.delete", "operator", "denied by the operator in the app", "not made"],
+    ]
+    assert not page.today.revoke_button.isVisible()
+
+
+async def test_answer_that_the_policy_overtook_is_listed_with_what_the_gate_made_of_it(deployed: Deployed) -> None:
+    call = await deployed.ask(DELETE)
+    page = deployed.page
+    deployed.window.show_page("approvals")
+    policy = deployed.workspace.policy_path
+    text = policy.read_text("utf-8")
+    assert '"file.delete" = "ask"' in text
+    policy.write_text(text.replace('"file.delete" = "ask"', '"file.delete" = "deny"'), "utf-8")
+    deployed.workspace.reload()
+
+    QTest.keyClick(page.view, Qt.Key.Key_2, ALT)
+    assert (await call).status == "denied"
+    page.part.set_current("today")
+    await until(lambda: page.today.model.rowCount() == 1)
+    assert page.today.model.index(0, 3).data() == "allowed once by the operator in the app"
+    assert page.today.model.index(0, 4).data().startswith("denied: ")
 
 
 async def test_thousand_questions_are_listed_and_chosen_without_holding_up_the_window(deployed: Deployed) -> None:

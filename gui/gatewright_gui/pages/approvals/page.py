@@ -7,22 +7,27 @@ from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gatewright.workspace.api import Address
+from gatewright_gui.pages.approvals.answers import NOTHING_STANDS, AnsweredModel, AnswersPane, StandingModel
 from gatewright_gui.pages.approvals.inbox import InboxDelegate, InboxModel
 from gatewright_gui.pages.console.approval import KEY, ApprovalBar
 from gatewright_gui.pages.page import Page, PageContext
-from gatewright_gui.qt.layout import column_of, holding, named, stretch
+from gatewright_gui.qt.dialog import Choice, ask
+from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.call_record import find_lines, find_place
-from gatewright_gui.session.question import PendingApproval, place_words
+from gatewright_gui.session.question import PendingApproval, Standing, place_words
+from gatewright_gui.session.standing import StandingAnswers
 
 NOTHING_WAITS = (
     "While this window is open, calls that ask wait here for an answer: of programs that use the policy, and of the "
     "clients of gatewright serve."
 )
-_ELSEWHERE = "It was answered elsewhere, its caller gave it up, or its process ended."
+_ENDED = "The process that waited for the answer has ended; the call was not made."
+_MOST_NAMED = 8
 TICK_MS = 1000
 
 
@@ -35,6 +40,7 @@ class ApprovalsPage(Page):
         self._context, self._waiting = context, context.waiting
         self._shown: PendingApproval | None = None
         self._row = 0
+        self._gone_id = ""
         self._is_taking = self._is_calm = self._is_told = False
         self.header = SectionHeader("Approvals")
         self.model = InboxModel()
@@ -43,28 +49,49 @@ class ApprovalsPage(Page):
         self.view.setItemDelegate(InboxDelegate(self.view))
         self.question = ApprovalBar(name="approvals", tasks=context.tasks, keys_for=self)
         self.gone = named(EmptyState("hand", "Choose a call", ""), "approvals.gone")
+        self.part = named(Segmented("What is shown"), "approvals.part")
+        self.part.add_segment("waiting", "Waiting", tooltip="The calls that wait for an answer")
+        self.part.add_segment("standing", "Standing", tooltip="The answers that still stand")
+        self.part.add_segment("today", "Today", tooltip="The calls that asked today, and what became of them")
+        self.answers = StandingAnswers(context.document, context.deriver, context.tasks, self)
+        nothing = EmptyState("key-round", "No answer stands", NOTHING_STANDS)
+        self.standing = AnswersPane(
+            StandingModel(), "approvals.standing", "Answers that stand", nothing, stretched=0, revoke=True
+        )
+        nothing = EmptyState("history", "No call asked today", "What was answered is listed here, with its outcome.")
+        self.today = AnswersPane(
+            AnsweredModel(), "approvals.today", "Calls that asked today", nothing, stretched=3, revoke=False
+        )
         self.empty = named(EmptyState("check", "No call waits", NOTHING_WAITS), "approvals.empty")
         self._tick = QTimer(self, interval=TICK_MS)
-        self._tick.timeout.connect(self.view.viewport().update)
+        self._tick.timeout.connect(self._count)
         self._lay_out()
         self._connect()
 
     def main_view(self) -> QWidget:
-        """The list: no key there answers anything by itself."""
-        return self.view
+        """The list that is shown: no key there answers anything by itself."""
+        return {"standing": self.standing.view, "today": self.today.view}.get(self.part.current or "", self.view)
+
+    def focus_search(self) -> None:
+        """Ctrl+F: filter what was answered."""
+        if self.part.current in {"standing", "today"}:
+            shown = self.standing if self.part.current == "standing" else self.today
+            shown.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def page_shown(self) -> None:
         """Bring up to date what was put off while the page was hidden."""
         self._take(self._waiting.questions, calm=False)
+        self.answers.look()
 
     def _lay_out(self) -> None:
         self._detail = QStackedWidget()
         self._stack = QStackedWidget()
         splitter = Splitter(Qt.Orientation.Horizontal, "approvals", self._context.sizes)
-        column_of(stretch(self._stack), into=self)
-        self._stack.addWidget(splitter)
-        self._stack.addWidget(self.empty)
-        splitter.addWidget(holding(column_of(self.header, stretch(self.view))))
+        self.header.add_control(self.part)
+        column_of(self.header, stretch(self._stack), into=self)
+        for part in (splitter, self.empty, self.standing, self.today):
+            self._stack.addWidget(part)
+        splitter.addWidget(self.view)
         splitter.addWidget(self._detail)
         self._detail.addWidget(self.gone)
         self._detail.addWidget(self.question)
@@ -78,6 +105,12 @@ class ApprovalsPage(Page):
 
     def _connect(self) -> None:
         self._waiting.changed.connect(self._take)
+        self.part.current_changed.connect(self._show_part)
+        self.answers.changed.connect(self._show_answers)
+        self.standing.revoke_requested.connect(self._revoke)
+        delete = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self.standing.view)
+        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
+        delete.activated.connect(self.standing.revoke_button.click)
         self._context.navigator.waiting_requested.connect(self.choose)
         self._context.document.policy_changed.connect(self._say_edited)
         self.view.selectionModel().currentChanged.connect(self._show)
@@ -139,7 +172,7 @@ class ApprovalsPage(Page):
             self._is_calm = calm
             self._choose_row(min(self._row, len(questions) - 1))
             self._is_calm = False
-        self._stack.setCurrentWidget(self._whole if questions or self._is_told else self.empty)
+        self._show_part()
 
     def _show(self, index: QModelIndex, _before: QModelIndex | None = None) -> None:
         question = self.model.question_at(index.row())
@@ -152,6 +185,40 @@ class ApprovalsPage(Page):
             self._context.tasks.start(self._find_lines(question), "approvals.lines", replace=True)
         self._detail.setCurrentWidget(self.question)
 
+    def _show_part(self, _part: object = None) -> None:
+        waits = self._whole if self.model.rowCount() or self._is_told else self.empty
+        shown = {"standing": self.standing, "today": self.today}.get(self.part.current or "", waits)
+        self._stack.setCurrentWidget(shown)
+        if shown in {self.standing, self.today}:
+            self.answers.look()
+
+    def _show_answers(self) -> None:
+        model = self.standing.model
+        if isinstance(model, StandingModel):
+            model.uses = dict(self.answers.today.uses)
+        self.standing.set_rows(self.answers.standing)
+        self.today.set_rows(self.answers.today.answered)
+
+    def _count(self) -> None:
+        """Times say how long still, and how long ago."""
+        self.view.viewport().update()
+        if self.part.current != "waiting":
+            self.answers.look()
+
+    def _revoke(self, chosen: tuple[Standing, ...]) -> None:
+        self._context.tasks.start(self._revoke_all(chosen), "approvals.revoke")
+
+    async def _revoke_all(self, chosen: tuple[Standing, ...]) -> None:
+        """Several only after a question that names them."""
+        if len(chosen) > 1:
+            text = "\n".join(one.words for one in chosen[:_MOST_NAMED])
+            text += f"\nand {len(chosen) - _MOST_NAMED} more" if len(chosen) > _MOST_NAMED else ""
+            choices = (Choice("keep", "Keep them", "primary"), Choice("revoke", "Revoke all", "danger"))
+            title = f"Revoke {len(chosen)} answers?"
+            if await ask(self.window(), title, text, choices, icon="key-round", role="ask") != "revoke":
+                return
+        await self.answers.revoke([one.grant_id for one in chosen])
+
     def _forget(self, _question: object = None) -> None:
         """The question that is shown is answered, or of another workspace: the next may be shown."""
         self._shown, self._is_told = None, False
@@ -161,10 +228,21 @@ class ApprovalsPage(Page):
         self.view.selectionModel().clear()
         self.question.withdraw()
         is_over = question.expires_wall_s is not None and question.expires_wall_s <= time.time()
-        words = "Nobody answered in time, so the call was denied." if is_over else _ELSEWHERE
+        self._say_gone(question, "Nobody answered in time, so the call was denied." if is_over else "")
+        self._detail.setCurrentWidget(self.gone)
+        if not is_over:
+            self._context.tasks.start(self._find_fate(question), "approvals.fate", replace=True)
+
+    def _say_gone(self, question: PendingApproval, words: str) -> None:
+        self._gone_id = question.request_id
         more = "Show the next" if self.model.rowCount() else None
         self.gone.set_state("history", f"{question.called} does not wait any more", words, action=more)
-        self._detail.setCurrentWidget(self.gone)
+
+    async def _find_fate(self, question: PendingApproval) -> None:
+        fate = await self.answers.fate_of(question)
+        if self._is_told and self._gone_id == question.request_id:
+            words = _ENDED if fate is None else f"{fate.answer[:1].upper()}{fate.answer[1:]}; the call: {fate.outcome}."
+            self._say_gone(question, words)
 
     async def _find_lines(self, question: PendingApproval) -> None:
         lines = await find_lines(self._context.document, filter(None, question.places))

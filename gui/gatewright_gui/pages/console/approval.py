@@ -76,6 +76,8 @@ class ApprovalBar(QWidget):
             text_button("", f"{name}.approval.place.{at}", partial(self._go, at), kind="link")
             for at in range(_MAX_PLACES)
         ]
+        for button in self._place_buttons:
+            button.setMinimumWidth(40)  # long places give way before their neighbours do
         self._places: list[Address] = []
         self._lines: dict[Address, int | None] = {}
         self._change = ElidedLabel(path=True, mono=True, role="muted")
@@ -350,13 +352,15 @@ class ApprovalBar(QWidget):
     # the parts
 
     def _make_shortcuts(self, within: QWidget) -> None:
+        """On a page of its own the keys count wherever the focus is, while the page is to be seen."""
+        near, far = Qt.ShortcutContext.WidgetWithChildrenShortcut, Qt.ShortcutContext.WindowShortcut
         for key, button in (
             (DENY, self.refuse_button),
             (ONCE, self.approve_button),
             (WHILE, self.while_button),
             (SCOPE, self.scope_button),
         ):
-            shortcut = QShortcut(QKeySequence(key), within, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut = QShortcut(QKeySequence(key), within, context=near if within is self else far)
             shortcut.setAutoRepeat(False)
             shortcut.activated.connect(partial(self._press, button))
 

@@ -1,0 +1,187 @@
+"""What was answered: the answers that still stand, to be taken back, and those of today, to be read."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QWidget
+
+from gatewright_gui.pages.console.button import text_button
+from gatewright_gui.pages.console.table import table_of
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.session.answered import Answered
+from gatewright_gui.session.question import Standing, span
+
+Index = QModelIndex | QPersistentModelIndex
+NOTHING_STANDS = "An answer for a while or for a session is listed here until it is over, and can be taken back."
+
+
+class _Rows(FlatModel):
+    """Rows of words that can be filtered; `wall` tells the time, to be told another one."""
+
+    def __init__(self, wall: Callable[[], float] = time.time) -> None:
+        super().__init__()
+        self._wall = wall
+        self._all: tuple[Any, ...] = ()
+        self._shown: list[Any] = []
+        self._words: tuple[str, ...] = ()
+
+    def cells(self, row: Any) -> tuple[str, ...]:
+        """What the columns say."""
+        raise NotImplementedError
+
+    def tip(self, row: Any) -> str:
+        """What a row says in whole."""
+        return ", ".join(filter(None, self.cells(row)))
+
+    def set_rows(self, rows: Sequence[Any]) -> None:
+        """Show these; times are told anew in any case."""
+        if tuple(rows) != self._all:
+            self._all = tuple(rows)
+            self._narrow()
+        elif self._shown:
+            self.dataChanged.emit(self.index(0, 0), self.index(len(self._shown) - 1, len(self.headers) - 1))
+
+    def set_search(self, text: str) -> None:
+        """Only rows that have every word."""
+        self._words = tuple(text.casefold().split())
+        self._narrow()
+
+    def _narrow(self) -> None:
+        self.beginResetModel()
+        self._shown = [row for row in self._all if all(word in self.tip(row).casefold() for word in self._words)]
+        self.endResetModel()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing, however it is filtered."""
+        return not self._all
+
+    def row_at(self, row: int) -> Any:
+        """The value of a row."""
+        return self._shown[row]
+
+    def count(self) -> int:
+        """How many rows are shown."""
+        return len(self._shown)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Words."""
+        if not index.isValid() or index.row() >= len(self._shown):
+            return None
+        row = self._shown[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self.cells(row)[index.column()]
+            case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
+                return self.tip(row)
+            case _:
+                return None
+
+
+class StandingModel(_Rows):
+    """One row for each answer that stands."""
+
+    headers = ("What", "Agent", "Answer", "Given", "Until", "Used today")
+
+    def __init__(self, wall: Callable[[], float] = time.time) -> None:
+        super().__init__(wall)
+        self.uses: dict[str, int] = {}
+
+    def cells(self, row: Standing) -> tuple[str, ...]:
+        """What, for whom, by whom, since when, until when, how often."""
+        now_s = self._wall()
+        until = "revoked" if row.expires_wall_s is None else f"in {span(row.expires_wall_s - now_s)}"
+        who = f"{'allowed' if row.approved else 'refused'} by {row.who or 'the operator'}"
+        what = f"{row.what} {row.where}".rstrip()
+        given = f"{span(now_s - row.granted_wall_s)} ago"
+        return what, row.agent_id, who, given, until, str(self.uses.get(row.grant_id, 0))
+
+    def tip(self, row: Standing) -> str:
+        """With the session that it is for."""
+        session = f"session {row.session_id}" if row.session_id and row.where == "in this session" else ""
+        return ", ".join(filter(None, (row.words, *self.cells(row)[1:5], session)))
+
+
+class AnsweredModel(_Rows):
+    """One row for each call that asked today."""
+
+    headers = ("When", "What", "Agent", "Answer", "Outcome")
+
+    def cells(self, row: Answered) -> tuple[str, ...]:
+        """When, what, for whom, which answer, what became of it."""
+        when = time.strftime("%H:%M:%S", time.localtime(row.wall_s))
+        return when, row.called, row.agent_id, row.answer, row.outcome or "under way"
+
+
+class AnswersPane(QWidget):
+    """A table with a field to filter it; with `revoke` also a button that takes the chosen rows back."""
+
+    revoke_requested = Signal(object)
+    """tuple[Standing, ...]: these are to be taken back."""
+
+    def __init__(
+        self, model: _Rows, name: str, spoken: str, empty: EmptyState, *, stretched: int, revoke: bool
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.search = named(SearchField("Filter"), f"{name}.search")
+        self.search.search_changed.connect(self._narrow)
+        self.view = table_of(model, Delegate, spoken, name)
+        header = self.view.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setSectionResizeMode(stretched, QHeaderView.ResizeMode.Stretch)
+        tip = "Take the chosen answers back: such calls ask again (Del)"
+        self.revoke_button = text_button("Revoke", f"{name}.revoke", self._revoke, tip)
+        if not revoke:
+            self.revoke_button.hide()
+        else:
+            self.view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+            self.view.selectionModel().selectionChanged.connect(self._tell)
+        self.empty = empty
+        self._stack = QStackedWidget()
+        for part in (self.view, empty):
+            self._stack.addWidget(part)
+        bar = row_of(stretch(self.search), self.revoke_button, space=2, margins=2)
+        column_of(bar, stretch(self._stack), into=self)
+        self._tell()
+
+    @property
+    def chosen(self) -> tuple[Any, ...]:
+        """The values of the chosen rows."""
+        return tuple(self.model.row_at(index.row()) for index in self.view.selectionModel().selectedRows())
+
+    def set_rows(self, rows: Sequence[Any]) -> None:
+        """Show these; rows that are still there stay chosen."""
+        kept = set(self.chosen)
+        self.model.set_rows(rows)
+        self._choose(kept)
+
+    def _narrow(self, text: str) -> None:
+        kept = set(self.chosen)
+        self.model.set_search(text)
+        self._choose(kept)
+
+    def _choose(self, kept: set[Any]) -> None:
+        how = QItemSelectionModel.SelectionFlag.Select | QItemSelectionModel.SelectionFlag.Rows
+        if kept and not self.chosen:
+            for row in range(self.model.rowCount()):
+                if self.model.row_at(row) in kept:
+                    self.view.selectionModel().select(self.model.index(row, 0), how)
+        self._stack.setCurrentWidget(self.empty if self.model.is_empty else self.view)
+        self._tell()
+
+    def _tell(self, *_what: object) -> None:
+        count = len(self.chosen)
+        self.revoke_button.setEnabled(count > 0)
+        self.revoke_button.setText(f"Revoke {count}" if count > 1 else "Revoke")
+
+    def _revoke(self) -> None:
+        if self.chosen:
+            self.revoke_requested.emit(self.chosen)

@@ -1,0 +1,104 @@
+"""What became of calls that asked, as the audit log tells it: who answered what, and how the call ended."""
+
+import json
+from datetime import datetime
+from typing import Any, cast
+
+from gatewright.workspace.api import AuditFilter, AuditIndex, AuditRow, Workspace, frozen
+from gatewright_gui.session.calls import visible
+from gatewright_gui.session.question import SCOPE_DAYS, span
+
+MOST_ROWS = 50_000
+"""The newest rows of the log that are looked through."""
+_NOBODY = {
+    "approval-timed-out": "nobody answered in time",
+    "approval-rate": "too many questions",
+    "approval-unavailable": "could not be asked",
+    "approval-too-large": "too large to be asked",
+}
+_ENDS = {
+    "ToolCompleted": "done",
+    "ToolFailed": "failed",
+    "ToolTimedOut": "timed out",
+    "ToolAbandoned": "given up by its caller",
+}
+
+
+@frozen
+class Answered:
+    """A call that asked and waits no more. `answer`: who said what; `outcome`: how the call ended, empty till then."""
+
+    call_id: str
+    agent_id: str
+    called: str
+    wall_s: float
+    approved: bool
+    answer: str
+    outcome: str
+
+
+@frozen
+class Answers:
+    """The calls that asked, newest first, and how often each standing approval was used, by its id."""
+
+    answered: tuple[Answered, ...] = ()
+    uses: tuple[tuple[str, int], ...] = ()
+
+
+def answers_since(workspace: Workspace, since_s: float) -> Answers:
+    """Those of calls that began since then, within the newest rows. Takes time; raises AuditUnavailable."""
+    index = AuditIndex(workspace.state_folder)
+    try:
+        index.read_older(MOST_ROWS)
+        calls: dict[str, dict[str, AuditRow]] = {}
+        uses: dict[str, int] = {}
+        for row in index.rows(AuditFilter(since_s=since_s)):
+            if row.call_id:
+                calls.setdefault(row.call_id, {})[row.kind] = row
+            if row.kind == "PolicyDecision" and '"grant"' in row.body:
+                grant_id = str(_body(row).get("grant", ""))
+                uses[grant_id] = uses.get(grant_id, 0) + 1
+    finally:
+        index.close()
+    found = [_answered(call_id, rows) for call_id, rows in calls.items() if _is_over(rows)]
+    return Answers(tuple(sorted(found, key=lambda one: -one.wall_s)), tuple(uses.items()))
+
+
+def _is_over(rows: dict[str, AuditRow]) -> bool:
+    """Whether the call asked, and somebody answered or it ended."""
+    return "ApprovalRequested" in rows and bool({"ApprovalResolved", "ToolDenied", *_ENDS} & rows.keys())
+
+
+def _answered(call_id: str, rows: dict[str, AuditRow]) -> Answered:
+    asked = rows["ApprovalRequested"]
+    resolved, denied = rows.get("ApprovalResolved"), rows.get("ToolDenied")
+    told = resolved or denied or asked
+    said, code = (_body(resolved) if resolved is not None else {}), str(_body(denied).get("code", "")) if denied else ""
+    outcome = next((words for kind, words in _ENDS.items() if kind in rows), "")
+    if denied is not None:
+        outcome = _NOBODY.get(code, "not made" if code == "approval-refused" else f"denied: {visible(code)}")
+    called = visible(f"{asked.tool}.{asked.operation}" if asked.operation else asked.tool)
+    wall_s = datetime.fromisoformat(told.time).timestamp()
+    is_approved = said.get("approved") is True
+    return Answered(call_id, visible(asked.agent), called, wall_s, is_approved, _words(said, code), outcome)
+
+
+def _words(said: dict[str, Any], code: str) -> str:
+    if not said or code in _NOBODY:
+        return _NOBODY.get(code, "not answered")
+    who = visible(str(said.get("who") or "the operator"))
+    if said.get("approved") is not True:
+        return f"denied by {who}"
+    seconds = said.get("seconds")
+    how = {"scope": f"for {SCOPE_DAYS} days in its session", "once": "once"}.get(str(said.get("remember")), "")
+    if isinstance(seconds, int | float):
+        how = f"for {span(seconds)}"
+    return f"allowed {how} by {who}"
+
+
+def _body(row: AuditRow) -> dict[str, Any]:
+    try:
+        body = json.loads(row.body)
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", body) if isinstance(body, dict) else {}

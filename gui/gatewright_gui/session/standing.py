@@ -1,0 +1,77 @@
+"""The answers of the open workspace that still stand, and what became of the calls that asked today."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from PySide6.QtCore import QObject, Signal
+
+from gatewright.workspace.api import GatewrightError, plural
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.answered import Answered, Answers, answers_since
+from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.question import PendingApproval, Standing, standing_of
+from gatewright_gui.session.waiting import WHO
+
+_TRIES, _PAUSE_S = 8, 0.25
+"""How often the log is looked at for the end of a call, which its process may still be writing."""
+
+
+class StandingAnswers(QObject):
+    """Looks when it is told to, beside the window."""
+
+    changed = Signal()
+
+    def __init__(self, document: Document, deriver: Deriver, tasks: TaskOwner, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._document, self._deriver, self._tasks = document, deriver, tasks
+        self.standing: tuple[Standing, ...] = ()
+        self.today = Answers()
+        document.opened.connect(self._forget)
+
+    def look(self) -> None:
+        """Look what stands, and what was answered today."""
+        if self._document.is_open and "approvals.look" not in self._tasks.names:
+            self._tasks.start(self._look(), "approvals.look")
+
+    async def revoke(self, grant_ids: Sequence[str]) -> None:
+        """Take answers back; what could not be taken back is said."""
+        broker, count = self._document.workspace.broker, 0
+        try:
+            for grant_id in grant_ids:
+                count += await asyncio.to_thread(broker.revoke, grant_id, WHO) is not None
+        except GatewrightError as error:
+            self._document.say("error", f"not revoked: {error}")
+        if count:
+            self._document.say("info", f"{plural(count, 'answer')} revoked: such calls ask again")
+        await self._look()
+
+    async def fate_of(self, question: PendingApproval) -> Answered | None:
+        """What became of a call that waits no more; None where its process ended without a word."""
+        for _ in range(_TRIES):
+            found = await self._answers(question.asked_wall_s - 60.0)
+            for one in found.answered:
+                if one.call_id == question.call_id:
+                    return one
+            await asyncio.sleep(_PAUSE_S)
+        return None
+
+    def _forget(self) -> None:
+        self.standing, self.today = (), Answers()
+        self.changed.emit()
+
+    async def _look(self) -> None:
+        workspace = self._document.workspace
+        grants = await asyncio.to_thread(workspace.broker.standing)
+        today = await self._answers(time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1)))
+        if self._document.is_open and workspace is self._document.workspace:
+            self.standing, self.today = tuple(standing_of(grant) for grant in reversed(grants)), today
+            self.changed.emit()
+
+    async def _answers(self, since_s: float) -> Answers:
+        """None are known where the log cannot be read; Problems and the audit commands say so."""
+        try:
+            return await self._deriver.derive(answers_since, since_s) or Answers()
+        except GatewrightError:
+            return Answers()
