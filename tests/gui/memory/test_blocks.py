@@ -230,6 +230,12 @@ async def test_history_shows_every_change_and_brings_an_earlier_value_back_as_a_
     assert bench.theirs.value("persona") == "kind"
     assert [step.kind for step in bench.theirs.history("persona")] == ["create", "overwrite", "pin", "overwrite"]
     assert history.model.count() == 4
+    assert history.step is not None
+    assert history.step.number == 1, "who looks at an old step goes on looking at it"
+
+    history.view.setCurrentIndex(history.model.index(0, 0))
+    bench.theirs.edit("persona", Append("!"), author="agent:operator", granted=Action.DELETE)
+    await until(lambda: history.step is not None and history.step.number == 5)
 
 
 async def test_settings_change_only_what_was_changed(bench: Bench) -> None:

@@ -4,7 +4,7 @@ A scene is a function of the tour: it does something by mouse and keyboard, chec
 ends each of its steps with a picture.
 """
 
-from gatewright_gui.app.scenes import agents, catalogs, console, files, policy, preview, window
+from gatewright_gui.app.scenes import agents, catalogs, console, files, memory, policy, preview, window
 
 LIGHT = (
     window.open_window,
@@ -13,6 +13,7 @@ LIGHT = (
     agents.limit,
     agents.matrix,
     files.files,
+    memory.memory,
     console.console,
     console.built_in,
     console.live,
@@ -24,6 +25,7 @@ DARK = (
     preview.preview,
     agents.matrix,
     files.files,
+    memory.memory,
     console.console,
     console.built_in,
     catalogs.catalogs,

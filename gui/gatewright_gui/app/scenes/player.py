@@ -19,7 +19,7 @@ from gatewright_gui.window.main_window import MainWindow
 
 SIZE = (1280, 800)
 START_S = 30.0
-_WAITING = frozenset({"console.call", "console.live", "export", "catalogs"})
+_WAITING = frozenset({"console.call", "console.live", "export", "catalogs", "memory.dialog"})
 """Tasks that wait for a person."""
 
 

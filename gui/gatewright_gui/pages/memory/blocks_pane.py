@@ -81,10 +81,10 @@ class BlocksPane(QWidget):
         self.filter.leave_requested.connect(self.view.setFocus)
         self.view.selectionModel().currentChanged.connect(self._choose)
         for signal in (self.new_button.clicked, self.empty.action_requested):
-            signal.connect(lambda: self._start(self._create()))
+            signal.connect(lambda: self._start(self._create(), "memory.dialog"))
         detail, value = self.detail, self.detail.value
         detail.archive_requested.connect(self._archive)
-        detail.delete_requested.connect(lambda: self._start(self._delete()))
+        detail.delete_requested.connect(lambda: self._start(self._delete(), "memory.dialog"))
         detail.theirs_requested.connect(self._take_theirs)
         detail.kept.connect(self._keep_mine)
         detail.settings.apply_requested.connect(self._set)
@@ -94,8 +94,8 @@ class BlocksPane(QWidget):
         value.save_requested.connect(self._save)
         value.undo_requested.connect(lambda: self._act(self._blocks.undo))
         value.redo_requested.connect(lambda: self._act(self._blocks.redo))
-        value.add_requested.connect(lambda: self._start(self._add()))
-        value.replace_requested.connect(lambda: self._start(self._replace()))
+        value.add_requested.connect(lambda: self._start(self._add(), "memory.dialog"))
+        value.replace_requested.connect(lambda: self._start(self._replace(), "memory.dialog"))
         value.draft_changed.connect(self._show_list)
 
     # what is shown
@@ -278,8 +278,8 @@ class BlocksPane(QWidget):
 
     # what is done
 
-    def _start(self, work: Awaitable[None]) -> None:
-        self._context.tasks.start(self._done(work), "memory.act")
+    def _start(self, work: Awaitable[None], name: str = "memory.act") -> None:
+        self._context.tasks.start(self._done(work), name)
 
     async def _done(self, work: Awaitable[None]) -> None:
         """Do it, say what went wrong, and show what is there now."""

@@ -121,8 +121,9 @@ class HistoryPane(QWidget):
 
     def show_steps(self, steps: tuple[Step, ...], *, afresh: bool) -> None:
         """Show the steps of a block; ``afresh``: of another one."""
+        follows = afresh or self.view.currentIndex().row() <= 0  # who looks at the newest change wants the next one
         self.model.set_steps(steps)
-        if self.model.count() and (afresh or not self.view.currentIndex().isValid()):
+        if self.model.count() and (follows or not self.view.currentIndex().isValid()):
             self.view.setCurrentIndex(self.model.index(0, NUMBER))
         self._ask()
 

@@ -199,8 +199,8 @@ class TextsPane(QWidget):
 
     # doing
 
-    def _start(self, work: Awaitable[None]) -> None:
-        self._context.tasks.start(self._done(work), "memory.act")
+    def _start(self, work: Awaitable[None], name: str = "memory.act") -> None:
+        self._context.tasks.start(self._done(work), name)
 
     async def _done(self, work: Awaitable[None]) -> None:
         problem = ""
@@ -226,8 +226,8 @@ class ArchivePane(TextsPane):
         self.forget_button = self._add_button("Forget...", "trash", "forget", "Take the entry out of the archive")
         self.top.addWidget(self.insert_button)
         self.foot.addWidget(self.forget_button)
-        self.insert_button.clicked.connect(lambda: self._start(self._insert()))
-        self.forget_button.clicked.connect(lambda: self._start(self._forget()))
+        self.insert_button.clicked.connect(lambda: self._start(self._insert(), "memory.dialog"))
+        self.forget_button.clicked.connect(lambda: self._start(self._forget(), "memory.dialog"))
 
     async def _read(self, query: str) -> tuple[TextRow, ...]:
         return await self._remembered.archive(self._agent_id, query)
@@ -321,8 +321,8 @@ class NotesPane(TextsPane):
         self.top.addWidget(self.new_button)
         for button in (self.delete_button, self.save_button):
             self.foot.addWidget(button)
-        self.new_button.clicked.connect(lambda: self._start(self._add()))
-        self.delete_button.clicked.connect(lambda: self._start(self._delete()))
+        self.new_button.clicked.connect(lambda: self._start(self._add(), "memory.dialog"))
+        self.delete_button.clicked.connect(lambda: self._start(self._delete(), "memory.dialog"))
         self.save_button.clicked.connect(self._save)
         self.user.activated.connect(self.refresh)
         self.user.currentTextChanged.connect(self._tell)
