@@ -21,7 +21,9 @@ _MOVES = 20
 """How often the mouse follows what moves."""
 _HEARD = QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease, QEvent.Type.KeyPress, QEvent.Type.Shortcut
 _MODIFIERS = {Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta}
-WAITING = frozenset({"console.call", "close", "declare", "agents.rights", "export", "catalogs", "memory.dialog", "files.sources"})
+WAITING = frozenset(
+    {"console.call", "close", "declare", "agents.rights", "export", "catalogs", "memory.dialog", "files.sources"}
+)
 """Tasks that wait for a person."""
 BESIDE = frozenset({"upkeep.check", "agents.counts", "preview.tokens", "preview.providers"})
 """Tasks that no person waits for."""

@@ -34,6 +34,7 @@ from gatewright.workspace.api import (
     type_name,
 )
 from gatewright_gui.session.block_access import BlockAccess, BlockRight, access
+from gatewright_gui.session.calls import cut
 from gatewright_gui.session.document import Document
 
 T = TypeVar("T")
@@ -51,6 +52,8 @@ __all__ = [
 ]
 WHO = "the operator in the app"
 """Who changes blocks here, as their history keeps it."""
+MOST_TYPED, LONGEST_TYPED = 100_000, 10_000
+"""Characters of a text, and of a line of it, that can be laid out at once to be typed over."""
 STEPS = 500
 """So many of the last steps are shown."""
 NoteKind = Literal["pin", "unpin", "archive", "unarchive"]
@@ -117,12 +120,18 @@ class BlockList:
 
 @frozen
 class BlockContent:
-    """All of a block at one moment. ``text``: its value, JSON where it is no text; ``shown``: what the model sees."""
+    """All of a block at one moment. ``text``: its value, JSON where it is no text.
+
+    ``to_read``: as much of it as can be laid out. ``shown``: the same of what the model sees. ``can_type``: whether all
+    of it can be laid out to be typed over.
+    """
 
     agent_id: str
     info: BlockInfo
     text: str
+    to_read: str
     shown: str
+    can_type: bool
     steps: tuple[Step, ...]
 
     @property
@@ -208,13 +217,13 @@ class Blocks:
             if not step.has_changes:
                 return ""
             before = "" if step.number == 1 else value_text(blocks.value_at(label, step.number - 1))
-            return diff_text(label, before, value_text(blocks.value_at(label, step.number)))
+            return cut(diff_text(label, before, value_text(blocks.value_at(label, step.number))))
 
         return await self._do(agent_id, work)
 
     async def text_at(self, agent_id: str, label: str, number: int) -> str:
-        """The value as it was after a step."""
-        return await self._do(agent_id, lambda blocks: value_text(blocks.value_at(label, number)))
+        """As much as can be laid out of the value as it was after a step."""
+        return await self._do(agent_id, lambda blocks: cut(value_text(blocks.value_at(label, number))))
 
     # writing
 
@@ -324,7 +333,8 @@ def _content(blocks: BlockService, agent_id: str, label: str) -> BlockContent:
     again = blocks.info(label, WHO)
     if again.steps != info.steps:  # somebody wrote in between
         return _content(blocks, agent_id, label)
-    return BlockContent(agent_id, info, text, shown, steps)
+    can_type = len(text) <= MOST_TYPED and max(map(len, text.split("\n"))) <= LONGEST_TYPED
+    return BlockContent(agent_id, info, text, "" if can_type else cut(text), cut(shown), can_type, steps)
 
 
 def _overwrite(blocks: BlockService, content: BlockContent, value: JsonValue) -> None:

@@ -24,9 +24,29 @@ from gatewright_gui.pages.memory.text_dialog import TextDialog
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.memory import WHO, Blocks
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import demo, opened_document, opened_window, settled, until
+from tests.gui.session.opened import opened_document, opened_window, settled, until
 
 LEFT = Qt.MouseButton.LeftButton
+POLICY = """\
+gatewright = 1
+
+[agents.operator]
+tools = ["block", "block_edit"]
+capabilities = ["AdvancedEdit"]
+
+[agents.archivist]
+tools = ["block", "block_edit"]
+
+[[agents.archivist.tool_rules]]
+tool_name = "block_edit"
+rule_type = { AllowedOperations = ["append", "replace"] }
+
+[agents.researcher]
+tools = ["block"]
+
+[agents.newcomer]
+tools = []
+"""
 D = TypeVar("D", bound=QDialog)
 
 
@@ -87,6 +107,13 @@ class Bench:
         QTest.keyClicks(editor, text)
 
 
+def place(folder: Path) -> Path:
+    """A workspace whose agents remember nothing yet; its policy file."""
+    policy = folder / "policy.toml"
+    policy.write_text(POLICY, encoding="utf-8")
+    return policy
+
+
 async def dialog_of(kind: type[D]) -> D:
     def found() -> list[D]:
         return [one for one in QApplication.topLevelWidgets() if isinstance(one, kind) and one.isVisible()]
@@ -97,7 +124,7 @@ async def dialog_of(kind: type[D]) -> D:
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
-    policy = demo(tmp_path)
+    policy = place(tmp_path)
     with Workspace.open(policy) as other:
         blocks = other.blocks("operator")
         blocks.create("persona", author="agent:operator", content="kind", type=BlockType.CORE, char_limit=60)
@@ -372,7 +399,7 @@ async def test_who_may_touch_a_shared_block_is_what_the_gate_says(bench: Bench) 
             assert decision.verdict is told[tool, op], (access.agent_id, tool, op, decision.reason)
             compared += 1
     assert compared == 20
-    cell = table.rows.index(2, 3)
+    cell = table.rows.index(0, 3)
     assert cell.data() == "ask first"
     assert "the level partner asks" in cell.data(Qt.ItemDataRole.ToolTipRole)
 
@@ -425,7 +452,7 @@ async def test_store_that_somebody_holds_is_a_sentence_and_nothing_is_lost(bench
 
 
 async def test_models_keep_their_promises_while_blocks_come_change_and_go(tmp_path: Path) -> None:
-    policy = demo(tmp_path)
+    policy = place(tmp_path)
     models: tuple[QAbstractItemModel, ...] = (lines := BlockModel(), steps := StepModel(), who := AccessModel())
     fatal = QAbstractItemModelTester.FailureReportingMode.Fatal
     testers = [QAbstractItemModelTester(model, fatal) for model in models]

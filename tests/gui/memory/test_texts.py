@@ -13,13 +13,13 @@ from gatewright_gui.pages.memory.text_dialog import TextDialog
 from gatewright_gui.pages.memory.texts_pane import ABOUT, SCORE, TEXT, TextModel, TextsPane
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.remembered import TextRow
-from tests.gui.memory.test_blocks import LEFT, Bench, dialog_of
-from tests.gui.session.opened import demo, opened_window, settled, until
+from tests.gui.memory.test_blocks import LEFT, Bench, dialog_of, place
+from tests.gui.session.opened import opened_window, settled, until
 
 
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
-    policy = demo(tmp_path)
+    policy = place(tmp_path)
     with Workspace.open(policy) as other:
         async with opened_window(policy, tmp_path) as window:
             window.selection.choose_agent("operator")

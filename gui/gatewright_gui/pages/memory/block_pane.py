@@ -16,7 +16,6 @@ from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import SizeStore
 from gatewright_gui.session.block_access import BlockAccess
-from gatewright_gui.session.calls import cut
 from gatewright_gui.session.memory import BlockContent, BlockRow, BlockType, author_words
 
 PARTS = (
@@ -97,7 +96,7 @@ class BlockPane(QWidget):
         self.archive_button.setEnabled(is_archived or (record.type is BlockType.WORKING and not record.source_id))
         self.value.show_content(content, draft)
         self._tell_draft(content, draft)
-        self.shown.set_plain(cut(content.shown))
+        self._show_part(self.part.current)
         self.settings.show_content(content)
         self.access.rows.set_rows(access)
         self.history.show_steps(content.steps, afresh=is_other)
@@ -117,3 +116,5 @@ class BlockPane(QWidget):
 
     def _show_part(self, key: object = None) -> None:
         self._stack.setCurrentWidget(self._parts[str(key or "value")])
+        if key == "shown" and self.content is not None:
+            self.shown.set_plain(self.content.shown)

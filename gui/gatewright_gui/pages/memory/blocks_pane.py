@@ -156,7 +156,8 @@ class BlocksPane(QWidget):
     def _show_list(self) -> None:
         chosen = self.current
         label = self._wanted or (chosen.label if chosen is not None else None)
-        self.model.set_lines(tuple(self._line(row) for row in self._found.rows))
+        sources = self._sources(self._agent_id)
+        self.model.set_lines(tuple(self._line(row, sources) for row in self._found.rows))
         self._stack.setCurrentWidget(self._whole if self._found.rows else self.empty)
         self._tell_count()
         at = self.model.find(label) if label is not None else -1
@@ -168,21 +169,20 @@ class BlocksPane(QWidget):
         else:
             self._choose()
 
-    def _line(self, row: BlockRow) -> BlockLine:
+    def _line(self, row: BlockRow, sources: set[str]) -> BlockLine:
         may = ("", "none")
         if self._agent_id and self._agent_id in self._rights:
-            may = self._access(row, self._agent_id).summary
+            may = row.access_of(self._agent_id, self._rights, sources).summary
         key = self._agent_id, row.label
         content = self.detail.content
         is_shown = content is not None and (content.agent_id, content.label) == key
         has_draft = self.detail.value.draft is not None if is_shown else key in self._drafts
         return BlockLine(row, may, has_draft)
 
-    def _access(self, row: BlockRow, agent_id: str) -> BlockAccess:
+    def _sources(self, agent_id: str) -> set[str]:
         policy = self._document.policy
         agent = policy.agents.get(agent_id)
-        sources = {source.source_id for source in policy.sources_of(agent)} if agent is not None else set[str]()
-        return row.access_of(agent_id, self._rights, sources)
+        return {source.source_id for source in policy.sources_of(agent)} if agent is not None else set()
 
     def _tell_count(self) -> None:
         total, fits = self.model.total, len(self.model.lines)
@@ -243,7 +243,8 @@ class BlocksPane(QWidget):
 
     def _touching(self, row: BlockRow) -> tuple[BlockAccess, ...]:
         agents = [self._agent_id] if row.record.owner else [agent.agent_id for agent in self._document.agents]
-        return tuple(self._access(row, agent_id) for agent_id in agents if agent_id in self._rights)
+        known = [agent_id for agent_id in agents if agent_id in self._rights]
+        return tuple(row.access_of(agent_id, self._rights, self._sources(agent_id)) for agent_id in known)
 
     # what is typed and not saved
 

@@ -16,7 +16,7 @@ from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import SizeStore, Splitter
-from gatewright_gui.session.calls import change_words, cut
+from gatewright_gui.session.calls import change_words
 from gatewright_gui.session.memory import author_words
 from gatewright_gui.session.question import span
 
@@ -132,7 +132,7 @@ class HistoryPane(QWidget):
         if step != self.step or part != self.part.current:
             return
         if part == "then":
-            self.code.set_plain(cut(text))
+            self.code.set_plain(text)
         elif text:
             words, diff = change_words(text, "")
             self.code.set_diff(diff)

@@ -9,8 +9,7 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.qt.widget.large_text import MAX_LAID_OUT, LargeTextEdit
-from gatewright_gui.session.calls import cut
+from gatewright_gui.qt.widget.large_text import LargeTextEdit
 from gatewright_gui.session.memory import BlockContent, json_fault
 
 SAVE_KEYS = "Ctrl+Return"
@@ -83,13 +82,10 @@ class ValuePane(QWidget):
         text = content.text if draft is None else draft.text
         same = self._content is not None and self._content.label == content.label and self.editor.text == text
         self._content = content if draft is None else draft.content
-        is_read_only = content.is_log or len(content.text) > MAX_LAID_OUT
+        is_read_only = content.is_log or not content.can_type
         self._stack.setCurrentWidget(self.view if is_read_only else self.editor)
         if is_read_only:
-            if content.is_text:
-                self.view.set_plain(cut(content.text))
-            else:
-                self.view.set_json(cut(content.text))
+            self.view.set_plain(content.to_read or content.text)
         elif not same:
             self.editor.set_text(text)
         was, self._is_dirty = self._is_dirty, draft is not None and not is_read_only
@@ -146,7 +142,7 @@ class ValuePane(QWidget):
         fault = "" if content.is_text or not self._is_dirty else json_fault(self.editor.text)
         if fault:
             self.note.set_text(fault)
-        elif len(content.text) > MAX_LAID_OUT:
+        elif not content.can_type:
             self.note.set_text(f"{content.info.size.chars:,}{of} characters, {TOO_LARGE}")
         elif content.is_log:
             self.note.set_text("entries of a log are only ever added")
