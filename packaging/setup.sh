@@ -1,5 +1,6 @@
 # Makes the checkout ready to run; sourced by `run` and `check`, which call `set_up LEVEL`.
 # Levels, each holding the one before: headless (the app without a screen), display (with one), dev (all checks).
+# What packages are made with (packaging/build) is a level of Debian's packages alone.
 # Nothing is done when the stamp says that this checkout, these files and at least this level were set up before.
 # shellcheck shell=bash
 
@@ -11,9 +12,15 @@ declare -A debian_packages=(
   [headless]='libegl1 libgl1 libglib2.0-0 libfontconfig1 libxkbcommon0 libdbus-1-3 fonts-dejavu-core'
   [display]='libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 libxcb-randr0 libxcb-render-util0 libxcb-shape0
     libxcb-shm0 libxcb-sync1 libxcb-xfixes0 libxcb-xkb1 libxkbcommon-x11-0 libx11-xcb1'
+<<<<<<< HEAD
   [dev]='xvfb xauth xdotool git bubblewrap'
+=======
+  [dev]='xvfb xauth xdotool git'
+  [packaging]='appstream binutils debootstrap desktop-file-utils dpkg-dev libpython3-dev libwayland-client0
+    libwayland-cursor0 libwayland-egl1 lintian'
+>>>>>>> 1ede51b (Packages: the app as a .deb that needs nothing but Debian, tried in a bare one; recipes for other systems)
 )
-levels='headless display dev'
+levels='headless display dev packaging'
 
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 die() { say "$@"; exit 1; }

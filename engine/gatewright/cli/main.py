@@ -44,6 +44,9 @@ NAMES = frozenset(
     }
 )
 
+COMPLETION = "_GATEWRIGHT_COMPLETE"
+"""The variable by which the completion of a shell asks what may follow; its words are in variables too."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code and never raises."""
@@ -65,6 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     try:
+        if COMPLETION in os.environ:
+            from gatewright.cli.table import complete
+
+            return complete(COMPLETION)
         words = _with_command(words)
         if _opens_app(words):
             from gatewright.cli.launch import launch

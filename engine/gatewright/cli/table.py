@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
+from typer.completion import get_completion_inspect_parameters, shell_complete
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from gatewright.cli.exit import Exit
@@ -74,6 +77,13 @@ GROUPS = {
 """By name: what the group is about, and its commands."""
 
 
+def complete(variable: str) -> int:
+    """Print what may follow the words that a shell has put beside this variable; the exit code."""
+    get_completion_inspect_parameters()  # makes the shells known
+    table = command_line(COMMANDS.keys() | GROUPS.keys())
+    return shell_complete(table, {}, "gatewright", variable, os.environ[variable])
+
+
 def run(words: list[str]) -> int:
     """Run the command that the words name; its exit code. Raises what the command raises."""
     logging.lastResort = ErrorLog(logging.WARNING)  # a program that has the engine as a library keeps its own
@@ -82,8 +92,7 @@ def run(words: list[str]) -> int:
 
         words = with_command(words)
     try:
-        table = _typer(_asked_for(words))
-        result: object = typer.main.get_command(table).main(words, "gatewright", standalone_mode=False)
+        result: object = command_line(_asked_for(words)).main(words, "gatewright", standalone_mode=False)
     except typer.Exit as error:
         return error.exit_code
     except typer.Abort:
@@ -105,7 +114,8 @@ def _load(place: tuple[str, str]) -> Callable[..., Any]:
     return getattr(import_module(f"gatewright.cli.{module}"), name)
 
 
-def _typer(names: Collection[str]) -> typer.Typer:
+def command_line(names: Collection[str]) -> TyperGroup:
+    """These commands and groups as a tree."""
     table = typer.Typer(
         add_completion=False,
         no_args_is_help=True,
@@ -123,7 +133,7 @@ def _typer(names: Collection[str]) -> typer.Typer:
                 group.command(word)(_load(place))
             table.add_typer(group, name=name)
     table.callback(invoke_without_command=True)(_top)
-    return table
+    return cast("TyperGroup", typer.main.get_command(table))
 
 
 def _top(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gatewright.cli.main import COMPLETION
 from gatewright.policy.toolname import chosen_tools
 from gatewright.workspace import Workspace
 from tests.engine.cli.conftest import Ran, Runner
@@ -431,3 +432,16 @@ def test_export_in_patterns_shape_names_the_agents_that_it_leaves_out(demo: Path
     assert printed.err == written.err
     assert not (tmp_path / "out/newcomer.toml").exists()
     assert own.err == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"), [("gatewright se", ["selfcheck", "serve"]), ("gatewright audit ", ["verify", "export"])]
+)
+def test_a_shell_is_told_what_may_follow(
+    words: str, offered: list[str], run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(COMPLETION, "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+
+    assert run().out.split() == offered

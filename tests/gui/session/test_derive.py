@@ -34,6 +34,7 @@ from gatewright_gui.session.verbs.rights import Target, planned_cells, worked_ou
 from gatewright_gui.session.worker import WorkerFault
 from gatewright_gui.session.worker_process import WorkerProcess
 from tests.gui.session.opened import demo, opened_document, until
+from tests.support.checkout import ROOT
 from tests.support.git_tools import LOG
 from tests.support.questions import PATIENCE_S, end_process, fail, leave_file, loaded_modules, wait_for, wait_in_pieces
 
@@ -191,6 +192,21 @@ async def test_worker_ends_when_it_is_closed(document: Document, monkeypatch: py
 
     deriver.close()
     assert not Path(f"/proc/{process_id}").exists()
+
+
+async def test_self_contained_program_is_its_own_worker(
+    document: Document, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "gatewright"  # as the bundle has it, the modules from here
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT}/packaging/program.py" "$@"\n', "utf-8")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "frozen", True, raising=False)
+    monkeypatch.setattr(sys, "executable", str(program))
+    monkeypatch.setattr("gatewright_gui.session.derive.WorkerProcess", WorkerProcess)
+    deriver = Deriver(document)
+
+    assert await deriver.derive(Workspace.text) == document.workspace.text()
+    deriver.close()
 
 
 def test_window_that_is_killed_leaves_no_worker_behind(tmp_path: Path) -> None:
