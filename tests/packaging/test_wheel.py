@@ -15,8 +15,8 @@ import pytest
 
 from tests.support.checkout import ROOT, SOURCES
 
-DATA = {".csv", ".json", ".log", ".md", ".qss", ".svg", ".toml", ".txt"}
-BESIDE_CODE = {"gatewright/py.typed", "gatewright_resources/icons/LICENSE"}
+DATA = {".csv", ".json", ".log", ".md", ".otf", ".qss", ".svg", ".toml", ".ttf", ".txt"}
+BESIDE_CODE = {"gatewright/py.typed", "gatewright_resources/fonts/LICENSE", "gatewright_resources/icons/LICENSE"}
 RUN = """
 import sys
 sys.path.insert(0, sys.argv[1])
