@@ -152,8 +152,9 @@ def _pinned(catalog: Catalog, manifest: Manifest, pin: Pin) -> Manifest:
     entries: list[Entry] = []
     for name in dict.fromkeys((*pin.listing.definitions, *pin.accepted)):
         accepted, listed = pin.accepted.get(name), pin.listing.read.get(name)
-        if accepted is not None and accepted.definition is not None:
-            listed = next(iter(read_definitions([accepted.definition])[0]), listed)
+        kept = accepted.definition if accepted is not None else None
+        if kept is not None and kept is not pin.listing.definitions.get(name):
+            listed = next(iter(read_definitions([kept])[0]), listed)
         if listed is not None:
             entries.append(Entry(listed, accepted, pin.held.get(name, "")))
     held = _held(catalog, pin)

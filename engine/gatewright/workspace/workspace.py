@@ -784,7 +784,7 @@ class Workspace:
             if row is not None:
                 self._parts.audit.append([row])
             store(self.folder, catalog, pin)
-            book = self._reader.catalogs(state.book)
+            book = self._reader.catalogs(tried)  # what was read a moment ago is what lies on the disk now
             self._put_in_force(PolicyState(state.policy, state.text.reread(book.known), book))
 
     def _runner(self, catalog_id: str, name: str) -> Runner:
