@@ -95,7 +95,17 @@ def test_a_server_that_is_there_is_asked_again_and_what_changed_is_told(run: Run
 
 @pytest.mark.parametrize(
     ("way", "why"),
-    [("exit-at-start", "ended with exit code 3: it last wrote `cannot open the database`"), ("no-list", "no list")],
+    [
+        ("exit-at-start", "ended with exit code 3: it last wrote `cannot open the database`"),
+        ("exit-at-handshake", "ended with exit code 3: it last wrote `cannot open the database`"),
+        ("exit-at-list", "ended with exit code 3: it last wrote `cannot open the database`"),
+        ("closes-output", "closed its output"),
+        ("long-line-at-list", "line of more than 16 MiB"),
+        ("endless-pages", "more than 500 pages"),
+        ("many-tools", "more than 5,000 tools"),
+        ("no-list", "no list"),
+        ("other-version", "version `1999-01-01` of the protocol"),
+    ],
 )
 def test_where_the_server_does_not_answer_nothing_is_written(run: Runner, policy: Path, way: str, why: str) -> None:
     status, _, err = run("catalog", "import", policy, "--id", "x", "--trust", "--", sys.executable, BAD, way)

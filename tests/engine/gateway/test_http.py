@@ -6,8 +6,9 @@ import asyncio
 import io
 import json
 import socket
+import time
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, redirect_stdout
+from contextlib import ExitStack, asynccontextmanager, redirect_stdout
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -168,6 +169,36 @@ def test_a_client_that_goes_away_in_the_middle_of_a_request_does_no_harm(place: 
     answer = httpx2.post(gate.url, headers={**JSON, "authorization": f"Bearer {token}"}, content=HELLO)
 
     assert answer.status_code == 200
+    assert gate.end() == 0
+    assert not [line for line in gate.lines if "Traceback" in line]
+
+
+def test_half_sent_requests_of_one_token_are_bounded_and_hold_up_nobody_else(place: Place, listen: Listen) -> None:
+    gate, token, other = listen(), place.token("reader"), place.token("reader")
+    address = urlsplit(gate.url)
+    head = f"POST /mcp HTTP/1.1\r\nhost: {address.netloc}\r\nauthorization: Bearer {token}\r\n"
+    with ExitStack() as stack:
+
+        def half_open(count: int, sent: str) -> None:
+            for _ in range(count):
+                connection = stack.enter_context(socket.create_connection((address.hostname, address.port)))
+                connection.sendall(sent.encode())
+
+        half_open(100, "POST /mcp HTTP/1.1\r\nhost: ")  # nobody knows who that is
+        half_open(100, f"{head}content-length: 100\r\n\r\n{{")
+        with httpx2.Client(timeout=30) as http:
+
+            def status(of: str) -> int:
+                return http.post(gate.url, headers={**JSON, "authorization": f"Bearer {of}"}, content=HELLO).status_code
+
+            deadline = time.monotonic() + 30
+            while status(token) != 429:  # until all of them have reached the gateway
+                assert time.monotonic() < deadline
+            assert status(other) == 200
+            stack.close()
+            while status(token) != 200:  # until it has seen that they are gone
+                assert time.monotonic() < deadline
+
     assert gate.end() == 0
     assert not [line for line in gate.lines if "Traceback" in line]
 
