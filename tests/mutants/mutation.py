@@ -67,6 +67,8 @@ class _Places:
         match node:
             case ast.Call(func=ast.Name(id="cast"), args=[kind, _]):
                 types.add(id(kind))
+            case ast.Call(func=ast.Name(id="getattr"), args=[ast.Name(id="os"), _, elsewhere]):
+                types.add(id(elsewhere))  # only other systems come to it
             case ast.Call(func=ast.Name(id="field"), keywords=options):
                 types |= {id(option) for option in options if option.arg in {"hash", "repr"}}
             case _:

@@ -18,7 +18,7 @@ from gatewright.compile.finding import Finding
 from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.right import OperationRight
 from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict, strictest
+from gatewright.policy.verdict import STRICTNESS, Verdict, strictest
 from gatewright.schema.fieldpath import EACH, EACH_MEMBER, holds_batch, steps_of
 from gatewright.tools.parameter import Step
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 MOST_KEPT = 64
 _TIERS = tuple(SafetyTier)
 _STEPS = {EACH: Step.ITEMS, EACH_MEMBER: Step.VALUES}
-_ORDER = {Verdict.DENY: 0, Verdict.ASK: 1, Verdict.ALLOW: 2}
 _ANY_OF_THEM: Mapping[str, int] = {"": 1}
 
 
@@ -181,7 +180,7 @@ def _right(name: str, rights: list[OperationRight]) -> OperationRight:
         all(right.ticked for right in rights),
         strictest(*(right.verdict for right in rights)),
         max((right.tier for right in rights), key=_TIERS.index),
-        tuple(sorted(reasons, key=lambda reason: _ORDER[reason.verdict])),
+        tuple(sorted(reasons, key=lambda reason: -STRICTNESS[reason.verdict])),
         frozenset[Verdict]().union(*(right.by_path for right in rights)),
         frozenset[Verdict]().union(*(right.by_value for right in rights)),
     )
@@ -189,7 +188,7 @@ def _right(name: str, rights: list[OperationRight]) -> OperationRight:
 
 def _rule_order(rule: CompiledPolicyRule) -> tuple[int, int]:
     at = rule.address[-1]
-    return _ORDER[rule.rule.effect], at if isinstance(at, int) else 0
+    return -STRICTNESS[rule.rule.effect], at if isinstance(at, int) else 0
 
 
 def _key_of_role(role: Parameter) -> Hashable:

@@ -12,7 +12,7 @@ from gatewright.policy.right import Layer, Reason
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import names_tool
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import STRICTNESS, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from gatewright.policy.right import OperationFacts, ToolFacts
     from gatewright.policy.rule import ToolRule
 
-_MILDNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
 _NOTHING = frozenset[Verdict]()
 _ALLOW = frozenset({Verdict.ALLOW})
 _PER_SOURCE: dict[type[RuleKind], Verdict] = {RequiresConsent: Verdict.ASK, ArgumentConstraints: Verdict.DENY}
@@ -63,8 +62,8 @@ class Reach:
         if not open_ones:
             return next(limit for limit in limits if limit is not None)
         best = min(
-            (min(self._level(source, op.actions), key=_MILDNESS.__getitem__) for source in open_ones),
-            key=_MILDNESS.__getitem__,
+            (min(self._level(source, op.actions), key=STRICTNESS.__getitem__) for source in open_ones),
+            key=STRICTNESS.__getitem__,
         )
         return None if best is Verdict.ALLOW else self._by_level(open_ones, op, best)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.toolname import names_tool
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import STRICTNESS, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gatewright.policy.policyrule import PolicyRule
 
 Numbered = tuple[int, "PolicyRule"]
-_ORDER = {Verdict.DENY: 0, Verdict.ASK: 1, Verdict.ALLOW: 2}
 DEFAULT_ADDRESS: Address = ("policy", "default")
 
 
@@ -30,7 +29,7 @@ def rules_for_agent(policy: Policy, agent_id: str) -> tuple[Numbered, ...]:
         for index, rule in enumerate(policy.rules)
         if rule.when is not False and (rule.agents is None or agent_id in rule.agents)
     ]
-    return tuple(sorted(found, key=lambda row: _ORDER[row[1].effect]))
+    return tuple(sorted(found, key=lambda row: -STRICTNESS[row[1].effect]))
 
 
 def rules_for_tool(rules: Iterable[Numbered], name: str, major: int) -> tuple[Numbered, ...]:

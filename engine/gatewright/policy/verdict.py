@@ -15,15 +15,15 @@ class Verdict(Word):
     DENY = "deny"
 
 
-_STRICTNESS = {Verdict.ALLOW: 0, Verdict.ASK: 1, Verdict.DENY: 2}
+STRICTNESS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
 def strictest(*verdicts: Verdict) -> Verdict:
     """The strictest of them; allow when there is none."""
-    return max(verdicts, key=_STRICTNESS.__getitem__, default=Verdict.ALLOW)
+    return max(verdicts, key=STRICTNESS.__getitem__, default=Verdict.ALLOW)
 
 
 @lru_cache
 def stricter(verdicts: frozenset[Verdict], than: Verdict) -> frozenset[Verdict]:
     """Those of them that are stricter than one."""
-    return frozenset(verdict for verdict in verdicts if _STRICTNESS[verdict] > _STRICTNESS[than])
+    return frozenset(verdict for verdict in verdicts if STRICTNESS[verdict] > STRICTNESS[than])

@@ -14,7 +14,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.finding import Finding
 from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.policy.rulematch import DEFAULT_ADDRESS
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import STRICTNESS, Verdict
 from gatewright.policyfile.maymiss import Condition
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object, pointer_text, properties_of
@@ -29,7 +29,6 @@ _DEFAULT = "this call is not allowed; go on without it"
 _BROKEN = "the call could not be checked; try something else"
 _CODES = {Verdict.DENY: "policy-deny", Verdict.ASK: "policy-ask"}
 _SAYS = {Verdict.DENY: "denies", Verdict.ASK: "asks before"}
-_STRICTNESS = {Verdict.DENY: 0, Verdict.ASK: 1, Verdict.ALLOW: 2}
 
 
 def _run(state: CallState) -> StageResult:
@@ -48,10 +47,10 @@ def _judged(state: CallState, operation: OperationPlan) -> StageResult:
                 matching.append(rule)
         except SchemaError as error:
             return StageResult((_broken(rule, error),))
-    strongest = min((_STRICTNESS[rule.rule.effect] for rule in matching), default=None)
+    strongest = max((STRICTNESS[rule.rule.effect] for rule in matching), default=None)
     if strongest is None:
         return _by_default(state)
-    deciding = [rule for rule in matching if _STRICTNESS[rule.rule.effect] == strongest]
+    deciding = [rule for rule in matching if STRICTNESS[rule.rule.effect] == strongest]
     if deciding[0].rule.effect is Verdict.ALLOW:
         return StageResult(note=f"policy rule `{deciding[0].rule.name}` allows it")
     return StageResult(tuple(_finding(state, rule) for rule in deciding))
@@ -68,7 +67,7 @@ def _strictest(results: list[StageResult]) -> StageResult:
 
 def _order(finding: Finding) -> tuple[int, int]:
     at = finding.address[-1] if finding.address else None
-    return _STRICTNESS[finding.verdict], at if isinstance(at, int) else 0
+    return -STRICTNESS[finding.verdict], at if isinstance(at, int) else 0
 
 
 def _by_default(state: CallState) -> StageResult:
