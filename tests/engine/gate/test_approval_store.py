@@ -91,6 +91,13 @@ def test_grant_for_once_is_spent_by_the_first_who_uses_it(store: ApprovalStore) 
     assert store.find(subject()) is None
 
 
+def test_lasting_grant_is_used_before_one_for_once(store: ApprovalStore) -> None:
+    store.remember(a_request(), Approval(True, "dana"))
+    lasting = store.remember(a_request(), TEN_MINUTES)
+
+    assert store.find(subject()) == lasting
+
+
 def test_grant_for_once_is_for_the_exact_call(store: ApprovalStore) -> None:
     store.remember(a_request(), Approval(True, "dana"))
 

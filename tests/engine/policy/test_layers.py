@@ -358,6 +358,13 @@ def test_rule_on_operations_that_the_tool_has_not_closes_the_tool(facts: ToolFac
     )
 
 
+def test_rule_of_a_source_on_operations_that_the_tool_has_not_closes_it_and_is_named() -> None:
+    rule = ToolRule("file", MaxCalls(3), ("operation:burn",))
+    right = row(policy_of(sources=(replace(DOCS, required_tools=(rule,)),)), FILE, "read")
+
+    assert (right.verdict, first(right).address) == (Verdict.DENY, ("sources", "docs", "required_tools", 0))
+
+
 def test_rule_on_every_tool_leaves_tools_without_that_operation_alone() -> None:
     agent = Agent("a", tool_rules=(ToolRule("*", MaxCalls(3), ("operation:read",)),))
 

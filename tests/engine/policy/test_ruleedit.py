@@ -203,7 +203,10 @@ def test_a_grant_is_joined_changed_and_revoked() -> None:
         revoke(changed, Granted("a", 1, Exec()))
 
 
-@pytest.mark.parametrize(("count", "key", "near"), [(3000, "tool_1234x", "tool_1234"), (150, "zool_0003", "tool_0003")])
+@pytest.mark.parametrize(
+    ("count", "key", "near"),
+    [(3000, "tool_1234x", "tool_1234"), (197, "zool_0003", "tool_0003"), (198, "zool_0003", "tool_0103")],
+)
 def test_a_near_miss_is_found_among_many_keys(count: int, key: str, near: str) -> None:
     many = tuple(ToolFacts(f"tool_{number:04}", 1, (OperationFacts("", SIDE),), SIDE) for number in range(count))
     with pytest.raises(EditRefused, match=rf"did you mean `{near}`\?"):
