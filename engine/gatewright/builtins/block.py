@@ -21,7 +21,7 @@ from gatewright.policy.target import Assessment, Located
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.blockport import FILE_LABEL, BlockNote
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import SourceParameter
 from gatewright.tools.tool import Tool
@@ -40,6 +40,8 @@ class BlockTool(Tool):
     name = "block"
     description = "Works with blocks, the texts, fields, lists and logs that are kept for you under a label."
     safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE, SideEffect.FS_READ})
+    determinism = Determinism.NON_DETERMINISTIC
     resource_bounds = ResourceBounds(timeout_s=15.0)
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON

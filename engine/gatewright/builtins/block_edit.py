@@ -19,7 +19,7 @@ from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.tool import Tool
 
@@ -56,6 +56,8 @@ class BlockEditTool(Tool):
     name = "block_edit"
     description = "Changes what a block holds. A block that stands for a file is changed there, not yet on disk."
     safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
+    determinism = Determinism.DETERMINISTIC
     resource_bounds = ResourceBounds(timeout_s=15.0)
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON

@@ -16,7 +16,7 @@ from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.blockport import BlockNote
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.tool import Tool
 
@@ -37,6 +37,8 @@ class ContextTool(Tool):
     operation_field = "operation"
     outmoded = True
     safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
+    determinism = Determinism.NON_DETERMINISTIC
     resource_bounds = ResourceBounds(timeout_s=15.0)
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON

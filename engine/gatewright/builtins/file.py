@@ -22,7 +22,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.sources.filesource import MAX_LISTED
 from gatewright.sources.filetext import in_line_ending_of, with_change, with_lines, with_patch
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import LabelParameter, PathParameter, SourceParameter
 from gatewright.tools.tool import Tool
@@ -57,7 +57,8 @@ class FileTool(Tool):
         "the disk keeps what it has until the block is written to it."
     )
     safety_tier = SafetyTier.SIDE_EFFECTING
-    side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
+    side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE, SideEffect.DB_READ, SideEffect.DB_WRITE})
+    determinism = Determinism.DETERMINISTIC
     resource_bounds = ResourceBounds(timeout_s=20.0)
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON

@@ -11,6 +11,7 @@ from gatewright.builtins.rooted import Input, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
 from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Determinism
 
 
 class MemorySave(Input):
@@ -24,6 +25,7 @@ class MemorySaveTool(NoteTool):
 
     name = "memory_save"
     description = "Keeps a note for the user, which stays after this conversation. Save each fact once."
+    determinism = Determinism.NON_DETERMINISTIC
     input_model = MemorySave
 
     def assess(

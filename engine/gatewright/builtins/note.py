@@ -11,7 +11,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins.rooted import text_of
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.tool import Tool
 
 MAX_NOTE_CHARS = 4_000
@@ -27,6 +27,7 @@ class NoteTool(Tool, abstract=True):
 
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
+    determinism = Determinism.DETERMINISTIC
     required_capabilities = frozenset[str]()
     resource_bounds = ResourceBounds(timeout_s=10.0)
     result_type = ResultType.OBJECT

@@ -12,7 +12,7 @@ from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.tool import Tool
 
@@ -36,6 +36,8 @@ class RecallTool(Tool):
     version = "2.0.0"
     description = "Keeps texts for good, outside of your context, and finds them again by their words."
     safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
+    determinism = Determinism.NON_DETERMINISTIC
     resource_bounds = ResourceBounds(timeout_s=15.0)
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON

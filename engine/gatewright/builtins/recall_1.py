@@ -15,7 +15,7 @@ from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import LabelParameter
 from gatewright.tools.tool import Tool
@@ -32,6 +32,8 @@ class RecallOneTool(Tool):
     description = "Keeps texts for good under labels, outside of your context."
     operation_field = "operation"
     safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
+    determinism = Determinism.NON_DETERMINISTIC
     resource_bounds = ResourceBounds(timeout_s=15.0)
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON

@@ -15,7 +15,7 @@ from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Normalization, ResultType, SideEffect
+from gatewright.tools.declaration import Determinism, Normalization, ResultType, SideEffect
 from gatewright.tools.parameter import FileParameter
 from gatewright.tools.tool import Tool
 
@@ -51,6 +51,7 @@ class RootTool(Tool, abstract=True):
 
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON
+    determinism = Determinism.DETERMINISTIC
     needs: tuple[tuple[str, ...], ...] = (OPEN_ROOTS,)
 
     def is_there(self, provided: frozenset[str]) -> bool:

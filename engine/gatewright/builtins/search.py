@@ -15,7 +15,7 @@ from gatewright.builtins.rooted import Input
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.tool import Tool
 
 _KINDS = {
@@ -55,6 +55,8 @@ class SearchTool(Tool):
     name = "search"
     description = "Searches what you kept for good and what was said in your conversations, by words: the best first."
     safety_tier = SafetyTier.READ_ONLY
+    side_effects = frozenset({SideEffect.DB_READ})
+    determinism = Determinism.DETERMINISTIC
     resource_bounds = ResourceBounds(timeout_s=15.0)
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON

@@ -28,7 +28,7 @@ from gatewright.policy.rule import ExitLoop, ToolRule
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import ResourceBounds, SideEffect
+from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.model import ModelShape
 from gatewright.tools.operation import ArgumentIssue
 from gatewright.tools.port import WebPort
@@ -122,6 +122,7 @@ class SendMessageTool(RootTool):
     usage_rule = "When send_message is called, the conversation ends."
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.NET_WRITE})
+    determinism = Determinism.MAYBE
     operation_capabilities: ClassVar[Mapping[str, Collection[str]]] = MappingProxyType(
         {target: frozenset({"NetWrite"} if target in OUTSIDE else ()) for target in TARGETS}
     )

@@ -16,7 +16,7 @@ from gatewright.policy.document import ROOT_NAMES, SHELL
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import ResourceBounds, SideEffect
+from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.parameter import CommandParameter
 
 
@@ -48,7 +48,8 @@ class ShellExecTool(RootTool):
         "Only the programs that are allowed here can be started."
     )
     safety_tier = SafetyTier.PRIVILEGED
-    side_effects = frozenset({SideEffect.PROCESS_SPAWN, SideEffect.FS_READ, SideEffect.FS_WRITE})
+    side_effects = frozenset(SideEffect) - {SideEffect.DB_READ, SideEffect.DB_WRITE}
+    determinism = Determinism.NON_DETERMINISTIC
     required_capabilities = frozenset({"Exec"})  # the files of redirects are judged each by its own kind
     resource_bounds = ResourceBounds(timeout_s=60.0)
     enforces_bounds = True

@@ -12,7 +12,7 @@ from gatewright.builtins.result import done
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Normalization, ResourceBounds, ResultType
+from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType
 from gatewright.tools.decorator import operation
 from gatewright.tools.tool import Tool
 
@@ -25,6 +25,7 @@ class SourceTool(Tool):
     name = "source"
     description = "Tells which sources of files and streams of changes you have, and what they do now."
     safety_tier = SafetyTier.SIDE_EFFECTING
+    determinism = Determinism.MAYBE
     resource_bounds = ResourceBounds(timeout_s=10.0)
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON

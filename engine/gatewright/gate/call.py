@@ -109,8 +109,8 @@ class CallState:
     ``named``: where texts of the arguments lead that no marker speaks of.
     ``uses``: how often a batch uses each operation; None: it calls one, once.
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
-    are the bytes that stand for it. ``execution``: the call was recorded and began; ``stopped``: the
-    tool does not run any more. ``reused``: an earlier result
+    are the bytes that stand for it. ``execution``: the call was recorded and began; ``has_run``: the
+    tool itself was called; ``stopped``: it does not run any more. ``reused``: an earlier result
     stands for it. ``detail``: what went wrong in the execution, for the operator. ``again``: see
     `ToolExecutionContext`; ``led_to``: the hosts that it let the call go on to.
     The defaults stand in the class: a call costs only what it fills in.
@@ -145,6 +145,7 @@ class CallState:
     truncated: bool = False
     secrets: int = 0
     execution: Execution | None = None
+    has_run: bool = False
     stopped: bool = True
     reused: bool = False
     detail: str = ""

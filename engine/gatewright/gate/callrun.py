@@ -154,6 +154,7 @@ class CallRun:
 
     def _outcome(self, state: CallState, decision: Decision, status: Status, output: str | None = None) -> Outcome:
         text = output if output is not None else decision.model_message or message.to_model(EMPTY)
+        has_result = state.status is Status.ALLOWED and state.execution is not None
         return Outcome(
             decision,
             status,
@@ -165,11 +166,13 @@ class CallRun:
             state.output_hash or None,
             state.output_bytes,
             (time.monotonic() - self._began) * 1000,
-            state.normal if state.status is Status.ALLOWED and state.execution is not None else None,
+            state.normal if has_result else None,
             state.detail,
             state.reused,
             state.session.should_continue,
             state.secrets,
+            state.result if has_result else None,
+            state.plan.tool.side_effects if state.has_run else frozenset(),
         )
 
 

@@ -8,6 +8,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import Status
 from gatewright.gate.decision import Decision
+from gatewright.tools.declaration import SideEffect
 
 
 @frozen
@@ -16,7 +17,9 @@ class Outcome:
 
     ``output_hash``: SHA-256 of ``data``, of a failure's text otherwise; ``output_bytes``: how large the text was before
     cutting, for a binary result the data. ``code`` is the decision's, or the failure's when the call was executed and
-    failed; ``detail`` is what went wrong then, for the operator. ``elapsed_ms`` holds everything, waiting for an
+    failed; ``detail`` is what went wrong then, for the operator. ``raw``: what the tool gave, before secrets were taken
+    out, for the program that runs it and in no JSON; it counts where ``data`` is not None. ``side_effects``: what the
+    tool declares that it touches; nothing where it was not run. ``elapsed_ms`` holds everything, waiting for an
     approval too. ``reused``: a pure tool was not run again. ``should_continue``: whether the agent's loop goes on.
     ``secrets``: how many were taken out of the result.
     """
@@ -36,9 +39,14 @@ class Outcome:
     reused: bool = False
     should_continue: bool = True
     secrets: int = 0
+    raw: JsonValue | bytes = field(default=None, repr=False)
+    side_effects: frozenset[SideEffect] = frozenset()
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The decision's shape and status, output, detail, truncated, reused, output_hash, bytes, call and so on."""
+        """The decision's shape and status, output, detail, truncated, reused, output_hash, bytes, call and so on.
+
+        Without ``data`` and ``raw``: JSON is printed and kept, and ``raw`` holds the secrets.
+        """
         return {
             **self.decision.to_json(),
             "status": str(self.status),
@@ -49,6 +57,7 @@ class Outcome:
             "reused": self.reused,
             "output_hash": self.output_hash,
             "output_bytes": self.output_bytes,
+            "side_effects": sorted(self.side_effects),
             "call": self.call_id,
             "session": self.session_id,
             "should_continue": self.should_continue,

@@ -15,6 +15,7 @@ from gatewright.base.frozen import frozen
 from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
+    from gatewright.base.jsonvalue import JsonValue
     from gatewright.gate.session import Session
 
 MAX_RESULTS = 128
@@ -26,17 +27,21 @@ Key = tuple[object, ...]
 
 @frozen
 class KeptResult:
-    """What became of a result: the text for the model before cutting, the bytes that stand for it, their hash."""
+    """What became of a result: the text for the model before cutting, the bytes that stand for it, their hash.
+
+    ``raw``: what the tool gave.
+    """
 
     output: str
     normal: bytes
     output_hash: str
     output_bytes: int
+    raw: JsonValue | bytes = None
 
     @property
     def size(self) -> int:
         """About how many bytes it holds."""
-        return len(self.output) + len(self.normal)
+        return len(self.output) + 2 * len(self.normal)
 
 
 class _Shelf:

@@ -32,7 +32,11 @@ class SideEffect(StrEnum):
 
 
 class Determinism(StrEnum):
-    """Whether the same arguments give the same result: always, within a run, perhaps, not at all."""
+    """What a result depends on besides the arguments.
+
+    Pure: nothing. Deterministic: what the workspace holds (files, blocks, notes). Maybe: what is outside of it, too.
+    NonDeterministic: the time or chance, such as a new id.
+    """
 
     PURE = "Pure"
     DETERMINISTIC = "Deterministic"

@@ -708,7 +708,18 @@ async def test_outcome_as_json_has_a_stable_shape(world: World) -> None:
 
     assert list(shape) == [
         *("verdict", "stage", "code", "reason", "rule", "model_message", "trace"),
-        *("status", "output", "detail", "truncated", "reused", "output_hash", "output_bytes", "call", "session"),
+        *(
+            "status",
+            "output",
+            "detail",
+            "truncated",
+            "reused",
+            "output_hash",
+            "output_bytes",
+            "side_effects",
+            "call",
+            "session",
+        ),
         *("should_continue", "elapsed_ms"),
     ]
 

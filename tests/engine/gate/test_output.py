@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from gatewright.base.errors import RegistrationError
+from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Status
 from gatewright.gate.heavy import LARGE, is_large
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools.declaration import Determinism, Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import FunctionTool, operation, tool
 from gatewright.tools.tool import Tool
 from tests.engine.gate.conftest import MakeWorld
@@ -248,3 +248,52 @@ def test_only_what_takes_long_is_large() -> None:
     assert not is_large({"a": ["b" * 100, 1, None]})
     assert is_large("x" * LARGE)
     assert is_large([0] * LARGE)
+
+
+async def test_program_gets_what_the_tool_gave_and_no_json_has_it(make_world: MakeWorld) -> None:
+    effects = {SideEffect.FS_WRITE, SideEffect.DB_READ}
+    world = make_world(
+        listing("give"),
+        giving({"password": TOKEN}, side_effects=effects, required_capabilities=()),
+    )
+
+    outcome = await world.call("give", {})
+    denied = await world.call("give", {"no": 1})
+
+    assert outcome.raw == {"password": TOKEN}
+    assert outcome.side_effects == effects
+    assert outcome.to_json()["side_effects"] == ["DbRead", "FsWrite"]
+    assert TOKEN not in json.dumps(outcome.to_json())
+    assert TOKEN not in repr(outcome)
+    assert (denied.raw, denied.data, denied.side_effects) == (None, None, frozenset())
+
+
+async def test_reused_result_is_as_the_tool_gave_it_whatever_the_program_did_to_the_first(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(listing("give"), giving({"rows": [1, 2]}, determinism=Determinism.PURE))
+
+    first = await world.call("give", {})
+    assert isinstance(first.raw, dict)
+    first.raw["rows"] = "gone"
+    again = await world.call("give", {})
+
+    assert (again.reused, again.raw) == (True, {"rows": [1, 2]})
+
+
+async def test_tool_that_fails_touched_what_it_declares_and_gave_nothing(make_world: MakeWorld) -> None:
+    async def half() -> str:
+        """Do half of it."""
+        raise ToolFailure("half of it is done", code="half")
+
+    made = tool(
+        safety_tier=SafetyTier.READ_ONLY,
+        result_type=ResultType.STRING,
+        normalization=Normalization.JSON,
+        side_effects={SideEffect.NET_WRITE},
+        required_capabilities=(),
+    )(half)
+
+    outcome = await make_world(listing("half"), made).call("half", {})
+
+    assert (outcome.status, outcome.raw, outcome.side_effects) == (Status.FAILED, None, {SideEffect.NET_WRITE})

@@ -61,6 +61,7 @@ async def _run(state: CallState) -> StageResult:
     if kept is not None:
         state.reused, state.output, state.normal = True, kept.output, kept.normal
         state.output_hash, state.output_bytes = kept.output_hash, kept.output_bytes
+        state.result, state.has_result = copied(kept.raw), True
         return StageResult(note="reused: the same call gave this result before")
     await _execute(state)
     return StageResult(note=state.detail or "executed")
@@ -132,6 +133,7 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: asynci
     try:
         if state.ports.in_copy and state.plan.tool.actor.leaves_copy:
             raise ToolFailure(message.NOT_IN_COPY, code="not-in-copy")
+        state.has_run = True
         given = copied(state.arguments)  # what a tool changes in it is neither recorded nor kept with its result
         return await state.plan.tool.actor.execute(state.chosen.name, given, context)
     except SystemExit as error:  # a task lets it through to the loop, and the program would end
@@ -236,7 +238,8 @@ async def finish(state: CallState) -> None:
         state.result, state.has_result = None, False
         state.normal, state.output_hash, state.output_bytes = b"", "", 0
     elif state.status is Status.ALLOWED and not state.reused and (results := _results_of(state)) is not None:
-        kept = KeptResult(state.output or "", state.normal, state.output_hash, state.output_bytes)
+        raw = copied(state.result)  # the program may change its own
+        kept = KeptResult(state.output or "", state.normal, state.output_hash, state.output_bytes, raw)
         results.keep(state.session, _result_key(state), kept)
 
 
