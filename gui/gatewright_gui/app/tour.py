@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -81,7 +82,11 @@ def _copy_of(workspace: Path | None) -> Generator[tuple[Path, Preferences], None
         with Opener().open(workspace) as opened:
             copy = opened.sandbox()
         try:
-            yield copy.folder / opened.policy_path.name, preferences
+            policy = copy.folder / opened.policy_path.name
+            if copy.workspace.state_folder.is_dir():  # with its memory
+                with Opener().open(policy) as shown:
+                    shutil.copytree(copy.workspace.state_folder, shown.state_folder)
+            yield policy, preferences
         finally:
             copy.close()
 
