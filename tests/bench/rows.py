@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tests.bench.agentspage import agents_page, one_tick
 from tests.bench.arguments import argument_check
+from tests.bench.auditlist import audit_list
 from tests.bench.auditrow import audit
 from tests.bench.blockedit import block_edit
 from tests.bench.decision import decision, growth
@@ -29,6 +30,7 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "whole decide": whole_decide,
     "gate overhead": gate_overhead,
     "audit": audit,
+    "audit list": audit_list,
     "gateway": gateway,
     "processes": processes,
     "argument check": argument_check,

@@ -22,7 +22,18 @@ _MOVES = 20
 _HEARD = QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease, QEvent.Type.KeyPress, QEvent.Type.Shortcut
 _MODIFIERS = {Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta}
 WAITING = frozenset(
-    {"console.call", "close", "declare", "agents.rights", "export", "catalogs", "memory.dialog", "files.sources"}
+    {
+        "console.call",
+        "close",
+        "declare",
+        "agents.rights",
+        "export",
+        "catalogs",
+        "memory.dialog",
+        "files.sources",
+        "audit.mend",
+        "audit.export",
+    }
 )
 """Tasks that wait for a person."""
 BESIDE = frozenset({"upkeep.check", "agents.counts", "preview.tokens", "preview.providers"})

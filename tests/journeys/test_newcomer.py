@@ -1,5 +1,6 @@
 """Somebody new restricts an agent, tries calls, mends a problem and exports: by mouse and keys, and by keys alone."""
 
+import time
 from functools import partial
 from pathlib import Path
 
@@ -13,13 +14,14 @@ from PySide6.QtWidgets import (
     QDialog,
     QLabel,
     QLineEdit,
+    QListWidget,
     QPushButton,
     QTableView,
     QTreeView,
     QWidget,
 )
 
-from gatewright.workspace import write_demo
+from gatewright.workspace import Workspace, write_demo
 from gatewright_gui.pages.agents import limit_list
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.console import ConsolePage
@@ -40,6 +42,7 @@ from tests.journeys.views import (
     tree_row,
     waits,
 )
+from tests.support.clock import ManualClock
 
 pytestmark = pytest.mark.journey
 
@@ -295,6 +298,42 @@ async def _mend_dead_rule(hand: Hand) -> None:
     await hand.drag(rules, dead, QPoint(above.center().x(), above.top() + 3))
     patterns = texts(rules.model(), rule_model.PATTERN)
     assert patterns.index(DEAD) == patterns.index("drafts/**") - 1
+
+
+async def test_who_asks_why_a_call_was_denied_yesterday_finds_it_and_mends_the_policy(hand: Hand, policy: Path) -> None:
+    with Workspace.open(policy, clock=ManualClock(time.time() - 86_400)) as yesterday:
+        sent = {"op": "append", "path": "README.md", "content": "a line"}
+        denied = await yesterday.call("archivist", "file", sent)
+    assert denied.decision.verdict == "deny"
+
+    # "denied" is what one looks for
+    await hand.key("ctrl+k")
+    await hand.type("denied")
+    await hand.key("Return")
+    calls = await hand.see("audit.calls", QTableView)
+    await _pick(hand, "audit.verdict", "Deny")
+    await _pick(hand, "audit.when", "Yesterday")
+    await until(lambda: calls.model().rowCount() == 1 and calls.model().index(0, 2).data() is not None, "the call")
+    await hand.click_cell(calls, calls.model().index(0, 2))
+    rule = await hand.see("audit.rule", QPushButton)
+    assert rule.text().startswith("sources.archive.default_permission, line ")
+    assert hand.find("audit.detail.reason", QLabel).text() != ""
+
+    # a level for just this file, seen before it is written
+    await hand.click(hand.find("audit.mend", QPushButton))
+    offered = await hand.see("audit_rule.list", QListWidget)
+    row = next(at for at in range(offered.count()) if offered.item(at).text().startswith("Give README.md of archive"))
+    await hand.click_cell(offered, offered.model().index(row, 0))
+    accept = hand.find("audit_rule.accept", QPushButton)
+    await until(accept.isEnabled, "what would change")
+    await hand.click(accept)
+    said = await hand.see("audit.detail.again", QLabel)
+    await until(lambda: "Today it would be " in said.text(), "what it would be today")
+    await hand.rest()
+    assert hand.window.document.workspace.decide("archivist", "file", sent).verdict != "deny"
+    await hand.key("ctrl+z")
+    await hand.rest()
+    assert hand.window.document.workspace.decide("archivist", "file", sent).verdict == "deny"
 
 
 async def _pick(hand: Hand, name: str, text: str) -> None:

@@ -62,12 +62,7 @@ _CALLS = """SELECT calls.seq, last, wall_s, CAST(calls.kind AS TEXT), calls.call
   FROM calls LEFT JOIN main.rows ON rows.seq = calls.seq
   WHERE calls.seq IN (SELECT value FROM json_each(?)) ORDER BY calls.seq DESC"""
 _CHANGED = "SELECT min(calls.seq) FROM main.rows JOIN calls ON calls.call_id = rows.call_id WHERE rows.seq > ?"
-_CHOICES = (
-    "SELECT DISTINCT agent FROM calls WHERE agent <> '' ORDER BY 1",
-    """SELECT tool FROM calls WHERE tool <> '' UNION
-    SELECT tool || '.' || operation FROM calls WHERE operation <> '' ORDER BY 1""",
-    "SELECT DISTINCT client FROM calls WHERE client <> '' ORDER BY 1",
-)
+_CHOICES = "SELECT DISTINCT agent, tool, operation, client FROM calls"
 
 
 @frozen
@@ -249,9 +244,12 @@ class AuditIndex:
     def choices(self) -> AuditChoices:
         """What calls can be told apart by."""
         with self._reading() as connection:
-            if connection is None:
-                return AuditChoices()
-            return AuditChoices(*(tuple(name for (name,) in connection.execute(one)) for one in _CHOICES))
+            found: list[tuple[str, str, str, str | None]] = (
+                connection.execute(_CHOICES).fetchall() if connection else []
+            )
+        agents, tools, clients = {row[0] for row in found}, {row[1] for row in found}, {row[3] or "" for row in found}
+        tools |= {f"{tool}.{operation}" for _, tool, operation, _ in found if operation}
+        return AuditChoices(*(tuple(sorted(names - {""})) for names in (agents, tools, clients)))
 
     def rows_of(self, call: LoggedCall) -> tuple[AuditRow, ...]:
         """The rows of one call, oldest first."""

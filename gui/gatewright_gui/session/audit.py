@@ -62,8 +62,6 @@ class Found:
 
     numbers: "array[int]"
     changed: int
-    timeline: Timeline
-    choices: AuditChoices
     read: int
     rows: int
 
@@ -73,7 +71,7 @@ class Found:
         return self.read >= self.rows
 
 
-NOTHING_FOUND = Found(array("q"), 0, Timeline(), AuditChoices(), 0, 0)
+NOTHING_FOUND = Found(array("q"), 0, 0, 0)
 
 
 class AuditTrail(QObject):
@@ -81,6 +79,10 @@ class AuditTrail(QObject):
 
     found = Signal(object)
     """Found."""
+    counted = Signal(object)
+    """Timeline, of the calls that were found just before."""
+    named = Signal(object)
+    """AuditChoices: what the log names."""
     failed = Signal(object)
     """Why the log cannot be read, with its place: str."""
     began = Signal()
@@ -92,7 +94,7 @@ class AuditTrail(QObject):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="gatewright-audit-page")
         self._index: AuditIndex | None = None
         self._wanted, self._period = AuditFilter(), (None, None)
-        self._found, self._counted_s, self._is_counted = NOTHING_FOUND, 0.0, True
+        self._found, self._counted_s, self._counts_late = NOTHING_FOUND, 0.0, False
         document.opened.connect(self._open)
         self._open()
 
@@ -104,8 +106,8 @@ class AuditTrail(QObject):
     def set_filter(self, wanted: AuditFilter, period: tuple[float | None, float | None] = (None, None)) -> None:
         """Find other calls; ``period``: from when to when the timeline counts, None: as far as the log goes."""
         self._wanted, self._period = wanted, period
-        if self._index is not None:
-            self._start(self._find(0, NOTHING, whole=True), _FIND)
+        if self._index is not None and not self._tasks.closed:
+            self._start(self._find(0, NOTHING, count=True), _FIND)
 
     def look(self) -> None:
         """Take in what was written since, unless that is under way."""
@@ -140,7 +142,7 @@ class AuditTrail(QObject):
 
     def _open(self) -> None:
         self._leave()
-        self._found, self._counted_s = NOTHING_FOUND, 0.0
+        self._found, self._counts_late = NOTHING_FOUND, False
         self.began.emit()
         if self._document.is_open:
             self._index = AuditIndex(self._document.workspace.audit.path.parent)
@@ -168,48 +170,44 @@ class AuditTrail(QObject):
 
     async def _read(self) -> None:
         more, piece = await self._run(lambda index: index.read_older(FIRST_ROWS)), 0
-        await self._find(0, 0, whole=True)
+        await self._find(0, 0, count=True, name=True)
         while more:
             more, piece = await self._run(AuditIndex.read_older), piece + 1
             if not more or piece & (piece - 1) == 0:  # ever less often: each time everything is gone through again
-                await self._find(0, NOTHING, whole=True)
+                await self._find(0, NOTHING, count=True, name=True)
 
     async def _look(self) -> None:
         changed = await self._run(AuditIndex.read_newer)
         if changed == 0:
             self._start(self._read(), _READ)
-        elif changed is not None:
-            await self._find(changed, changed)
-        elif not self._is_counted:
-            await self._find(NOTHING, NOTHING, whole=True)
+            return
+        is_time = time.monotonic() - self._counted_s > SUMMARY_S
+        if changed is not None or (self._counts_late and is_time):
+            self._counts_late = not is_time
+            await self._find(changed or NOTHING, changed or NOTHING, count=is_time, name=is_time)
 
-    async def _find(self, begin: int, changed: int, *, whole: bool = False) -> None:
-        """Find the calls from ``begin`` on anew; ``whole``: times and names too. What came too late is dropped."""
+    async def _find(self, begin: int, changed: int, *, count: bool = False, name: bool = False) -> None:
+        """Find the calls from ``begin`` on anew, count them, and take up names. What came too late is dropped."""
         wanted, period, before = self._wanted, self._period, self._found
-        whole = whole or time.monotonic() - self._counted_s > SUMMARY_S
-        found = await self._run(lambda index: _find(index, wanted, period, before, begin, whole=whole))
-        if found is not None and wanted is self._wanted:
-            self._counted_s, self._is_counted = (time.monotonic(), True) if whole else (self._counted_s, False)
-            self._found = replace(found, changed=changed)
-            self.found.emit(self._found)
+        found = await self._run(lambda index: _find(index, wanted, before, begin, changed))
+        if found is None or wanted is not self._wanted:
+            return
+        self._found = found
+        self.found.emit(found)
+        timeline = await self._run(lambda index: _timeline(index, wanted, period)) if count else None
+        if timeline is not None and wanted is self._wanted:
+            self._counted_s = time.monotonic()
+            self.counted.emit(timeline)
+        choices = await self._run(AuditIndex.choices) if name else None
+        if choices is not None:
+            self.named.emit(choices)
 
 
-def _find(
-    index: AuditIndex,
-    wanted: AuditFilter,
-    period: tuple[float | None, float | None],
-    before: Found,
-    begin: int,
-    *,
-    whole: bool,
-) -> Found:
+def _find(index: AuditIndex, wanted: AuditFilter, before: Found, begin: int, changed: int) -> Found:
     numbers = index.numbers(wanted, begin=begin)
     if begin:
         numbers.extend(before.numbers[first_below(before.numbers, begin) :])
-    timeline, choices = before.timeline, before.choices
-    if whole:
-        timeline, choices = _timeline(index, wanted, period), index.choices()
-    return Found(numbers, NOTHING, timeline, choices, *index.read_rows)
+    return Found(numbers, changed, *index.read_rows)
 
 
 def first_below(numbers: "array[int]", bound: int) -> int:

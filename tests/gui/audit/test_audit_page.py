@@ -130,8 +130,8 @@ async def test_page_without_a_call_says_so_and_the_first_call_appears(window: Ma
     assert not page.timeline.isVisible()
     await make_calls(policy)
     await until(lambda: page.model.rowCount() == 3)
-    await until(page.view.isVisible)
-    assert page.timeline.timeline.stretches
+    await until(page.timeline.isVisible)
+    assert page.view.isVisible()
 
 
 async def test_palette_leads_from_what_one_looks_for_to_the_page(window: MainWindow) -> None:

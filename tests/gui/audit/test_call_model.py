@@ -7,7 +7,7 @@ from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
 from gatewright_gui.pages.audit.call_model import CALL, TIME, VERDICT, CallModel
-from gatewright_gui.session.audit import NOTHING_FOUND, AuditChoices, Found, LoggedCall, Timeline
+from gatewright_gui.session.audit import NOTHING_FOUND, Found, LoggedCall
 
 pytestmark = pytest.mark.usefixtures("qapp")
 STRICT = QAbstractItemModelTester.FailureReportingMode.Fatal
@@ -19,7 +19,7 @@ def call_of(number: int, *, ended: str = "ToolCompleted") -> LoggedCall:
 
 
 def found_of(numbers: range, changed: int = 0) -> Found:
-    return Found(array("q", sorted(numbers, reverse=True)), changed, Timeline(), AuditChoices(), 1, 1)
+    return Found(array("q", sorted(numbers, reverse=True)), changed, 1, 1)
 
 
 class Asking:

@@ -4,7 +4,7 @@ A scene is a function of the tour: it does something by mouse and keyboard, chec
 ends each of its steps with a picture.
 """
 
-from gatewright_gui.app.scenes import agents, catalogs, console, files, memory, policy, preview, window
+from gatewright_gui.app.scenes import agents, audit, catalogs, console, files, memory, policy, preview, window
 
 LIGHT = (
     window.open_window,
@@ -17,6 +17,7 @@ LIGHT = (
     console.console,
     console.built_in,
     console.live,
+    audit.audit,
     catalogs.catalogs,
     policy.policy,
 )
@@ -28,6 +29,7 @@ DARK = (
     memory.memory,
     console.console,
     console.built_in,
+    audit.audit,
     catalogs.catalogs,
     policy.policy,
     policy.save,

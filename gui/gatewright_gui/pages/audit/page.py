@@ -35,7 +35,16 @@ from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
-from gatewright_gui.session.audit import AuditFilter, AuditReport, AuditTrail, Found, LoggedCall, prove, write_out
+from gatewright_gui.session.audit import (
+    AuditFilter,
+    AuditReport,
+    AuditTrail,
+    Found,
+    LoggedCall,
+    Timeline,
+    prove,
+    write_out,
+)
 from gatewright_gui.session.audit_call import (
     CallDetail,
     RuleToday,
@@ -140,7 +149,7 @@ class AuditPage(Page):
         self.detail.show_detail(None)
         self.filters.clear()
         self.model.set_found(self.trail.now)
-        self._show_state()
+        self._show_counts(Timeline())
 
     def _show_found(self, found: Found) -> None:
         bar, row = self.view.verticalScrollBar(), self.view.rowAt(0)
@@ -151,8 +160,6 @@ class AuditPage(Page):
             bar.setValue(was_at + (now - row) * self.view.rowHeight(now))
         if chosen is not None and not self.view.currentIndex().isValid():
             self.view.setCurrentIndex(self.model.index(self.model.row_of(chosen), 0))
-        self.timeline.set_timeline(found.timeline)
-        self.filters.set_choices(found.choices)
         self._failure = ""
         self._show_state()
         if chosen is not None and found.changed and chosen >= found.changed:
@@ -172,11 +179,15 @@ class AuditPage(Page):
         self._stack.setCurrentWidget(self.view if is_there else self.empty)
         if takes_keys:
             self.view.setFocus(Qt.FocusReason.OtherFocusReason)
-        self.timeline.setVisible(bool(found.timeline.stretches) and not self._failure)
+        self.timeline.setVisible(bool(self.timeline.timeline.stretches) and not self._failure)
         read = "" if found.is_whole else f", {100 * found.read // found.rows} % of the log read"
         self.header.set_note(f"{plural(count, 'entry', 'entries')}{read}" if count else "")
         self.verify_button.setEnabled(bool(found.rows) or bool(self._failure))
         self.export_button.setEnabled(is_there)
+
+    def _show_counts(self, timeline: Timeline) -> None:
+        self.timeline.set_timeline(timeline)
+        self._show_state()
 
     def _fail(self, words: str) -> None:
         self._failure = words
@@ -188,7 +199,8 @@ class AuditPage(Page):
         self.trail.set_filter(self.filters.filter, self.filters.period)
 
     def _bring_soon(self, numbers: tuple[int, ...]) -> None:
-        self._context.tasks.start(self._bring(numbers), "audit.calls")
+        if not self._context.tasks.closed:
+            self._context.tasks.start(self._bring(numbers), "audit.calls")
 
     async def _bring(self, numbers: tuple[int, ...]) -> None:
         calls = await self.trail.calls(numbers)
@@ -358,6 +370,8 @@ class AuditPage(Page):
     def _connect(self) -> None:
         self.trail.began.connect(self._began)
         self.trail.found.connect(self._show_found)
+        self.trail.counted.connect(self._show_counts)
+        self.trail.named.connect(self.filters.set_choices)
         self.trail.failed.connect(self._fail)
         self.model.wanted.connect(self._bring_soon)
         self.filters.changed.connect(self._filter_soon.start)

@@ -1,0 +1,31 @@
+"""Scene of the page Audit: the calls of the log, one of them with all that decided it, and the proof of the chain."""
+
+from PySide6.QtWidgets import QAbstractItemView
+
+from gatewright_gui.app.scenes.player import Tour
+from gatewright_gui.pages.audit import AuditPage
+from gatewright_gui.session.opening import audit_log
+
+
+def audit(tour: Tour) -> None:
+    """The calls that were made in the workspace itself: found, decided again, proved."""
+    rows = list(audit_log(tour.document.workspace.policy_path).rows())
+    calls = {row.call_id for row in rows if row.call_id}
+    tour.click("rail.audit")
+    page = tour.window.shelf.page("audit")
+    assert isinstance(page, AuditPage)
+    tour.choose("audit.verdict", "Any verdict")
+    tour.until(lambda: page.trail.now.is_whole and page.model.rowCount(), "the calls")
+    tour.until(lambda: page.model.call_at(0), "the newest call")
+    shown = [page.model.call_at(row) for row in range(page.model.rowCount())]
+    tour.check("each call of the log is a row", {call.call_id for call in shown if call and call.is_call}, calls)
+    newest = next(row for row, call in enumerate(shown) if call and call.is_call)
+    tour.click_cell(tour.find("audit.calls", QAbstractItemView), page.model.index(newest, 0))
+    tour.until(lambda: page.detail.detail and page.detail.detail.call == shown[newest], "the chosen call")
+    tour.click("audit.again")
+    tour.until(lambda: tour.has("audit.detail.again"), "what it would be today")
+    tour.click("audit.verify")
+    tour.until(lambda: page.proof.text != "not verified", "the proof")
+    tour.check("the whole log is proved", page.proof.text, f"proved: {len(rows):,} rows")
+    tour.check("and so is the call", page.detail.chain.text, "proved")
+    tour.show("audit", f"{len(calls)} calls in the log, all of it proved")
