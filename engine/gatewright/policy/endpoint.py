@@ -71,6 +71,16 @@ class Endpoints:
         there = {"discord": self.discord, "bluesky": self.bluesky}
         return {target: one.url for target, one in there.items() if one is not None}
 
+    def definition(self, target: str) -> str:
+        """What is trusted of an endpoint that connects, in words: where, with which secret, for whom."""
+        if target == "discord" and (one := self.discord) is not None:
+            whom = "every channel" if one.channels is None else f"the channels {', '.join(one.channels)}"
+            return f"{one.url}\nwith the token in {one.token_env}, for {whom}"
+        if target == "bluesky" and (other := self.bluesky) is not None:
+            whom = "every account" if other.handles is None else f"the accounts {', '.join(other.handles)}"
+            return f"{other.url}\nas {other.handle}, with the app password in {other.password_env}, for {whom}"
+        return ""
+
     @property
     def agents(self) -> frozenset[str]:
         """Every agent that it names."""

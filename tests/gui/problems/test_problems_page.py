@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu, QPushButton
+from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton
 
 from gatewright.base.problem import Problem, Subject
 from gatewright_gui.pages.agents.agents import tools_with_problems
@@ -256,3 +256,37 @@ async def test_an_address_of_a_grant_leads_to_its_row_among_what_the_agent_has(t
         assert row is not None
         assert row.address == address
         assert window.focusWidget() is detail.agent.view
+
+
+ENDPOINTS = "[workspace.endpoints]\n"
+ENDPOINT = 'discord = { token_env = "BOT", channels = ["100"] }\n'
+
+
+async def test_endpoint_is_trusted_after_a_question_that_shows_what_it_is(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    text = policy.read_text("utf-8")
+    assert ENDPOINTS in text
+    policy.write_text(text.replace(ENDPOINTS, ENDPOINTS + ENDPOINT), "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        window.show_page("problems")
+        await settled(window)
+        page, document = page_of(window), window.document
+        page.view.setCurrentIndex(page.model.index(row_of(page, "endpoint-not-trusted"), MESSAGE))
+        assert page.trust_button.isVisible()
+        QTest.mouseClick(page.trust_button, Qt.MouseButton.LeftButton)
+        await until(lambda: choice("trust") is not None)
+        told = [label.text() for label in page.findChildren(QLabel) if "https://discord.com/api/v10" in label.text()]
+        assert any("with the token in BOT, for the channels 100" in text for text in told)
+        answer = choice("trust")
+        assert answer is not None
+        QTest.mouseClick(answer, Qt.MouseButton.LeftButton)
+        await until(lambda: all(problem.code != "endpoint-not-trusted" for problem in document.problems))
+        await settled(window)
+        assert not page.trust_button.isVisible()
+        assert not any(one.code == "endpoint-not-trusted" for one in document.workspace.current_problems())
+
+
+def choice(key: str) -> QPushButton | None:
+    """A button of the question that is asked now."""
+    shown = [one for one in QApplication.allWidgets() if one.objectName() == f"choice-{key}" and one.isVisible()]
+    return next((one for one in shown if isinstance(one, QPushButton)), None)

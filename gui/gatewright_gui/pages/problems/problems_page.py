@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from gatewright.workspace.api import Problem
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.prose import ProseLabel, paint_prose
@@ -208,6 +209,9 @@ class ProblemsPage(Page):
             "problems.line",
             tip="Show its line of the policy file (Ctrl+Enter in the list)",
         )
+        self.trust_button = named(
+            QPushButton("Trust..."), "problems.trust", tip="See exactly what would be connected to, and trust it"
+        )
         self.view = self._make_view()
         self.whole = named(ProseLabel(), "problems.whole")
         """The current problem's sentence, however long it is."""
@@ -215,6 +219,7 @@ class ProblemsPage(Page):
         self._lay_out()
         self.go_button.clicked.connect(self._go)
         self.line_button.clicked.connect(self._show_line)
+        self.trust_button.clicked.connect(self._ask_endpoint)
         self.view.selectionModel().currentChanged.connect(self._tell_whole)
         self.model.modelReset.connect(self._tell_whole)
         document = context.document
@@ -250,16 +255,21 @@ class ProblemsPage(Page):
         self.go_button.setVisible(bool(self._about))
         self.go_button.setToolTip(f"Show {self._about} (Enter in the list)")
         self.line_button.setEnabled(index.data(LINE) is not None)
+        problem = index.siblingAtColumn(MESSAGE).data(PROBLEM)
+        self.trust_button.setVisible(isinstance(problem, Problem) and bool(verbs.endpoint_of(problem)))
 
     def _lay_out(self) -> None:
         self.header.add_control(self.reload)
         tie_icon(self.go_button, "arrow-right")
         tie_icon(self.line_button, "file-code")
+        tie_icon(self.trust_button, "lock-open")
         self.whole.setMargin(current_look().tokens.space_2)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.empty)
-        foot = row_of(stretch(self.whole), self.go_button, self.line_button, space=2, margins=(0, 0, 2, 0))
+        foot = row_of(
+            stretch(self.whole), self.trust_button, self.go_button, self.line_button, space=2, margins=(0, 0, 2, 0)
+        )
         self._foot = holding(foot)
         column_of(self.header, self.bar, stretch(self._stack), self._foot, into=self)
 
@@ -329,6 +339,19 @@ class ProblemsPage(Page):
     @property
     def _about(self) -> str:
         return str(self.view.currentIndex().siblingAtColumn(ABOUT).data() or "")
+
+    def _ask_endpoint(self) -> None:
+        problem = self.view.currentIndex().data(PROBLEM)
+        if isinstance(problem, Problem):
+            self._context.tasks.start(self._trust_endpoint(problem), "problems.trust", replace=True)
+
+    async def _trust_endpoint(self, problem: Problem) -> None:
+        """Ask for trust in exactly what would be connected to, and remember it."""
+        document, target = self._context.document, verbs.endpoint_of(problem)
+        text = f"Messages of agents go there from then on:\n{document.policy.endpoints.definition(target)}"
+        choices = (Choice("keep", "Not now"), Choice("trust", "Trust", "primary"))
+        if await ask(self, f"Trust the endpoint {target}?", text, choices, icon="shield-alert", role="ask") == "trust":
+            verbs.trust_endpoint(document, problem)
 
     def _trust(self) -> None:
         self._context.tasks.start(verbs.reload(self._context.document, trust=True), "reload")

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright.workspace.api import GatewrightError
+from gatewright.workspace.api import GatewrightError, Problem
 from gatewright_gui.session.document import Document
+
+ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
 
 
 async def save(document: Document, *, overwrite: bool = False) -> bool:
@@ -24,6 +26,23 @@ async def export(document: Document, folder: Path, dialect: str = "gatewright") 
 async def reload(document: Document, *, trust: bool = False) -> bool:
     """Read the file again."""
     return await document.reload(trust=trust)
+
+
+def trust_endpoint(document: Document, problem: Problem) -> bool:
+    """Remember that the endpoint that a problem is about may connect; the problem is one no more. A failure is said."""
+    try:
+        document.workspace.trust_endpoint(endpoint_of(problem))
+    except GatewrightError as error:
+        document.say("error", str(error))
+        return False
+    document.set_problems([other for other in document.problems if other != problem])
+    return True
+
+
+def endpoint_of(problem: Problem) -> str:
+    """The target whose endpoint waits for trust; empty for any other problem."""
+    address = problem.subject.address if problem.subject is not None else ()
+    return str(address[-1]) if problem.code == ENDPOINT_NOT_TRUSTED and address else ""
 
 
 async def open_path(document: Document, path: Path, *, trust: bool = False) -> bool:
