@@ -1,5 +1,7 @@
 """What agents remember, in the operator's hand: whose memory it is at the top, and which part of it."""
 
+from functools import cached_property
+
 from PySide6.QtWidgets import QComboBox, QStackedWidget, QWidget
 
 from gatewright_gui.pages.memory.blocks_pane import BlocksPane
@@ -34,18 +36,8 @@ class MemoryPage(Page):
         for key, words, tip in PARTS:
             self.part.add_segment(key, words, tooltip=tip)
         self.blocks = BlocksPane(context)
-        self.notes = NotesPane(context)
-        self.archive = ArchivePane(context)
-        self.conversations = ConversationsPane(context)
-        self._panes: dict[str, BlocksPane | TextsPane] = {
-            "blocks": self.blocks,
-            "notes": self.notes,
-            "archive": self.archive,
-            "conversations": self.conversations,
-        }
         self._stack = QStackedWidget()
-        for pane in self._panes.values():
-            self._stack.addWidget(pane)
+        self._stack.addWidget(self.blocks)
         self._of = Label("Memory of")
         top = row_of(self.part, Gap(3), self._of, self.agent, stretch(), space=2, margins=(2, 1))
         column_of(top, stretch(self._stack), into=self)
@@ -100,12 +92,38 @@ class MemoryPage(Page):
         if self.isVisible():
             self._pane.show_agent(self.agent_id)
 
+    @cached_property
+    def notes(self) -> NotesPane:
+        """Made when it is first looked at, as the two others."""
+        return NotesPane(self._context)
+
+    @cached_property
+    def archive(self) -> ArchivePane:
+        """The archive of the agent and the shared one."""
+        return ArchivePane(self._context)
+
+    @cached_property
+    def conversations(self) -> ConversationsPane:
+        """What was recorded of the agent's conversations."""
+        return ConversationsPane(self._context)
+
     @property
     def _pane(self) -> BlocksPane | TextsPane:
-        return self._panes[self.part.current or "blocks"]
+        match self.part.current:
+            case "notes":
+                return self.notes
+            case "archive":
+                return self.archive
+            case "conversations":
+                return self.conversations
+            case _:
+                return self.blocks
 
     def _choose_part(self, key: object = None) -> None:
-        self._stack.setCurrentWidget(self._panes[str(key or "blocks")])
+        pane = self._pane
+        if self._stack.indexOf(pane) < 0:
+            self._stack.addWidget(pane)
+        self._stack.setCurrentWidget(pane)
         for part in (self._of, self.agent):
             part.setEnabled(key != "notes")  # which are of a user, whichever agent kept them
         self._refresh()
