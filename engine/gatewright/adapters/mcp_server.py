@@ -198,7 +198,8 @@ class AgentServer:
     def _consent(self, context: ServerRequestContext, client: _Client, progress: _Progress) -> Approver | None:
         """Who is asked where the call asks."""
         if self._caller.elicit and _can_elicit(context):
-            return _UserConsent(context, client.name, progress)
+            wait_s = self._broker.wait_s if self._broker is not None else ApprovalLimits().timeout_s
+            return _UserConsent(context, client.name, progress, wait_s)
         return _OperatorConsent(self._broker, progress, client.waits) if self._broker is not None else None
 
     def _result(self, tool: str, outcome: Outcome) -> CallToolResult:
@@ -322,9 +323,10 @@ class _OperatorConsent:
 class _UserConsent:
     """Asks the user of the client, by elicitation. The question says what the model sent, and no reasons of ours."""
 
-    def __init__(self, context: ServerRequestContext, client: str, progress: _Progress) -> None:
+    def __init__(self, context: ServerRequestContext, client: str, progress: _Progress, wait_s: float) -> None:
         self._context = context
         self._client = client
+        self._wait_s = wait_s
         self._progress = progress
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
@@ -334,7 +336,7 @@ class _UserConsent:
         self._progress.say("waits for the approval of the user")
         who = f"user of {self._client or 'the client'}, by elicitation"
         try:
-            async with asyncio.timeout(ApprovalLimits().timeout_s):
+            async with asyncio.timeout(self._wait_s):
                 answer = await self._context.session.elicit_form(
                     f"Allow this call of {what}?\n{sent}", _QUESTION, self._context.request_id
                 )

@@ -16,6 +16,8 @@ from gatewright.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from gatewright.gate import ApprovalLimits
+
 PolicyArgument = Annotated[Path, typer.Argument(metavar="POLICY", help="a policy file, or the folder that holds one")]
 AgentOption = Annotated[str, typer.Option("--agent", metavar="ID", help="the agent")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
@@ -32,9 +34,11 @@ TrustOption = Annotated[
 
 
 @contextmanager
-def opened(policy: Path, *, state: Path | None = None, trust: bool = False) -> Generator[Workspace]:
+def opened(
+    policy: Path, *, state: Path | None = None, trust: bool = False, approvals: ApprovalLimits | None = None
+) -> Generator[Workspace]:
     """The workspace of a policy, closed afterwards. Raises WorkspaceError or PolicyInvalid."""
-    workspace = Workspace.open(policy, state=state, trust=trust)
+    workspace = Workspace.open(policy, state=state, trust=trust, approvals=approvals)
     try:
         yield workspace
     finally:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gatewright.base.clock import iso_utc
+from gatewright.base.duration import parse_duration
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, StateOption, TrustOption, opened, require_agent
 from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.gate import ApprovalLimits
 
 if TYPE_CHECKING:
     from gatewright.gate.serving import ServingProcess
@@ -53,6 +55,10 @@ def serve(
     env: Annotated[
         list[str] | None, typer.Option("--env", metavar="NAME", help="with COMMAND: a variable that the server gets")
     ] = None,
+    wait: Annotated[
+        str | None,
+        typer.Option("--wait", metavar="DURATION", help="how long a call that asks waits for an answer (45s)"),
+    ] = None,
     command: Annotated[str | None, typer.Option(_COMMAND, hidden=True)] = None,
     list_: Annotated[
         bool, typer.Option("--list", help="print which processes serve the policy now, and who is connected there")
@@ -72,7 +78,7 @@ def serve(
         raise UsageProblem("serve what? a policy, or `-- COMMAND`")
     if json and not list_:
         raise UsageProblem("`--json` goes with `--list`")
-    with opened(policy, state=state, trust=trust) as workspace:
+    with opened(policy, state=state, trust=trust, approvals=_limits(wait)) as workspace:
         if list_:
             _print_serving(workspace.serving.list(workspace.policy_path), as_json=json)
             return
@@ -93,6 +99,16 @@ def with_command(words: list[str]) -> list[str]:
         return words
     end = words.index("--")
     return [*words[:end], _COMMAND, dumps(words[end + 1 :])]
+
+
+def _limits(wait: str | None) -> ApprovalLimits | None:
+    """How long calls wait, as the option says."""
+    if wait is None:
+        return None
+    try:
+        return ApprovalLimits(timeout_s=parse_duration(wait))
+    except ValueError as error:
+        raise UsageProblem(f"--wait `{wait}`: {error}") from None
 
 
 def _made(folder: Path, agent: str | None, command: list[str], env: list[str], state: Path | None) -> Path:

@@ -100,6 +100,11 @@ class PermissionBroker:
         self._news = threading.Event()
 
     @property
+    def wait_s(self) -> float:
+        """How long a question waits."""
+        return self._limits.timeout_s
+
+    @property
     def grants(self) -> GrantBook:
         """The standing approvals, for a gate."""
         return self._store

@@ -29,7 +29,7 @@ from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.source_watch import SourceWatch
 from gatewright_gui.session.upkeep import Upkeep
 from gatewright_gui.session.verbs import file as verbs
-from gatewright_gui.session.waiting import Waiting
+from gatewright_gui.session.waiting import NOTIFY, OFF, Waiting
 from gatewright_gui.session.watch import PolicyWatch
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
@@ -37,6 +37,7 @@ from gatewright_gui.window.action import make_actions, refresh_actions
 from gatewright_gui.window.asking_bar import AskingBar
 from gatewright_gui.window.live_frame import LiveFrame
 from gatewright_gui.window.menu import fill_menu
+from gatewright_gui.window.notifier import Notifier
 from gatewright_gui.window.outsidebar import OutsideBar
 from gatewright_gui.window.pages import PAGES
 from gatewright_gui.window.shelf import PageShelf
@@ -88,6 +89,7 @@ class MainWindow(QMainWindow):
         self.outside = OutsideBar(document)
         self.alarm = MessageBar()
         self.asking = AskingBar()
+        self.notifier = Notifier(self, lambda: preferences.choice(NOTIFY) != OFF)
         self.shelf = PageShelf(PAGES, context)
         self.whereabouts = Whereabouts(document, self.selection, self.shelf, preferences, self.show_page)
         self.status = StatusBar()
@@ -161,6 +163,7 @@ class MainWindow(QMainWindow):
         self.alarm.action_requested.connect(lambda: self.show_page("problems"))
         self.waiting.changed.connect(self._tell_waiting)
         self.status.waiting_requested.connect(lambda: self.navigator.go_to_waiting(()))
+        self.notifier.clicked.connect(self._answer_message)
         self.asking.action_requested.connect(lambda: self.navigator.go_to_waiting(()))
         self.navigator.question_told.connect(self.status.set_question)
         self.status.question_requested.connect(self.navigator.go_to_question)
@@ -469,6 +472,14 @@ class MainWindow(QMainWindow):
         self.status.set_waiting(len(questions))
         self.rail.set_badge("approvals", len(questions), "ask")
         self.asking.set_questions(questions)
+        self.notifier.tell(questions)
+
+    def _answer_message(self) -> None:
+        """The message on the desktop was clicked: the window comes to the front with what waits."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.raise_()
+        self.activateWindow()
+        self.navigator.go_to_waiting(())
 
     def show_message(self, message: Message) -> None:
         """Say something: in passing, or in a bar that stays."""

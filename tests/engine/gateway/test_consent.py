@@ -133,3 +133,19 @@ async def test_a_question_goes_to_the_user_of_the_client_only_where_the_token_sa
         "user of tester 1.2, by elicitation",
         "user of tester 1.2, by elicitation",
     ]
+
+
+async def test_gateway_says_how_long_its_calls_wait(place: Place, listen: Listen) -> None:
+    gate = listen("--wait", "10m")
+    async with operator_of(place) as operator, connected(gate, place.token("writer", user_id="bob")) as client:
+        call = asyncio.create_task(client.call_tool("file", APPEND))
+        (question,) = await operator.sees(1)
+
+        assert question.expires_wall_s is not None
+        assert 599 <= question.expires_wall_s - question.asked_wall_s <= 601
+        assert question.client == "tester 1.2"
+        assert question.process_id > 0
+        operator.broker.answer(question.request_id, Approval(False, "dana", reason="not now"))
+        result = await call
+        assert result.is_error
+        assert text(result).endswith("The operator says: not now")

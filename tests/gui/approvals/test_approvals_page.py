@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -38,6 +38,7 @@ class Deployed:
 
     async def ask(self, arguments: dict[str, str]) -> asyncio.Task[Outcome]:
         """A call that waits, once the window knows of it."""
+        await self.rest(arguments)
         before = len(self.window.waiting.questions)
         broker = self.workspace.broker
         call = asyncio.create_task(self.workspace.call("operator", "file", arguments, approver=broker))
@@ -46,8 +47,13 @@ class Deployed:
         assert not call.done(), call.result().decision.reason
         return call
 
+    async def rest(self, arguments: dict[str, str]) -> None:
+        """Until the pause that the demo wants after a call is over."""
+        await until(lambda: str(self.workspace.decide("operator", "file", arguments).verdict) != "deny")
+
     async def ask_nobody(self, arguments: dict[str, str]) -> Outcome:
         """A call that a standing answer covers."""
+        await self.rest(arguments)
         return await self.workspace.call("operator", "file", arguments, approver=self.workspace.broker)
 
     @property
@@ -270,7 +276,6 @@ async def test_answers_that_stand_are_listed_with_their_uses_and_revoked(deploye
     window.show_page("approvals")
     QTest.keyClick(page.view, Qt.Key.Key_4, ALT)
     assert (await call).status == "allowed"
-    await until(lambda: str(deployed.workspace.decide("operator", "file", APPEND).verdict) == "allow")  # its cooldown
     assert (await deployed.ask_nobody(APPEND)).status == "allowed"
 
     QTest.mouseClick(page.part.button("standing"), Qt.MouseButton.LeftButton)
@@ -354,6 +359,32 @@ async def test_answer_that_the_policy_overtook_is_listed_with_what_the_gate_made
     await until(lambda: page.today.model.rowCount() == 1)
     assert page.today.model.index(0, 3).data() == "allowed once by the operator in the app"
     assert page.today.model.index(0, 4).data().startswith("denied: ")
+
+
+async def test_desktop_tells_of_a_call_only_who_looks_elsewhere_and_wants_it(deployed: Deployed) -> None:
+    window, told = deployed.window, list[tuple[str, str]]()
+    window.notifier.put = lambda title, text: told.append((title, text))
+    await deployed.ask(DELETE)
+    assert told == [], "the window is in front"
+    other = QWidget()
+    other.show()
+    other.activateWindow()
+    await until(lambda: not window.isActiveWindow())
+
+    await deployed.ask(APPEND)
+    assert told == [("A call waits for your answer", "operator asks to call file.append")]
+    window.notifier.clicked.emit()
+    assert window.shelf.current_key == "approvals"
+    await until(window.isActiveWindow)
+
+    QTest.mouseClick(deployed.page.notify, Qt.MouseButton.LeftButton, pos=QPoint(8, deployed.page.notify.height() // 2))
+    assert not deployed.page.notify.isChecked()
+    other.activateWindow()
+    await until(lambda: not window.isActiveWindow())
+    await deployed.ask({**APPEND, "content": "a heron\n"})
+    assert len(told) == 1
+    assert window.preferences.choice("approvals.notify") == "off"
+    other.close()
 
 
 async def test_thousand_questions_are_listed_and_chosen_without_holding_up_the_window(deployed: Deployed) -> None:

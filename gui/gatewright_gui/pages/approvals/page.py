@@ -4,7 +4,7 @@ import time
 
 from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtWidgets import QCheckBox, QStackedWidget, QWidget
 
 from gatewright.workspace.api import Address
 from gatewright_gui.pages.approvals.answers import NOTHING_STANDS, AnsweredModel, AnswersPane, StandingModel
@@ -21,6 +21,7 @@ from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.call_record import find_lines, find_place
 from gatewright_gui.session.question import PendingApproval, Standing, place_words
 from gatewright_gui.session.standing import StandingAnswers
+from gatewright_gui.session.waiting import NOTIFY, OFF
 
 NOTHING_WAITS = (
     "While this window is open, calls that ask wait here for an answer: of programs that use the policy, and of the "
@@ -53,6 +54,10 @@ class ApprovalsPage(Page):
         self.part.add_segment("waiting", "Waiting", tooltip="The calls that wait for an answer")
         self.part.add_segment("standing", "Standing", tooltip="The answers that still stand")
         self.part.add_segment("today", "Today", tooltip="The calls that asked today, and what became of them")
+        tip = "Say on the desktop when a call begins to wait while another program is in front, without its arguments"
+        self.notify = named(QCheckBox("Desktop messages"), "approvals.notify", tip=tip)
+        self.notify.setChecked(context.sizes.choice(NOTIFY) != OFF)
+        self.notify.toggled.connect(self._keep_notify)
         self.answers = StandingAnswers(context.document, context.deriver, context.tasks, self)
         nothing = EmptyState("key-round", "No answer stands", NOTHING_STANDS)
         self.standing = AnswersPane(
@@ -87,6 +92,7 @@ class ApprovalsPage(Page):
         self._detail = QStackedWidget()
         self._stack = QStackedWidget()
         splitter = Splitter(Qt.Orientation.Horizontal, "approvals", self._context.sizes)
+        self.header.add_control(self.notify)
         self.header.add_control(self.part)
         column_of(self.header, stretch(self._stack), into=self)
         for part in (splitter, self.empty, self.standing, self.today):
@@ -184,6 +190,9 @@ class ApprovalsPage(Page):
         if is_new:
             self._context.tasks.start(self._find_lines(question), "approvals.lines", replace=True)
         self._detail.setCurrentWidget(self.question)
+
+    def _keep_notify(self, is_on: bool) -> None:
+        self._context.sizes.set_choice(NOTIFY, "" if is_on else OFF)
 
     def _show_part(self, _part: object = None) -> None:
         waits = self._whole if self.model.rowCount() or self._is_told else self.empty
