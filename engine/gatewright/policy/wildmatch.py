@@ -51,7 +51,7 @@ def parse_git_pattern(written: str) -> GitPattern:
     folders_only = line.endswith("/")
     body = line.removesuffix("/")
     basename = "/" not in body
-    tokens = _tokens(body.removeprefix("/"), basename=basename) if body else None
+    tokens = _tokens(body.removeprefix("/")) if body else None
     return GitPattern(folders_only, basename, tokens)
 
 
@@ -67,7 +67,7 @@ def _without_trailing_spaces(line: str) -> str:
     return line[:kept]
 
 
-def _tokens(body: str, *, basename: bool) -> tuple[Token, ...] | None:
+def _tokens(body: str) -> tuple[Token, ...] | None:
     """The tokens; git cuts the literal start off first, so that ``**`` right behind it counts as a whole component."""
     literal = next((at for at, char in enumerate(body) if char in _SPECIAL), len(body))
     tokens: list[Token] = [frozenset({ord(char)}) for char in body[:literal]]
@@ -75,7 +75,7 @@ def _tokens(body: str, *, basename: bool) -> tuple[Token, ...] | None:
     while at < len(body):
         char = body[at]
         if char == "*":
-            token, at = _stars(body, at, start=literal, basename=basename)
+            token, at = _stars(body, at, start=literal)
         elif char == "?":
             token, at = _any_but_slash(), at + 1
         elif char == "[":
@@ -92,12 +92,12 @@ def _tokens(body: str, *, basename: bool) -> tuple[Token, ...] | None:
     return tuple(tokens)
 
 
-def _stars(body: str, at: int, *, start: int, basename: bool) -> tuple[Token, int]:
+def _stars(body: str, at: int, *, start: int) -> tuple[Token, int]:
     end = at
     while end < len(body) and body[end] == "*":
         end += 1
     whole = (at == start or body[at - 1] == "/") and (end == len(body) or body.startswith(("/", "\\/"), end))
-    if end - at == 1 or basename or not whole:
+    if end - at == 1 or not whole:
         return Wild.STAR, end
     return (Wild.DEEP_FOLDERS, end + 1) if body.startswith("/", end) else (Wild.DEEP_STAR, end)
 

@@ -229,6 +229,33 @@ async def test_block_with_edits_whose_file_is_gone_is_not_overwritten_and_can_st
         source.delete("a.md")
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system does not list what is open")
+async def test_no_operation_leaves_anything_open(bench: Bench) -> None:
+    async def work(name: str) -> None:
+        at, source = bench.at(f"deep/er/{name}"), bench.manager.get("docs")
+        assert source is not None
+        await bench.port.create(at, "one\n")
+        await bench.port.append(at, "two\n")
+        await bench.port.save(at, Action.APPEND)
+        await bench.port.read(at)
+        await bench.port.load(at)
+        with pytest.raises(ToolFailure):
+            await bench.port.create(at, "again")
+        bench.refused(f"deep/er/{name}/below")
+        source.delete(f"deep/er/{name}")
+        with pytest.raises(ToolFailure):
+            source.delete(f"deep/no/{name}")
+
+    def count() -> int:
+        return len([*Path("/proc/self/fd").iterdir()])
+
+    await work("first")
+    before = count()
+    for number in range(3):
+        await work(f"f{number}")
+    assert count() == before
+
+
 async def test_create_never_overwrites(bench: Bench) -> None:
     path = bench.write("a.md", "old")
     with pytest.raises(ToolFailure) as caught:
