@@ -130,15 +130,15 @@ class ToolTreeModel(QAbstractItemModel):
         old, self._rights = self._rights, new
         other_rules = agent.tool_rules != self._agent.tool_rules or sources != self._sources
         self._agent, self._sources = agent, sources
-        changed = [
-            row
-            for row, (before, after) in enumerate(zip(old, new, strict=True))
-            if before is not after and (other_rules or not looks_alike(before, after))
-        ]
-        if len(changed) > MANY_ROWS:
-            self.dataChanged.emit(self.index(changed[0], Column.VERDICT), self.index(changed[-1], Column.TOKENS))
-            self.many_changed.emit()
-            return
+        other = [row for row, (before, after) in enumerate(zip(old, new, strict=True)) if before is not after]
+        changed: list[int] = []
+        for row in other:
+            if other_rules or not looks_alike(old[row], new[row]):
+                changed.append(row)
+            if len(changed) > MANY_ROWS:  # to look at the rest takes longer than to paint what is seen of it
+                self.dataChanged.emit(self.index(changed[0], Column.VERDICT), self.index(other[-1], Column.TOKENS))
+                self.many_changed.emit()
+                return
         for row in changed:
             self.dataChanged.emit(self.index(row, 0), self.index(row, Column.TOKENS))
             if self._sizes[row]:
