@@ -225,11 +225,16 @@ class AuditPage(Page):
         self.detail.show_detail(detail)
         self._show_chain()
         self._rule = None
-        if detail.rule is not None and self._document.is_open:
-            workspace = self._document.workspace
-            self._rule = await asyncio.to_thread(rule_today, workspace, detail)
-            if isValid(self) and self.detail.detail is detail:
-                self.detail.show_rule(self._rule)
+        await self._find_rule(detail)
+
+    async def _find_rule(self, detail: CallDetail) -> None:
+        """Say where the rule that decided stands today."""
+        if detail.rule is None or not self._document.is_open:
+            return
+        rule = await asyncio.to_thread(rule_today, self._document.workspace, detail)
+        if isValid(self) and self.detail.detail is detail:
+            self._rule = rule
+            self.detail.show_rule(rule)
 
     def _show_chain(self) -> None:
         detail = self.detail.detail
@@ -285,13 +290,7 @@ class AuditPage(Page):
         dialog.list.setCurrentRow(0)
         if await shown(dialog) and dialog.chosen is not None and self._document.push(dialog.chosen.make):
             await self._again(detail)
-            self._choose_rule(detail)
-
-    def _choose_rule(self, detail: CallDetail) -> None:
-        """The rule stands elsewhere now."""
-        if detail.rule is not None:
-            self._rule = rule_today(self._document.workspace, detail)
-            self.detail.show_rule(self._rule)
+            await self._find_rule(detail)  # it stands elsewhere now
 
     def _look_at(self, dialog: RuleDialog) -> None:
         self._context.tasks.start(self._tell_change(dialog), "audit.change", replace=True)
