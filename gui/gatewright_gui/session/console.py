@@ -26,6 +26,7 @@ from gatewright.workspace.api import (
     StageTrace,
     Workspace,
 )
+from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.session.call_record import (
     CallRun,
     change_of,
@@ -44,6 +45,8 @@ from gatewright_gui.session.document import Document
 from gatewright_gui.session.question import WHO, Reply, question_of
 from gatewright_gui.session.ruleplace import RulePlace, place_of
 
+_TOLD = 300
+"""So many characters of a message to the user are shown; the whole is in the call."""
 T = TypeVar("T")
 
 
@@ -343,14 +346,22 @@ class Console(QObject):
     async def _sent(self, run: CallRun, to: Workspace) -> CallRecord:
         request = run.request
         change = change_of(run, to)
-        outcome = await to.call(
-            request.agent_id,
-            request.tool,
-            request.arguments,
-            session=run.session,
-            approver=partial(self._ask, run),
-            on_stage=lambda row: self._pass(run, row, to),
+        leave = to.messages.subscribe(
+            lambda message: self._tell(
+                self._document.say, "info", f"{message.sender} to the user: {label_text(message.content, _TOLD)}"
+            )
         )
+        try:
+            outcome = await to.call(
+                request.agent_id,
+                request.tool,
+                request.arguments,
+                session=run.session,
+                approver=partial(self._ask, run),
+                on_stage=lambda row: self._pass(run, row, to),
+            )
+        finally:
+            leave()
         return record_of(run, outcome.decision, to, outcome, elapsed_ms=outcome.elapsed_ms, change=change)
 
     def _in_step(self, run: CallRun) -> Workspace:

@@ -12,6 +12,7 @@ from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console import history_model as callhistory
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.window.status_bar import StatusBar
+from tests.gui.console.standing import call, settled
 from tests.gui.files.support import Opened, until
 
 FRESH = {"op": "create", "path": "drafts/fresh.md", "content": "hello"}
@@ -134,3 +135,21 @@ async def test_status_bar_says_live_in_words_and_colour(demo: Opened, qtbot: obj
     demo.document.live.leave()
     assert bar.live.text() == "live mode off"
     bar.deleteLater()
+
+
+async def test_message_to_the_user_is_shown_live_and_not_sent_in_the_copy(demo: Opened, page: ConsolePage) -> None:
+    page.request.choose_agent("operator")
+    page.request.agent_chosen.emit("operator")
+    await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
+    page.request.choose_tool("send_message")
+    call(page, target={"type": "user"}, content="The harbour is closed")
+    page.run()
+    record = await settled(page, 1)
+    assert (record.status, record.is_live) == (None, False)  # decided and shown, as calls of the web are
+    assert not any("harbour" in said for said in demo.said)
+    await go_live(page)
+    call(page, target={"type": "user"}, content="The harbour is closed")
+    page.run()
+    await settled(page, 2)
+    await until(lambda: "operator to the user: The harbour is closed" in demo.said)
+    assert demo.document.workspace.inbox().list() == ()
