@@ -170,6 +170,19 @@ async def test_keys_answer_and_no_letter_does(deployed: Deployed) -> None:
     assert deployed.page.empty.isVisible()
 
 
+async def test_keys_answer_no_question_that_is_not_to_be_seen(deployed: Deployed) -> None:
+    await deployed.ask(DELETE)
+    window, page = deployed.window, deployed.page
+    window.show_page("approvals")
+    QTest.mouseClick(page.part.button("standing"), Qt.MouseButton.LeftButton)
+
+    QTest.keyClick(page.standing.view, Qt.Key.Key_2, ALT)
+
+    assert len(window.waiting.questions) == 1
+    QTest.mouseClick(page.part.button("waiting"), Qt.MouseButton.LeftButton)
+    assert page.question.question is not None
+
+
 async def test_refusal_takes_its_reason_to_the_model(deployed: Deployed) -> None:
     call = await deployed.ask(DELETE)
     deployed.window.show_page("approvals")

@@ -365,7 +365,7 @@ class ApprovalBar(QWidget):
             shortcut.activated.connect(partial(self._press, button))
 
     def _press(self, button: QPushButton) -> None:
-        if self._question is not None:
+        if self._question is not None and self.isVisible():  # nobody answers what is not to be seen
             button.click()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
