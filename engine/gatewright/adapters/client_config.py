@@ -219,10 +219,10 @@ def variables_of(entry: JsonValue, catalog: Catalog) -> dict[str, JsonValue]:
 
 
 def values_for(entry: JsonValue, catalog: Catalog) -> dict[str, str]:
-    """The same as a server gets them: as texts, without those that only the client can fill in."""
+    """The same as a server gets them: as texts, without empty ones and those that only the client can fill in."""
     given = {name: value for name, value in variables_of(entry, catalog).items() if value is not None}
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
-    return {name: text for name, text in texts.items() if not _PLACEHOLDER.search(text)}
+    return {name: text for name, text in texts.items() if text and not _PLACEHOLDER.search(text)}
 
 
 def _servers(

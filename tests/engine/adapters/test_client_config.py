@@ -411,3 +411,10 @@ def test_edits_of_json_with_comments_do_what_they_say_and_keep_every_comment(
     assert read_json(drop(text, ("top",), key)) == {"top": {one: v for one, v in value.items() if one != key}}
     if key not in value:
         assert [changed.count(mark.strip()) for mark in COMMENTS] == [text.count(mark.strip()) for mark in COMMENTS]
+
+
+def test_values_for_a_server_are_texts_without_empty_ones_and_those_that_only_the_client_can_fill_in() -> None:
+    env = {"KEY": "very-secret", "PORT": 8080, "DEBUG": True, "EMPTY": "", "NONE": None, "ASKED": "${input:token}"}
+    (server,) = read_servers(json.dumps({"mcpServers": {"a": {"command": "x", "env": env}}}), Surroundings(Path("/h")))
+    assert dict(server.values) == {"KEY": "very-secret", "PORT": "8080", "DEBUG": "true"}
+    assert "very-secret" not in repr(server)

@@ -43,6 +43,8 @@ def catalogs(tour: Tour) -> None:
         tour.until(lambda: tour.has("catalog_add.text"), "the dialog")
         tour.type_over(f"GATEWRIGHT_KEYS= {command}", "catalog_add.text")
         tour.click("catalog_add.accept")
+        tour.until(lambda: tour.has("trust.cancel"), "the question")
+        tour.click("trust.cancel")
         row = tour.document.policy.catalogs[-1]
         tour.check("only the name of the variable is taken", row.env, ("GATEWRIGHT_KEYS",))
         workspace = tour.document.workspace
