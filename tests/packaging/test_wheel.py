@@ -90,10 +90,11 @@ def test_the_wheel_holds_modules_known_data_and_no_test(wheel: zipfile.ZipFile) 
     assert not [name for name in packages if "test" in Path(name).name.split("_") or "/tests/" in name]
 
 
-def gatewright(installed: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def gatewright(installed: Path, *words: str, cwd: Path, before: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-P", "-c", RUN, str(installed), *words],
+        [sys.executable, "-P", "-c", before + RUN, str(installed), *words],
         cwd=cwd,
+        env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
         check=False,
         capture_output=True,
         text=True,
@@ -118,6 +119,14 @@ def test_the_wheel_works_without_qt_and_without_the_checkout(installed: Path, tm
     assert {run.stderr.splitlines()[-1] for run in runs} == {str(installed / "gatewright" / "__init__.py")}
     assert [json.loads(run.stdout)["verdict"] for run in runs[2:4]] == ["allow", "deny"]
     assert json.loads(runs[4].stdout)["differences"] == []
+
+
+@pytest.mark.parametrize("words", [("gui",), ("tour", "--out", "tour")])
+def test_the_app_says_what_to_install_where_qt_is_not(installed: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    run = gatewright(installed, *words, cwd=tmp_path, before="import sys; sys.modules['PySide6'] = None")
+
+    assert run.returncode == 2, run
+    assert "pip install 'gatewright[gui]'" in run.stderr
 
 
 def test_the_package_runs_as_a_module(installed: Path, tmp_path: Path) -> None:

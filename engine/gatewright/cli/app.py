@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from gatewright.cli.launch import app_named, launch
+from gatewright.cli.launch import launch, run_app
 from gatewright.cli.opening import JsonOption
 from gatewright.cli.output import print_json
 
@@ -30,10 +30,9 @@ def tour(
     json: JsonOption = False,
 ) -> None:
     """Drive the real window through the main job; a picture of each step, and tour.json with what was checked."""
-    drive = app_named("tour")
     if not json:
-        raise typer.Exit(drive(workspace, out))
+        raise typer.Exit(run_app("tour", workspace, out))
     with redirect_stdout(sys.stderr):
-        status = drive(workspace, out)
+        status = run_app("tour", workspace, out)
     print_json(loads((out / "tour.json").read_text(encoding="utf-8")))
     raise typer.Exit(status)

@@ -22,18 +22,18 @@ def launch(workspace: Path | None = None) -> int:
     if workspace is not None:
         policy_path_of(workspace)
     with _no_collection():
-        return app_named("gui")(workspace)
+        return run_app("gui", workspace)
 
 
-def app_named(name: str) -> Callable[..., int]:
-    """What starts that app, as the installation declares it. Raises NotSupported."""
+def run_app(name: str, *arguments: Path | None) -> int:
+    """Start that app, as the installation declares it, and stay until it ends; its exit code. Raises NotSupported."""
     from importlib.metadata import entry_points
 
     for point in entry_points(group="gatewright.apps", name=name):
         try:
-            return cast("Callable[..., int]", point.load())
+            return cast("Callable[..., int]", point.load())(*arguments)
         except ImportError as error:
-            raise NotSupported(f"the desktop app cannot start: {error} (pip install 'gatewright[gui]')") from None
+            raise NotSupported(f"the desktop app cannot start: {error} (pip install 'gatewright[gui]')") from error
     raise NotSupported("the desktop app is not installed (pip install 'gatewright[gui]')")
 
 
