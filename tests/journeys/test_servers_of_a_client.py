@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QToolButton,
     QTreeView,
+    QWidget,
 )
 
 from gatewright.workspace import create_workspace
@@ -87,7 +88,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     config: Path, policy: Path, hand: Hand, tmp_path: Path
 ) -> None:
     # the client's servers come in
-    await hand.key("ctrl+8")
+    await hand.click(hand.find("rail.catalogs", QWidget))
     page = _page(hand)
     await hand.click(page.empty.action_button)
     await _press(hand, "catalog_add.file")
@@ -149,7 +150,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     await hand.choose("notes")
     await until(lambda: '"name": "read_text_file"' in shown_text(hand), "the preview to show it")
     # the configuration goes out, after its difference was shown
-    await hand.key("ctrl+8")
+    await hand.click(hand.find("rail.catalogs", QWidget))
     await hand.click(page.client_button)
     file = await hand.see("client.file", QComboBox)
     assert file.currentText() == "Claude Desktop (yours)"
