@@ -32,7 +32,7 @@ def main(words: list[str]) -> int:
         for name in ("HOME", *USER_FOLDERS):
             os.environ[name] = str(Path(home, name.casefold()))
         if words[0] == "app":
-            return _app()
+            return _app(words[1])
         quick = "--quick" in words
         if words[0] == "files":
             return _in_loop(lambda app: _files(app, Path(home), Path(words[1])))
@@ -78,8 +78,8 @@ def _empty_window() -> int:
     return 0
 
 
-def _app() -> int:
-    """`gatewright`, until its window shows the tools of the demo."""
+def _app(policy: str) -> int:
+    """`gatewright gui POLICY`, until its window shows the tools of that policy."""
     from tests.support.firstpaint import TreeWatch
 
     def done() -> None:
@@ -87,6 +87,7 @@ def _app() -> int:
         os._exit(0)
 
     sys.meta_path.insert(0, TreeWatch(done))
+    sys.argv = ["gatewright", "gui", policy]
     return int(import_module("gatewright.cli.main").script() or 0)
 
 

@@ -178,6 +178,7 @@ if TYPE_CHECKING:
     from gatewright.tools.shape import PLAIN
     from gatewright.tools.tool import Tool
     from gatewright.workspace.assembly import audit_log
+    from gatewright.workspace.beginning import Beginning, begin_workspace, find_secrets
     from gatewright.workspace.client_file import (
         ClientEdit,
         ClientFile,
@@ -246,9 +247,10 @@ __all__ = [  # noqa: RUF022 (by floor)
     # adapters
     "ServerState", "ServerStatus",
     # workspace
-    "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Sandbox", "SourceWatching",
-    "Waiting", "Workspace", "WorkspaceImage", "audit_log", "client_file", "client_files", "gateway_command",
-    "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "remove_dead_copies", "roots_by_tool",
+    "Beginning", "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Sandbox",
+    "SourceWatching", "Waiting", "Workspace", "WorkspaceImage", "audit_log", "begin_workspace", "client_file",
+    "client_files", "find_secrets", "gateway_command", "gateway_edit", "import_servers", "read_client_file",
+    "read_typed_servers", "remove_dead_copies", "roots_by_tool",
     "waiting", "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
 ]
 
@@ -360,6 +362,7 @@ door(
         "gatewright.adapters.mcp_client": ("ServerState", "ServerStatus"),
         # workspace
         "gatewright.workspace.assembly": ("audit_log",),
+        "gatewright.workspace.beginning": ("Beginning", "begin_workspace", "find_secrets"),
         "gatewright.workspace.client_file": (
             "ClientEdit", "ClientFile", "ClientServer", "client_file", "client_files", "gateway_command",
             "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",

@@ -51,7 +51,7 @@ def _go_on(window: MainWindow) -> None:
 
 
 async def open_first(window: MainWindow, workspace: Path | None) -> None:
-    """What was asked for, else what was open last, else the demo."""
+    """What was asked for, else what was open last, else nothing: the welcome says how to begin."""
     if workspace is not None:
         await window.open(workspace)
         return
@@ -61,9 +61,7 @@ async def open_first(window: MainWindow, workspace: Path | None) -> None:
         return
     if last is not None:
         window.preferences.forget_recent_workspace(last)
-    await window.show_demo()
-    if last is not None:
-        window.document.say("warning", f"`{last}` is not there any more; this is the demo")
+        window.document.say("warning", f"`{last}` is not there any more")
 
 
 def _on_signals(stop: Callable[[], None]) -> None:

@@ -37,6 +37,8 @@ class Navigator(QObject):
     """Agent id, tool, operation or None, arguments or None: the Console begins a call of it."""
     difference_requested = Signal()
     """The TOML page shows how the file differs from what is open."""
+    servers_requested = Signal()
+    """The Catalogs page asks which servers of a client are to be taken in."""
     reload_requested = Signal()
     """The policy file is to be read again, once somebody was asked about unsaved changes."""
 
@@ -52,6 +54,11 @@ class Navigator(QObject):
         """Show the question that a call of the console waits with."""
         self.page_requested.emit("console")
         self.question_requested.emit()
+
+    def ask_for_servers(self) -> None:
+        """Ask which servers of a client are to be taken in."""
+        self.page_requested.emit("catalogs")  # first: the page comes to be when it is shown
+        self.servers_requested.emit()
 
     def go_to_waiting(self, digests: tuple[str, ...]) -> None:
         """Show the calls that wait for an answer, one of these first; () names none."""

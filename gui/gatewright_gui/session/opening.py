@@ -1,13 +1,14 @@
-"""How the app comes to a workspace: opens one, writes the demo. It shows nothing and asks nothing."""
+"""How the app comes to a workspace: opens one, makes a new one, writes the demo. It shows nothing and asks nothing."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from platformdirs import user_data_path
 
-from gatewright.workspace.api import Tool, Workspace, WorkspaceImage, audit_log, frozen, write_demo
+from gatewright.workspace.api import Tool, Workspace, WorkspaceImage, audit_log, find_secrets, frozen, write_demo
 
-__all__ = ["POLICY_NAME", "Opener", "audit_log", "demo_folder", "demo_policy", "write_demo"]
+__all__ = ["POLICY_NAME", "Opener", "audit_log", "demo_folder", "demo_policy", "secrets_in", "write_demo"]
 
 POLICY_NAME = "policy.toml"
 
@@ -37,3 +38,8 @@ def demo_folder() -> Path:
 def demo_policy() -> Path:
     """The policy of the user's own copy of the bundled demo, written at the first time. Raises WorkspaceError."""
     return write_demo(demo_folder())
+
+
+async def secrets_in(folder: Path) -> dict[str, int]:
+    """Patterns of what looks like a secret below a folder, with how much each hits."""
+    return await asyncio.to_thread(find_secrets, folder)

@@ -17,6 +17,14 @@ from gatewright_gui.session.document import Document
 class Frame(Protocol):
     """What an action may ask of the window."""
 
+    def ask_new(self) -> None:
+        """Ask what a new workspace begins with, make it and open it."""
+        ...
+
+    def ask_import(self) -> None:
+        """Take in the servers of a client."""
+        ...
+
     def ask_open(self) -> None:
         """Let a policy file be chosen and open it."""
         ...
@@ -91,6 +99,15 @@ class ActionRow:
 
 
 ACTIONS = (
+    ActionRow("new", "New workspace...", "folder-plus", "", lambda frame: frame.ask_new(), lambda d: not d.is_busy),
+    ActionRow(
+        "import",
+        "Import MCP servers...",
+        "plug",
+        "",
+        lambda frame: frame.ask_import(),
+        lambda d: not d.is_busy,
+    ),
     ActionRow("open", "Open...", "folder-open", "Ctrl+O", lambda frame: frame.ask_open(), lambda d: not d.is_busy),
     ActionRow("demo", "Open the demo", "package", "", lambda frame: frame.open_demo(), lambda d: not d.is_busy),
     ActionRow(
@@ -112,7 +129,7 @@ ACTIONS = (
     ActionRow("palette", "Search or run a command", "command", "Ctrl+K", lambda frame: frame.open_palette()),
     ActionRow("help", "Help: keys and shortcuts", "circle-help", "F1", lambda frame: frame.show_keys()),
     ActionRow(
-        "import",
+        "manifest",
         "How to import tools of another program (catalog, manifest)",
         "plug",
         "",

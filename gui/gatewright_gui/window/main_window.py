@@ -181,8 +181,8 @@ class MainWindow(QMainWindow):
         self.rail.current_changed.connect(self._show_chosen)
         self.navigator.reload_requested.connect(self.reload)
         self.shelf.problems_requested.connect(lambda: self.show_page("problems"))
-        self.shelf.open_requested.connect(self.ask_open)
-        self.shelf.demo_requested.connect(self.open_demo)
+        self.shelf.welcome.way_chosen.connect(self._begin)
+        self.shelf.welcome.recent_chosen.connect(self.open_path)
         self.status.problems_requested.connect(lambda: self.show_page("problems"))
         self.outside.reload_requested.connect(self.reload)
         self.outside.save_over_requested.connect(self.save_over)
@@ -305,6 +305,34 @@ class MainWindow(QMainWindow):
             self.preferences.last_workspace = self.document.path
         return done
 
+    def _begin(self, way: str) -> None:
+        """The ways of the welcome are actions."""
+        self.actions_by_key[way].trigger()
+
+    def ask_new(self) -> None:
+        """Ask what a new workspace begins with, make it and open it."""
+        self.tasks.start(self._ask_new(with_files=True), "open", replace=True)
+
+    async def _ask_new(self, *, with_files: bool) -> bool:
+        from gatewright_gui.qt.dialog import shown
+        from gatewright_gui.window.new_dialog import NewDialog
+
+        dialog = NewDialog(self, self.tasks, with_files=with_files)
+        if not await shown(dialog):
+            return False
+        path = await verbs.make_workspace(
+            self.document, dialog.folder, dialog.agent_id, dialog.files_level, dialog.hidden
+        )
+        return path is not None and await self.open(path)
+
+    def ask_import(self) -> None:
+        """Take in the servers of a client; where nothing is open, after asking for a new workspace."""
+        self.tasks.start(self._ask_import(), "open", replace=True)
+
+    async def _ask_import(self) -> None:
+        if self.document.is_open or await self._ask_new(with_files=False):
+            self.navigator.ask_for_servers()
+
     def ask_open(self) -> None:
         """Let a policy file be chosen and open it."""
         self.tasks.start(self._ask_open(), "open", replace=True)
@@ -392,6 +420,7 @@ class MainWindow(QMainWindow):
             self.status.set_checking()
         else:
             self.selection.choose_tool(None)
+            self.shelf.welcome.show_recent(self.preferences.recent_workspaces)
         self.top.set_workspace(document.name, str(document.path or ""))
         self.setWindowTitle(f"{title_text(document.name)}[*] - Gatewright" if document.name else "Gatewright[*]")
         for row in PAGES:

@@ -24,11 +24,12 @@ def fill_menu(
 ) -> None:
     """Put the rows in anew, as things stand now."""
     menu.clear()
-    menu.addAction(actions["open"])
+    menu.addActions([actions["new"], actions["open"]])
     _add_recent(menu.addMenu("Open recent"), recent, open_path)
     menu.addActions([actions["demo"], actions["reload"]])
     menu.addSeparator()
-    menu.addActions([actions["save"], actions["export"], actions["pattern"], actions["import"]])
+    menu.addActions([actions["save"], actions["export"], actions["pattern"]])
+    menu.addActions([actions["import"], actions["manifest"]])
     menu.addSeparator()
     menu.addActions([actions["undo"], actions["redo"], actions["find"], actions["palette"]])
     menu.addSeparator()

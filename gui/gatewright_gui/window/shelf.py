@@ -1,4 +1,4 @@
-"""The pages of a window in a stack, with an empty place where a page needs a policy and there is none.
+"""The pages of a window in a stack; the welcome while nothing is open, an empty place where the policy has errors.
 
 The first page is made with the window; another one when it is first shown or asked for.
 """
@@ -11,16 +11,13 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from gatewright_gui.pages.page import Page, PageContext, PageRow
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.session.document import Document
-
-NOTHING_OPEN = "Open a policy file, or look around in the demo: a small workspace of your own to try things in."
+from gatewright_gui.window.welcome import Welcome
 
 
 class PageShelf(QStackedWidget):
     """One page is the current one, by key."""
 
     problems_requested = Signal()
-    open_requested = Signal()
-    demo_requested = Signal()
 
     def __init__(self, rows: Sequence[PageRow], context: PageContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -29,10 +26,16 @@ class PageShelf(QStackedWidget):
         self._rows = {row.key: row for row in rows}
         self._pages: dict[str, Page] = {}
         self._current = rows[0].key
-        self.empty = EmptyState("folder-open", "No workspace is open", NOTHING_OPEN)
+        self.welcome = Welcome()
+        self.empty = EmptyState(
+            "shield-x",
+            "The policy has errors",
+            "No agent may call anything until the file is mended. Look at the problems, mend it, then reload.",
+            action="Show problems",
+        )
         self.empty.setObjectName("window.empty")
-        self.empty.action_requested.connect(self._wish)
-        self.empty.other_requested.connect(self.demo_requested)
+        self.empty.action_requested.connect(self.problems_requested)
+        self.addWidget(self.welcome)
         self.addWidget(self.empty)
         self.page(self._current)
         self.show_page(self._current)
@@ -55,7 +58,9 @@ class PageShelf(QStackedWidget):
 
     def focus_current(self) -> None:
         """Give the keys to what is seen."""
-        if self.currentWidget() is self.empty:
+        if self.currentWidget() is self.welcome:
+            self.welcome.buttons["new"].setFocus(Qt.FocusReason.OtherFocusReason)
+        elif self.currentWidget() is self.empty:
             self.empty.action_button.setFocus(Qt.FocusReason.OtherFocusReason)
         else:
             self.page(self._current).focus_main()
@@ -73,14 +78,4 @@ class PageShelf(QStackedWidget):
             self.setCurrentWidget(page)
             page.page_shown()
             return
-        if self._document.failure is not None:
-            text = "No agent may call anything until the file is mended. Look at the problems, mend it, then reload."
-            self.empty.set_state("shield-x", "The policy has errors", text, action="Show problems")
-        else:
-            self.empty.set_state(
-                "folder-open", "No workspace is open", NOTHING_OPEN, action="Open...", other="Open the demo"
-            )
-        self.setCurrentWidget(self.empty)
-
-    def _wish(self) -> None:
-        (self.problems_requested if self._document.failure else self.open_requested).emit()
+        self.setCurrentWidget(self.welcome if self._document.failure is None else self.empty)

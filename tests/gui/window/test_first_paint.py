@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewright.workspace import write_demo
 from tests.support.checkout import ROOT
 
 START = """
@@ -21,11 +22,7 @@ def tell():
 from tests.support.firstpaint import TreeWatch
 sys.meta_path.insert(0, TreeWatch(tell))
 from gatewright.cli.main import main
-sys.exit(main([]))
-"""
-DEMO = """
-from gatewright_gui.session.opening import demo_policy
-print(demo_policy())
+sys.exit(main(["gui", sys.argv[1]]))
 """
 WARM = """
 import os, sys
@@ -42,7 +39,7 @@ def look():
 from tests.support.firstpaint import TreeWatch
 sys.meta_path.insert(0, TreeWatch(look))
 from gatewright.cli.main import main
-sys.exit(main([]))
+sys.exit(main(["gui", sys.argv[1]]))
 """
 LIBRARIES = (
     "anyio",
@@ -106,19 +103,18 @@ SHOWN = ("gatewright.workspace.workspace", "gatewright_gui.pages.agents.agents_p
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str] | str]:
-    home = tmp_path_factory.mktemp("home")
-    first_start(DEMO, home)
-    found: dict[str, list[str] | str] = json.loads(first_start(START, home))
+    found: dict[str, list[str] | str] = json.loads(first_start(START, tmp_path_factory.mktemp("home")))
     return found
 
 
 def first_start(script: str, home: Path) -> str:
-    """What the script says in the home of a new user."""
+    """What the script says when it starts the app on the demo, with nothing else kept."""
     names = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "GATEWRIGHT_KEYS")
     environ = {**os.environ, **{name: str(home / name.casefold()) for name in names}}
     environ |= {"QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    demo = write_demo(home / "demo")
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", script, str(demo)], env=environ, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout, done.stderr
     return done.stdout

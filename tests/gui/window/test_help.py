@@ -127,7 +127,7 @@ def test_title_of_a_part_stands_over_its_keys_and_cannot_be_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "part"), [("help", "keys"), ("shortcuts", "keys"), ("import", "import"), ("manifest", "import")]
+    ("typed", "part"), [("help", "keys"), ("shortcuts", "keys"), ("another program", "import"), ("manifest", "import")]
 )
 async def test_palette_finds_help_by_what_one_would_type(window: MainWindow, typed: str, part: str) -> None:
     window.open_palette()

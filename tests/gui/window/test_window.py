@@ -242,9 +242,8 @@ async def test_source_outside_the_workspace_is_trusted_once(tmp_path: Path) -> N
 
 async def test_missing_workspace_leaves_an_empty_window_that_says_what_to_do(tmp_path: Path) -> None:
     async with opened_window(tmp_path / "nowhere", tmp_path) as window:
-        assert window.shelf.currentWidget() is window.shelf.empty
+        assert window.shelf.currentWidget() is window.shelf.welcome
         assert "nowhere" in window.message.text
-        assert window.shelf.empty.action_button.text() == "Open..."
 
 
 async def test_export_button_lets_a_folder_be_chosen(window: MainWindow) -> None:
@@ -299,11 +298,12 @@ async def test_theme_is_switched_and_remembered(window: MainWindow) -> None:
     assert window.theme.current == "light"
 
 
-async def test_first_start_opens_the_demo_and_the_next_what_was_open_last(tmp_path: Path, qapp: QApplication) -> None:
+async def test_first_start_opens_nothing_and_the_next_what_was_open_last(tmp_path: Path, qapp: QApplication) -> None:
     preferences = Preferences(tmp_path / "p.ini")
     window = new_window(qapp, preferences=preferences, theme="light")
     await open_first(window, None)
-    assert window.document.path == demo_folder() / "policy.toml"
+    assert window.document.path is None
+    assert window.shelf.currentWidget() is window.shelf.welcome
     mine = demo(tmp_path)
     await open_first(window, mine)
     await open_first(window, None)
@@ -312,7 +312,7 @@ async def test_first_start_opens_the_demo_and_the_next_what_was_open_last(tmp_pa
 
     await open_first(window, None)
 
-    assert window.document.path == demo_folder() / "policy.toml"
+    assert preferences.recent_workspaces == ()
     assert "not there any more" in window.message.text
     await settled(window)
     await end(window)
@@ -528,9 +528,9 @@ async def test_workspace_that_cannot_be_read_is_named_and_the_demo_offered(
         assert said in window.message.text
         assert str(tmp_path) in window.message.text
         assert not window.status.problems.isVisible()
-        assert window.focusWidget() is window.shelf.empty.action_button
+        assert window.focusWidget() is window.shelf.welcome.buttons["new"]
 
-        window.shelf.empty.other_button.click()
+        window.shelf.welcome.buttons["demo"].click()
         await settled(window)
 
         assert window.document.path == demo_folder() / "policy.toml"

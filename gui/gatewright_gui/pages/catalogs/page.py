@@ -115,6 +115,7 @@ class CatalogsPage(Page):
         self.view.selectionModel().currentChanged.connect(self._show)
         self.add_button.clicked.connect(lambda: self._start(self._add(None)))
         self.empty.action_requested.connect(lambda: self._start(self._add(None)))
+        self._context.navigator.servers_requested.connect(lambda: self._start(self._add(None)))
         self.next_button.clicked.connect(self._go_on)
         self.client_button.clicked.connect(lambda: self._start(self._copy_configuration()))
         detail = self.detail

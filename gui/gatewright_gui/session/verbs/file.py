@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright.workspace.api import GatewrightError, Problem
+from gatewright.workspace.api import Beginning, GatewrightError, Permission, Problem, begin_workspace
 from gatewright_gui.session.document import Document
 
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
@@ -56,4 +56,15 @@ async def write_demo(document: Document, write: Callable[[], Path]) -> Path | No
         return await asyncio.to_thread(write)
     except (GatewrightError, OSError) as error:
         document.say("error", f"no demo: {error}")
+        return None
+
+
+async def make_workspace(
+    document: Document, folder: Path, agent_id: str, level: Permission | None, hidden: tuple[str, ...]
+) -> Path | None:
+    """A new workspace in a folder; its policy, or None after a failure, which is said."""
+    try:
+        return await asyncio.to_thread(begin_workspace, folder, Beginning(agent_id, level, hidden))
+    except (GatewrightError, OSError) as error:
+        document.say("error", f"no new workspace: {error}")
         return None

@@ -1,0 +1,161 @@
+"""Asks for what a new workspace begins with: its folder, what agents may do with the files there, a first agent."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from PySide6.QtCore import QStandardPaths, Qt
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QLineEdit, QPushButton, QWidget
+
+from gatewright.workspace.api import Permission
+from gatewright_gui.qt.dialog import choose_folder
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.opening import POLICY_NAME, secrets_in
+
+_LEVELS: tuple[tuple[str, Permission | None], ...] = (
+    ("read them", Permission.READ_ONLY),
+    ("read them, and change them after asking", Permission.HUMAN),
+    ("read and change them; deleting asks first", Permission.READ_WRITE),
+    ("not touch them", None),
+)
+
+
+class NewDialog(QDialog):
+    """After it was accepted `folder`, `agent_id`, `files_level` and `hidden` hold what was chosen."""
+
+    def __init__(self, parent: QWidget, tasks: TaskOwner, *, with_files: bool = True) -> None:
+        super().__init__(parent)
+        named(self, "new", spoken="New workspace")
+        self.setWindowTitle("New workspace")
+        self._tasks, self._with_files = tasks, with_files
+        self._secrets: Mapping[str, int] = {}
+        self._sought: Path | None = None
+        self.place = named(QLineEdit(_proposed(with_files)), "new.folder", spoken="Folder of the workspace")
+        self.browse_button = named(QPushButton("C&hoose..."), "new.browse", spoken="Choose the folder")
+        self.level = named(QComboBox(), "new.level", spoken="What agents may do with the files in it")
+        for words, level in _LEVELS:
+            self.level.addItem(words, level)
+        self.level.setCurrentIndex(0 if with_files else len(_LEVELS) - 1)
+        self.hide_secrets = named(QCheckBox(), "new.hide", spoken="Hide secrets from every agent")
+        self.hide_secrets.setChecked(True)
+        self.agent = named(QLineEdit("assistant"), "new.agent", spoken="Name of the first agent")
+        self.note = named(Label(), "new.note", kind="muted")
+        self.fault = named(Label(), "new.fault", kind="error")
+        self.accept_button = named(QPushButton("Make workspace"), "new.accept", spoken="Make workspace", kind="primary")
+        self.cancel_button = named(QPushButton("Cancel"), "new.cancel", spoken="Cancel")
+        self._lay_out()
+        self.place.textChanged.connect(self._look)
+        self.level.currentIndexChanged.connect(self._check)
+        self.agent.textChanged.connect(self._check)
+        self.browse_button.clicked.connect(lambda: tasks.start(self._browse(), "new.browse", replace=True))
+        self.cancel_button.clicked.connect(self.reject)
+        self.accept_button.clicked.connect(self.accept)
+        self._look()
+        self.place.setFocus()
+
+    @property
+    def folder(self) -> Path:
+        """Where the workspace is to be."""
+        return Path(self.place.text()).expanduser()
+
+    @property
+    def agent_id(self) -> str:
+        """The first agent."""
+        return self.agent.text().strip()
+
+    @property
+    def files_level(self) -> Permission | None:
+        """What agents may do with the files of the folder; None: it has none for them."""
+        return _LEVELS[self.level.currentIndex()][1]
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Patterns of what no agent may see."""
+        return tuple(self._secrets) if self.hide_secrets.isChecked() and self.files_level is not None else ()
+
+    def _say_fault(self, words: str) -> None:
+        self.fault.setText(words.replace("`", ""))
+        self.fault.setVisible(bool(words))
+
+    def _look(self, _text: str = "") -> None:
+        """Look for secrets in the folder that is named now, beside the window."""
+        self._secrets, self._sought = {}, self.folder if self.folder.is_dir() else None
+        self._check()
+        if self._sought is not None:
+            self._tasks.start(self._find(self.folder), "new.secrets", replace=True)
+
+    async def _find(self, folder: Path) -> None:
+        found = await secrets_in(folder)
+        if folder == self._sought:
+            self._secrets, self._sought = found, None
+            self._check()
+
+    def done(self, result: int) -> None:
+        """What is still being looked for is of no use any more."""
+        self._sought = None
+        super().done(result)
+
+    def _check(self, _what: object = None) -> None:
+        folder, has_files = self.folder, self.files_level is not None
+        path = folder / POLICY_NAME
+        fault = ""
+        if not folder.is_absolute():
+            fault = "write the folder whole, from the root or from ~ on" if self.place.text() else "choose a folder"
+        elif path.exists():
+            fault = f"{path} exists already: open it instead"
+        elif not self.agent_id:
+            fault = "the first agent needs a name"
+        self._say_fault(fault)
+        many = sum(self._secrets.values())
+        names = ", ".join(self._secrets)
+        self.hide_secrets.setText(f"Hide what looks like a secret: {names} ({many:,} found)")
+        self.hide_secrets.setVisible(bool(self._secrets) and has_files)
+        looking = " Looking for secrets in it..." if self._sought is not None and has_files else ""
+        self.note.setText(
+            f"The policy will be {path}. No tool can read or change that file, whatever the rules say.{looking}"
+        )
+        self.accept_button.setEnabled(not fault and not (self._sought is not None and has_files))
+
+    async def _browse(self) -> None:
+        start = self.folder if self.folder.is_dir() else Path.home()
+        chosen = await choose_folder(self, "Folder of the workspace", start)
+        if chosen is not None:
+            self.place.setText(str(chosen))
+
+    def _lay_out(self) -> None:
+        form = QFormLayout()
+        form.setSpacing(current_look().tokens.space_2)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
+        label = Label("&Folder")
+        label.setBuddy(self.place)
+        form.addRow(label, row_of(stretch(self.place), self.browse_button, space=2))
+        form.addRow("", self.note)
+        form.addRow("With its files agents &may", self.level)
+        form.addRow("", self.hide_secrets)
+        form.addRow("First &agent", self.agent)
+        for told in (self.note, self.fault):
+            told.setWordWrap(True)
+        self.accept_button.setDefault(True)
+        for button in (self.browse_button, self.cancel_button):
+            button.setAutoDefault(False)
+        column_of(
+            named(Label("New workspace"), kind="heading"),
+            form,
+            self.fault,
+            stretch(),
+            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
+            into=self,
+            space=3,
+            margins=4,
+        )
+        self.resize(640, 320)
+
+
+def _proposed(with_files: bool) -> str:
+    """A folder of its own for a policy without files; else the user says which."""
+    if with_files:
+        return ""
+    base = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+    return str(Path(base or Path.home()) / "gatewright")

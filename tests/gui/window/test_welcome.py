@@ -1,0 +1,123 @@
+"""What one does first: the welcome, a workspace of one's own, the servers that one has already."""
+
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QPushButton
+
+from gatewright.policy.permission import Permission
+from gatewright_gui.app.build import new_window
+from gatewright_gui.pages.catalogs.add_dialog import AddDialog
+from gatewright_gui.settings import Preferences
+from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.new_dialog import NewDialog
+from tests.gui.session.opened import demo, end, settled, until
+
+
+def fresh(tmp_path: Path, qapp: QApplication) -> MainWindow:
+    window = new_window(qapp, preferences=Preferences(tmp_path / "p.ini"), theme="light")
+    window.show()
+    return window
+
+
+async def asked(window: MainWindow, way: str) -> NewDialog:
+    QTest.mouseClick(window.shelf.welcome.buttons[way], Qt.MouseButton.LeftButton)
+    await until(lambda: window.findChild(NewDialog, "new") is not None)
+    dialog = window.findChild(NewDialog, "new")
+    assert dialog is not None
+    return dialog
+
+
+def mine(tmp_path: Path) -> Path:
+    folder = tmp_path / "mine"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "config").touch()
+    (folder / "notes.md").write_text("a note\n")
+    (folder / ".env").write_text("TOKEN=1\n")
+    return folder
+
+
+async def test_new_workspace_hides_what_looks_like_a_secret(tmp_path: Path, qapp: QApplication) -> None:
+    window, folder = fresh(tmp_path, qapp), mine(tmp_path)
+    dialog = await asked(window, "new")
+    assert not dialog.accept_button.isEnabled()
+    assert dialog.fault.text() == "choose a folder"
+    QTest.keyClicks(dialog.place, str(folder))
+    await until(dialog.hide_secrets.isVisible)
+    assert ".env*" in dialog.hide_secrets.text()
+    assert str(folder / "policy.toml") in dialog.note.text()
+    QTest.keyClick(dialog.place, Qt.Key.Key_Return)
+    await until(lambda: window.document.is_open)
+
+    policy = window.document.policy
+    (source,) = policy.sources
+    assert {rule.pattern: rule.permission for rule in source.permission_rules} == {
+        ".git/": Permission.NONE,
+        ".env*": Permission.NONE,
+    }
+    agent = policy.agents["assistant"]
+    assert (agent.tools, agent.sources) == ((), (source.source_id,))
+    assert not window.document.problems
+    assert window.selection.agent_id == "assistant"
+    await settled(window)
+    await end(window)
+
+
+async def test_folder_with_a_policy_is_not_overwritten(tmp_path: Path, qapp: QApplication) -> None:
+    window, there = fresh(tmp_path, qapp), demo(tmp_path)
+    before = there.read_bytes()
+    dialog = await asked(window, "new")
+    QTest.keyClicks(dialog.place, str(there.parent))
+
+    assert not dialog.accept_button.isEnabled()
+    assert "exists already" in dialog.fault.text()
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    await settled(window)
+    assert there.read_bytes() == before
+    assert not window.document.is_open
+    await end(window)
+
+
+async def test_name_that_no_agent_can_have_is_said(tmp_path: Path, qapp: QApplication) -> None:
+    window, folder = fresh(tmp_path, qapp), tmp_path / "new" / "deep"
+    dialog = await asked(window, "new")
+    dialog.agent.setText("two words")
+    QTest.keyClicks(dialog.place, str(folder))
+    await until(dialog.accept_button.isEnabled)
+    QTest.mouseClick(dialog.accept_button, Qt.MouseButton.LeftButton)
+    await until(window.message.isVisible)
+
+    assert "two words is no agent id" in window.message.text
+    assert not folder.exists()
+    await settled(window)
+    await end(window)
+
+
+async def test_import_of_servers_makes_a_workspace_first(tmp_path: Path, qapp: QApplication) -> None:
+    window = fresh(tmp_path, qapp)
+    dialog = await asked(window, "import")
+    dialog.place.setText(str(tmp_path / "servers"))
+    await until(dialog.accept_button.isEnabled)
+    QTest.mouseClick(dialog.accept_button, Qt.MouseButton.LeftButton)
+    await until(lambda: bool(window.findChildren(AddDialog)))
+
+    assert window.shelf.current_key == "catalogs"
+    assert window.document.policy.sources == ()
+    window.findChildren(AddDialog)[0].reject()
+    await settled(window)
+    await end(window)
+
+
+async def test_what_was_open_before_is_offered(tmp_path: Path, qapp: QApplication) -> None:
+    preferences, policy = Preferences(tmp_path / "p.ini"), demo(tmp_path)
+    preferences.add_recent_workspace(policy)
+    window = new_window(qapp, preferences=preferences, theme="light")
+    window.show()
+    (again,) = (b for b in window.shelf.welcome.findChildren(QPushButton) if b.text() == str(policy))
+    QTest.mouseClick(again, Qt.MouseButton.LeftButton)
+    await until(lambda: window.document.is_open)
+
+    assert window.document.path == policy
+    await settled(window)
+    await end(window)
