@@ -435,7 +435,7 @@ def test_export_in_patterns_shape_names_the_agents_that_it_leaves_out(demo: Path
 
 
 @pytest.mark.parametrize(
-    ("words", "offered"), [("gatewright se", ["selfcheck", "serve"]), ("gatewright audit ", ["verify", "export"])]
+    ("words", "offered"), [("gatewright se", ["selfcheck", "serve"]), ("gatewright token ", ["add", "list", "revoke"])]
 )
 def test_a_shell_is_told_what_may_follow(
     words: str, offered: list[str], run: Runner, monkeypatch: pytest.MonkeyPatch
