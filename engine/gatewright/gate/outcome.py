@@ -57,7 +57,7 @@ class Outcome:
             "reused": self.reused,
             "output_hash": self.output_hash,
             "output_bytes": self.output_bytes,
-            "side_effects": sorted(self.side_effects),
+            "side_effects": [str(effect) for effect in sorted(self.side_effects)],
             "call": self.call_id,
             "session": self.session_id,
             "should_continue": self.should_continue,

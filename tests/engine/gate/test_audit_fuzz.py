@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from gatewright.base.pieces import last_of
 from gatewright.gate import AuditEntry, AuditLog, AuditReport, AuditRow, AuditUnavailable, RowKind
 from gatewright.gate.chain import verified
 from gatewright.gate.keys import Home, KeyRing
@@ -54,7 +55,7 @@ class Proved:
         self._key = key
 
     def verify(self, rows: list[AuditRow]) -> AuditReport:
-        return verified(iter(rows), self._key, self._anchor, [])
+        return last_of(verified(iter(rows), self._key, self._anchor, []))
 
 
 def test_every_changed_character_of_every_field_is_found(log: AuditLog) -> None:
@@ -190,6 +191,7 @@ def test_workspace_that_was_renamed_keeps_its_log(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
+from gatewright.base.pieces import last_of
 from gatewright.gate import AuditEntry, AuditLog, RowKind
 folder = Path(sys.argv[1])
 log = AuditLog(folder / "state", folder / "keys")
