@@ -57,10 +57,13 @@ async def ran(page: ConsolePage, kind: str) -> CallRecord:
     return page.console.records[-1]
 
 
-async def test_long_list_is_shown_as_a_tree_without_holding_up_the_window(page: ConsolePage) -> None:
+async def test_long_list_is_shown_as_a_table_and_a_tree_without_holding_up_the_window(page: ConsolePage) -> None:
     record = await ran(page, "rows")
     assert record.whole is not None
     result = page.outcome.result
+    await until(result.table.isVisible)
+    assert result.table.model.rowCount() == len(ROWS)
+    result.parts.set_current("tree")
     await until(result.tree.isVisible)
     tree = result.tree
     first = tree.model.index(0, 0)
@@ -79,10 +82,18 @@ async def test_reading_a_long_result_again_does_not_hold_up_the_window(
     page: ConsolePage, gui_watchdog: Watching
 ) -> None:
     record = await ran(page, "rows")
-    await until(page.outcome.result.tree.isVisible)
+    result = page.outcome.result
+    await until(result.table.isVisible)
     async with gui_watchdog.during("show a long result"):
         page.outcome.show_record(record)
-        await until(page.outcome.result.tree.isVisible)
+        await until(lambda: not result.table.isVisible())
+        await until(result.table.isVisible)
+    result.parts.set_current("tree")
+    await until(result.tree.isVisible)
+    async with gui_watchdog.during("show a long result as a tree"):
+        page.outcome.show_record(record)
+        await until(lambda: not result.tree.isVisible())
+        await until(result.tree.isVisible)
 
 
 async def test_endless_line_is_cut_where_it_is_shown_and_kept_whole(page: ConsolePage) -> None:

@@ -1,4 +1,4 @@
-"""What a call gave back: as text, as a tree, as the change that it makes.
+"""What a call gave back: as text, as a table, as a tree, as the change that it makes.
 
 What is long is read beside the window: a moment later it is there.
 """
@@ -13,6 +13,7 @@ from shiboken6 import isValid
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.json_tree import JsonTreeView
+from gatewright_gui.pages.console.result_table import ListedRows, ResultTableView, listed_rows
 from gatewright_gui.pages.console.stages import duration
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.task import TaskOwner
@@ -38,9 +39,11 @@ def slow_value(text: str) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-View = Literal["text", "tree", "diff"]
+View = Literal["text", "table", "tree", "diff"]
 MAX_TREE = 8_000_000
 """Characters of JSON text that are still made into a tree."""
+MAX_TABLE = 1_000_000
+"""Characters of JSON text that are still made into a table."""
 AT_ONCE = 20_000
 """Characters of a result that are read in the window's thread; longer ones are read beside it."""
 NO_TREE: Final = object()
@@ -50,11 +53,15 @@ _TREE_FIRST_LINES = 60
 
 @frozen
 class ResultViews:
-    """`text` as it can be read, JSON indented; `diff` None where no text changes. `first`: what to begin with."""
+    """`text` as it can be read, JSON indented; `table` None where no objects are listed, `diff` where no text changes.
+
+    `first`: what to begin with.
+    """
 
     text: str | None
     is_json: bool
     has_tree: bool
+    table: ListedRows | None
     diff: str | None
     first: View
 
@@ -63,19 +70,22 @@ def views_of(record: CallRecord) -> ResultViews:
     """How the result of a record can be looked at."""
     text, is_json = (None, False) if record.output is None else _readable(record.output)
     has_tree = record.output is not None and not record.is_binary and _may_be_tree(record, is_json=is_json)
+    table = listed_rows(tree_value(record, MAX_TABLE)) if has_tree and not record.is_error else None
     diff = record.change
     first: View = "text"
     if diff is not None and not record.is_error:
         first = "diff"
+    elif table is not None:
+        first = "table"
     elif has_tree and not record.is_error and (not is_json or (text or "").count("\n") > _TREE_FIRST_LINES):
         first = "tree"
-    return ResultViews(text, is_json, has_tree, diff, first)
+    return ResultViews(text, is_json, has_tree, table, diff, first)
 
 
-def tree_value(record: CallRecord) -> Any:
-    """The whole result as a JSON value, `NO_TREE` when it is none; takes time when it is long."""
+def tree_value(record: CallRecord, longest: int = MAX_TREE) -> Any:
+    """The whole result as a JSON value, `NO_TREE` when it is none or too long; takes time when it is long."""
     text = record.whole or record.output or ""
-    if not _looks_like_json(text) or len(text) > MAX_TREE:
+    if not _looks_like_json(text) or len(text) > longest:
         return NO_TREE
     try:
         return slow_value(text)
@@ -173,12 +183,17 @@ def _plain(value: object) -> object:
 
 _TIPS = {
     "text": "What the model gets, as text",
+    "table": "The objects that the result lists, a row for each",
     "tree": "The result as a tree of keys and values, whole",
     "diff": "What the call changes in a text",
 }
 TASK, TREE_TASK = "console.result", "console.resulttree"
 _READING = ("scroll-text", "Reading the result", "It is long: it will be here in a moment")
-_NOT = {"tree": "The result is no JSON", "diff": "The call changes no text"}
+_NOT = {
+    "table": "The result lists no objects of equal keys",
+    "tree": "The result is no JSON",
+    "diff": "The call changes no text",
+}
 
 
 class ResultPanel(QWidget):
@@ -194,18 +209,19 @@ class ResultPanel(QWidget):
         self._has_tree = False
         self.text = named(CodeView("Result"), "console.result")
         self.text.set_wrapping(True)  # the end of a message is often what one looks for
+        self.table = ResultTableView()
         self.tree = JsonTreeView(tasks)
         self.diff = named(CodeView("Change"), "console.diff")
         self.none = EmptyState("scroll-text", "", "")
         self.head = SectionHeader("Result")
         self.mark = named(Chip("", role="ask"), "console.resultmark")
         self.parts = named(Segmented("The result as"), "console.resultas")
-        for key, words in (("text", "Text"), ("tree", "Tree"), ("diff", "Diff")):
+        for key, words in (("text", "Text"), ("table", "Table"), ("tree", "Tree"), ("diff", "Diff")):
             self.parts.add_segment(key, words)
         self.parts.current_changed.connect(self._wish)
         self._about = named(ElidedLabel(path=True, mono=True, role="muted"), "console.changeabout")
         self._stack = QStackedWidget()
-        for part in (self.none, self.text, self.tree, self.diff):
+        for part in (self.none, self.text, self.table, self.tree, self.diff):
             self._stack.addWidget(part)
         self._lay_out()
 
@@ -273,6 +289,8 @@ class ResultPanel(QWidget):
             self.text.set_json(views.text)
         else:
             self.text.set_plain(views.text)
+        if views.table is not None:
+            self.table.set_listed(views.table)
         self.diff.set_diff(cut(change_words(views.diff, record.operation)[1]) if views.diff is not None else "")
         self.head.set_note(_note_of(record) if record.output is not None else "not run: the change that it would make")
         self.head.setToolTip(f"SHA-256 {record.output_hash}" if record.output_hash else "")
@@ -300,7 +318,8 @@ class ResultPanel(QWidget):
         views = self._views
         if views is None:
             return False
-        return {"text": views.text is not None, "tree": views.has_tree, "diff": views.diff is not None}.get(key, False)
+        parts = {"text": views.text, "table": views.table, "tree": views.has_tree or None, "diff": views.diff}
+        return parts.get(key) is not None
 
     def _wish(self, key: object) -> None:
         if self._is_setting or self._views is None:
@@ -319,6 +338,8 @@ class ResultPanel(QWidget):
             self._stack.setCurrentWidget(self.diff)
         elif key == "tree":
             self._show_tree(record)
+        elif key == "table":
+            self._stack.setCurrentWidget(self.table)
         else:
             self._stack.setCurrentWidget(self.text)
 

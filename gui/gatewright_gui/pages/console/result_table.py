@@ -1,0 +1,200 @@
+"""A result that lists equal objects as a table: a row for each, a column for every key that most of them have."""
+
+import json
+from collections import Counter
+from typing import Any, cast
+
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
+
+from gatewright.workspace.api import frozen
+from gatewright_gui.pages.console.json_tree_model import whole_text
+from gatewright_gui.pages.console.table import Index, table_of
+from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.widget import CodeView, EmptyState
+from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.calls import cut
+
+MAX_COLUMNS = 16
+MAX_ASIDE = 200
+"""Characters that a value beside the list may have; a longer one is what the result is about, not the list."""
+_SAMPLED = 50
+_CELL_CHARS = 300
+_LONG = 60
+_WIDE = 40
+_WIDEST = 420
+_UNITS = {"bytes": "bytes", "chars": "characters", "tokens": "tokens", "ms": "ms", "s": "s", "us": "\u00b5s"}
+
+
+@frozen
+class ListedRows:
+    """The objects of a list with the keys that are its columns; `words` is what the result says beside the list."""
+
+    rows: tuple[dict[str, Any], ...]
+    columns: tuple[str, ...]
+    words: str
+
+
+def listed_rows(value: object) -> ListedRows | None:
+    """The one list of objects that a result holds: itself, under `data`, or beside short values; None if there is none.
+
+    An empty list counts only under `data`.
+    """
+    said = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    held: Any = said.get("data", value)
+    beside: dict[str, Any] = {}
+    if isinstance(held, dict):
+        inner = cast("dict[str, Any]", held)
+        lists = [key for key, one in inner.items() if _lists_objects(one)]
+        if len(lists) != 1:
+            return None
+        held, beside = inner[lists[0]], {key: one for key, one in inner.items() if key != lists[0]}
+    if not _lists_objects(held) or not (held or "data" in said):
+        return None
+    if any(len(_line(one)) > MAX_ASIDE for one in beside.values()):
+        return None
+    rows = tuple(cast("list[dict[str, Any]]", held))
+    counts = Counter(key for row in rows for key in row)
+    shared = [key for key in counts if counts[key] * 2 > len(rows)][:MAX_COLUMNS]
+    columns = tuple(sorted(shared, key=lambda key: not _is_wide(rows, key)))  # what is to be read comes first
+    if rows and not columns:
+        return None
+    return ListedRows(rows, columns, _words(said.get("message"), beside, [key for key in counts if key not in columns]))
+
+
+def _lists_objects(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in cast("list[object]", value))
+
+
+def _is_wide(rows: tuple[dict[str, Any], ...], key: str) -> bool:
+    return any(len(_line(row.get(key))) > _WIDE for row in rows[:_SAMPLED])
+
+
+def _words(message: object, beside: dict[str, Any], left: list[str]) -> str:
+    parts = [message] if isinstance(message, str) and message else []
+    parts += [f"{key}: {_cell(key, one)}" for key, one in beside.items() if key != "message"]
+    if left:
+        parts.append(f"only in the tree: {', '.join(left[:MAX_COLUMNS])}")
+    return "; ".join(parts)
+
+
+def _line(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text[: 4 * _CELL_CHARS].split())
+
+
+def _cell(key: str, value: object) -> str:
+    """A value on one line; a number with the unit that its key ends in, `size_bytes`."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return _line(value)[:_CELL_CHARS]
+    if unit := _UNITS.get(key.rpartition("_")[2]):
+        return f"{value:,} {unit}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+class ResultTableModel(FlatModel):
+    """Numbers stand at the right, so that they line up."""
+
+    _listed = ListedRows((), (), "")
+
+    def set_listed(self, listed: ListedRows) -> None:
+        """Show other rows."""
+        self.beginResetModel()
+        self._listed, self.headers = listed, listed.columns
+        first = listed.rows[:_SAMPLED]
+        self._numeric = {key for key in listed.columns if all(_is_number(row.get(key)) for row in first)}
+        self.endResetModel()
+
+    def count(self) -> int:
+        """How many rows."""
+        return len(self._listed.rows)
+
+    def whole_at(self, index: Index) -> str:
+        """The value of a cell, whole: a text as it is, else JSON."""
+        row, key = self._listed.rows[index.row()], self.headers[index.column()]
+        return whole_text(row[key]) if key in row else ""
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The value on one line, whole in the tooltip."""
+        if not index.isValid():
+            return None
+        row, key = self._listed.rows[index.row()], self.headers[index.column()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return _cell(key, row[key]) if key in row else ""
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return self.whole_at(index)
+        if role == Qt.ItemDataRole.AccessibleTextRole:
+            return f"{key}: {_cell(key, row.get(key))}"
+        return self._alignment(index.column()) if role == Qt.ItemDataRole.TextAlignmentRole else None
+
+    def headerData(  # noqa: N802
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        """The keys, over their numbers."""
+        if role == Qt.ItemDataRole.TextAlignmentRole and orientation == Qt.Orientation.Horizontal:
+            return self._alignment(section)
+        return super().headerData(section, orientation, role)
+
+    def _alignment(self, column: int) -> Qt.AlignmentFlag:
+        is_number = 0 <= column < len(self.headers) and self.headers[column] in self._numeric
+        side = Qt.AlignmentFlag.AlignRight if is_number else Qt.AlignmentFlag.AlignLeft
+        return side | Qt.AlignmentFlag.AlignVCenter
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+class _Delegate(Delegate):
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        super().initStyleOption(option, index)
+        item: Any = option
+        item.textElideMode = Qt.TextElideMode.ElideRight
+
+
+class ResultTableView(QWidget):
+    """The sentence of the result above its rows; below them the chosen value where it is long."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.model = ResultTableModel(self)
+        self.words = named(Label(), "console.table.words", kind="small")
+        self.words.setWordWrap(True)
+        self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        space = current_look().tokens.space_2
+        self.words.setContentsMargins(space, 1, space, 1)
+        self.table = table_of(self.model, _Delegate, "Result as a table", "console.table")
+        self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+        self.table.selectionModel().currentChanged.connect(self._choose)
+        self.empty = EmptyState("list", "The list is empty", "The call gave back no row.")
+        self.whole = named(CodeView("The chosen value"), "console.table.value")
+        self.whole.set_wrapping(True)
+        self.whole.setMaximumHeight(110)
+        column_of(self.words, stretch(self.table), stretch(self.empty), self.whole, into=self)
+
+    def set_listed(self, listed: ListedRows) -> None:
+        """Show the rows of another result."""
+        self.model.set_listed(listed)
+        self.words.setText(listed.words)
+        self.words.setVisible(bool(listed.words))
+        self.table.setVisible(bool(listed.rows))
+        self.empty.setVisible(not listed.rows)
+        self.whole.hide()
+        self.table.horizontalHeader().setResizeContentsPrecision(_SAMPLED)
+        for column in range(len(listed.columns)):
+            self.table.resizeColumnToContents(column)
+            self.table.setColumnWidth(column, min(self.table.columnWidth(column), _WIDEST))
+
+    def _choose(self, current: QModelIndex, _before: QModelIndex) -> None:
+        text = self.model.whole_at(current) if current.isValid() else ""
+        is_long = len(text) > _LONG or "\n" in text
+        self.whole.setVisible(is_long)
+        if is_long:
+            self.whole.set_plain(cut(text))
