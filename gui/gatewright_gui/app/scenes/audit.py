@@ -2,7 +2,7 @@
 
 from PySide6.QtWidgets import QAbstractItemView
 
-from gatewright_gui.app.scenes.player import Tour
+from gatewright_gui.app.scenes.player import NotHere, Tour
 from gatewright_gui.pages.audit import AuditPage
 from gatewright_gui.session.opening import audit_log
 
@@ -11,6 +11,8 @@ def audit(tour: Tour) -> None:
     """The calls that were made in the workspace itself: found, decided again, proved."""
     rows = list(audit_log(tour.document.workspace.policy_path).rows())
     calls = {row.call_id for row in rows if row.call_id}
+    if not calls:
+        raise NotHere("no call was made in the workspace itself")
     tour.click("rail.audit")
     page = tour.window.shelf.page("audit")
     assert isinstance(page, AuditPage)
