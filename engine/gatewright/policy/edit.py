@@ -15,7 +15,7 @@ from gatewright.policy.document import Agent, Catalog, Defaults, Policy, Source,
 from gatewright.policy.policyrule import PolicyRule
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 T = TypeVar("T")
 Row = TypeVar("Row", Agent, Source, Catalog)
@@ -111,6 +111,40 @@ def apply(policy: Policy, edit: Edit) -> Policy:
 def inverse(edit: Edit) -> Edit:
     """The edit that takes this one back."""
     return Edit(edit.name, tuple(_invert(change) for change in reversed(edit.changes)))
+
+
+def edit_between(name: str, before: Policy, after: Policy) -> Edit:
+    """The edit that makes one policy the other, row by row. Raises EditRefused where no edit can."""
+    changes: list[Change] = [
+        *_row_changes(AgentChange, before.agents, after.agents),
+        *_row_changes(SourceChange, *({row.source_id: row for row in one.sources} for one in (before, after))),
+        *_row_changes(CatalogChange, *({row.catalog_id: row for row in one.catalogs} for one in (before, after))),
+    ]
+    if before.defaults != after.defaults:
+        changes.append(DefaultsChange(before.defaults, after.defaults))
+    if before.rules != after.rules:
+        changes.append(RulesChange(before.rules, after.rules))
+    changes.extend(
+        ToolSettingsChange(tool, before.tools.get(tool), after.tools.get(tool))
+        for tool in dict.fromkeys((*before.tools, *after.tools))
+        if before.tools.get(tool) != after.tools.get(tool)
+    )
+    edit = Edit(name, tuple(changes))
+    if not apply(before, edit).is_same(after):
+        raise EditRefused("the policies differ in more than edits change")
+    return edit
+
+
+def _row_changes(
+    change: Callable[[Row | None, Row | None, int | None], Change], before: Mapping[str, Row], after: Mapping[str, Row]
+) -> Iterator[Change]:
+    """From the last that goes to the last that comes, so that each place holds when its turn is there."""
+    for at, (row_id, row) in reversed(list(enumerate(before.items()))):
+        if row_id not in after:
+            yield change(row, None, at)
+    for at, (row_id, row) in enumerate(after.items()):
+        if before.get(row_id) != row:
+            yield change(before.get(row_id), row, None if row_id in before else at)
 
 
 def change_set(edit: Edit) -> ChangeSet:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gatewright.base.problem import Address, Place
     from gatewright.gate.decision import Places
     from gatewright.policy.document import Policy
+    from gatewright.policy.edit import Edit
     from gatewright.policyfile import KnownTools, LoadedPolicy
     from gatewright.policyfile.edited import EditableText
 
@@ -113,6 +114,18 @@ class PolicyText:
         if on_disk is None or on_disk == self.saved:
             return on_disk, self.of(policy).text
         return on_disk, self._rebased(on_disk, policy) or self.of(policy).text
+
+    def edit_between(self, name: str, before: str, after: str) -> Edit:
+        """The edit that makes one text the other. Raises PolicyInvalid and EditRefused."""
+        from gatewright.policy.edit import edit_between
+
+        policies: list[Policy] = []
+        for text in (before, after):
+            loaded = self._saved if text == self.saved else self._read(text)
+            if loaded.policy is None:
+                raise PolicyInvalid(loaded.problems)
+            policies.append(loaded.policy)
+        return edit_between(name, *policies)
 
     def changed_outside(self) -> bool:
         """Whether the file on disk is no longer what was read or saved here."""

@@ -443,6 +443,13 @@ class Workspace:
         self._watches.follow()
         return changed
 
+    def edit_between(self, name: str, before: str, after: str) -> Edit:
+        """The edit that makes one text of this policy file the other; reads both, so not for the GUI thread.
+
+        Raises PolicyInvalid where a text has errors, EditRefused where they differ in what no edit changes.
+        """
+        return self._state.text.edit_between(name, before, after)
+
     def rights(self, agent_id: str) -> Mapping[str, ToolRight]:
         """The agent's right on every registered tool, in catalog order; includes what is hidden and why."""
         return self.view(agent_id).rights

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Mapping
 
-from gatewright.workspace.api import Address, Workspace, frozen
+from gatewright.workspace.api import Address, Edit, EditRefused, UnsavedPolicy, Workspace, frozen
 
 BY_OTHERS = "on disk now, changed by another program"
 
@@ -33,6 +33,39 @@ def file_text(workspace: Workspace) -> FileText:
     if workspace.is_dirty:
         return FileText(text, _difference(on_disk, over, BY_OTHERS, "what saving over it writes"))
     return FileText(text, _difference(saved, on_disk, "as it was read here", BY_OTHERS))
+
+
+@frozen
+class Offer:
+    """Unsaved edits that a process left: as one edit, None where they do not apply to the policy as it is now.
+
+    ``is_outdated``: the file is not what they were made on any more. ``difference``: what they would change of it.
+    """
+
+    name: str
+    unsaved: UnsavedPolicy
+    edit: Edit | None
+    is_outdated: bool
+    difference: str
+
+    @property
+    def what(self) -> str:
+        """How many they are."""
+        steps = self.unsaved.steps
+        return f"{steps:,} unsaved change{'' if steps == 1 else 's'}"
+
+
+def offer_of(workspace: Workspace, name: str, unsaved: UnsavedPolicy) -> Offer:
+    """What may become of unsaved edits. Raises PolicyInvalid where their text is no policy."""
+    saved = workspace.saved_text
+    edit, text = None, unsaved.text
+    try:
+        edit = workspace.edit_between("bring back unsaved changes", unsaved.grown_from, unsaved.text)
+        text = workspace.text_under(workspace.check(edit))
+    except EditRefused:
+        edit = None
+    difference = _difference(saved, text, "on disk", "unsaved")
+    return Offer(name, unsaved, edit, saved != unsaved.grown_from, difference)
 
 
 def _difference(before: str, after: str, name: str, other: str) -> str:

@@ -35,8 +35,8 @@ class Navigator(QObject):
     """tuple[str, ...], digests of calls of another process: the oldest of them that waits is to be shown."""
     call_requested = Signal(object, object, object, object)
     """Agent id, tool, operation or None, arguments or None: the Console begins a call of it."""
-    difference_requested = Signal()
-    """The TOML page shows how the file differs from what is open."""
+    difference_requested = Signal(object)
+    """The TOML page shows this difference, or with None how the file differs from what is open."""
     servers_requested = Signal()
     """The Catalogs page asks which servers of a client are to be taken in."""
     reload_requested = Signal()
@@ -70,10 +70,10 @@ class Navigator(QObject):
         self.page_requested.emit("toml")  # first: a page hears nothing before it is there
         self.line_requested.emit(line)
 
-    def go_to_difference(self) -> None:
-        """Show how the policy file differs from what is open."""
+    def go_to_difference(self, difference: str | None = None) -> None:
+        """Show a difference, or how the policy file differs from what is open."""
         self.page_requested.emit("toml")  # first, as above
-        self.difference_requested.emit()
+        self.difference_requested.emit(difference)
 
     def go_to_tool(
         self,

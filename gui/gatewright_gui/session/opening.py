@@ -35,6 +35,11 @@ def demo_folder() -> Path:
     return user_data_path("gatewright") / "demo"
 
 
+def unsaved_folder() -> Path:
+    """Where unsaved edits of this user are kept until they are saved."""
+    return user_data_path("gatewright") / "unsaved"
+
+
 def demo_policy() -> Path:
     """The policy of the user's own copy of the bundled demo, written at the first time. Raises WorkspaceError."""
     return write_demo(demo_folder())

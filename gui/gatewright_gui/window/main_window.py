@@ -27,6 +27,7 @@ from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.source_watch import SourceWatch
+from gatewright_gui.session.unsaved import UnsavedEdits
 from gatewright_gui.session.upkeep import Upkeep
 from gatewright_gui.session.verbs import file as verbs
 from gatewright_gui.session.waiting import NOTIFY, OFF, Waiting
@@ -43,6 +44,7 @@ from gatewright_gui.window.pages import PAGES
 from gatewright_gui.window.shelf import PageShelf
 from gatewright_gui.window.status_bar import StatusBar
 from gatewright_gui.window.top_bar import TopBar
+from gatewright_gui.window.unsaved_bar import UnsavedBar
 from gatewright_gui.window.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ class MainWindow(QMainWindow):
         self.selection = Selection(self)
         self.navigator = Navigator(self)
         self.upkeep = Upkeep(document, self.deriver, self.tasks)
+        self.unsaved = UnsavedEdits(document, self.deriver, self.tasks)
         self.watch = PolicyWatch(document)
         self.source_watch = SourceWatch(document)
         self.waiting = Waiting(document, self)
@@ -87,6 +90,7 @@ class MainWindow(QMainWindow):
         self.top = TopBar(self.actions_by_key, self.menu)
         self.message = MessageBar()
         self.outside = OutsideBar(document)
+        self.unsaved_bar = UnsavedBar(self.unsaved, self.navigator)
         self.alarm = MessageBar()
         self.asking = AskingBar()
         self.notifier = Notifier(self, lambda: preferences.choice(NOTIFY) != OFF)
@@ -126,7 +130,7 @@ class MainWindow(QMainWindow):
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
-        for part in (self.top, self.alarm, self.asking, self.outside, self.message):
+        for part in (self.top, self.alarm, self.asking, self.unsaved_bar, self.outside, self.message):
             right.addWidget(part)
         right.addWidget(self.shelf, 1)
         middle = QHBoxLayout()
@@ -569,6 +573,7 @@ class MainWindow(QMainWindow):
         from gatewright_gui.window.guard import may_leave
 
         if await may_leave(self, self.document):
+            self.unsaved.give_up()
             self.close_now()
 
     def close_now(self) -> None:
@@ -580,6 +585,8 @@ class MainWindow(QMainWindow):
         """End every task and thread and close the document. The window is of no use afterwards."""
         self.waiting.close()
         self.source_watch.close()
+        self.deriver.release()
+        await self.unsaved.close()
         await self.tasks.close()
         self.deriver.close()
         self.shelf.end()

@@ -27,6 +27,7 @@ class TomlPage(Page):
         self._context = context
         self._text = FileText("", "")
         self._line: int | None = None
+        self._given: str | None = None
         self.header = SectionHeader("Policy file", note_is_path=True)
         self.part = named(Segmented("What to show"), "toml.part")
         self.part.add_segment("text", "File", tooltip="The file as it would be saved now")
@@ -86,10 +87,12 @@ class TomlPage(Page):
         self.part.set_current("text")
         self._show()
 
-    def show_difference(self) -> None:
-        """Show how the file on disk differs from what is open."""
+    def show_difference(self, difference: str | None = None) -> None:
+        """Show how the file on disk differs from what is open, or from something else until that changes."""
         self.part.set_current("difference")
         self._refresh()
+        self._given = difference
+        self._show()
 
     def _open_editor(self) -> None:
         path = self._context.document.path
@@ -97,7 +100,7 @@ class TomlPage(Page):
             self._context.document.say("error", f"nothing opens `{path.name}` here: open it in an editor yourself")
 
     def _refresh(self, _why: object = None) -> None:
-        document = self._context.document
+        document, self._given = self._context.document, None
         self.header.set_note(str(document.path) if document.path else "")
         self.editor_button.setEnabled(document.path is not None)
         self.part.set_segment_enabled("difference", document.is_open)
@@ -116,13 +119,14 @@ class TomlPage(Page):
 
     def _show(self, _part: object = None) -> None:
         if self.part.current == "difference":
-            if not self._text.difference:
+            difference = self._given or self._text.difference
+            if not difference:
                 self.empty.set_state("file-code", *(GONE if self._text.is_gone else NO_CHANGES))
                 self._stack.setCurrentWidget(self.empty)
                 return
             self._stack.setCurrentWidget(self.code)
             self.code.mark_lines({})
-            self.code.set_diff(self._text.difference)
+            self.code.set_diff(difference)
             return
         if not self._text.text:
             self.empty.set_state("file-code", "No policy", "Open a workspace to see its policy file.")

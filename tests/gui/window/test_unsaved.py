@@ -1,0 +1,190 @@
+"""Unsaved edits survive a kill: what a real process of the window left is offered by the next one."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton
+
+from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.session.opening import unsaved_folder
+from gatewright_gui.session.verbs import rights
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import Said, click, demo, opened_window, settled, ticked, until
+from tests.support.checkout import ROOT
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    return demo(tmp_path)
+
+
+async def edited_and_killed(policy: Path, home: Path) -> None:
+    """`append` of `file` unticked by the mouse in another process, which is killed."""
+    told = home / "told"
+    words = ("-m", "tests.support.edited_window", str(policy), str(home), str(told))
+    process = await asyncio.create_subprocess_exec(sys.executable, *words, cwd=ROOT)
+    try:
+        async with asyncio.timeout(60):
+            while not told.exists():
+                assert process.returncode is None
+                await asyncio.sleep(0.05)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+    told.unlink()
+
+
+def press(button: QAbstractButton) -> None:
+    assert button.isVisible()
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+
+
+def kept() -> list[Path]:
+    return sorted(unsaved_folder().glob("*.json"))
+
+
+def edit(window: MainWindow, operation: str = "delete", agent_id: str = "operator") -> None:
+    assert rights.tick_operations(window.document, agent_id, "file", [operation], on=False)
+
+
+async def test_edits_of_a_killed_window_are_brought_back_as_one_edit_and_undone(policy: Path, tmp_path: Path) -> None:
+    before = policy.read_text("utf-8")
+    await edited_and_killed(policy, tmp_path)
+    assert policy.read_text("utf-8") == before
+    assert kept()[0].stat().st_mode & 0o777 == 0o600
+
+    async with opened_window(policy, tmp_path) as window:
+        bar = window.unsaved_bar
+        await until(bar.isVisible)
+        assert bar.action_button.text() == "Bring back 1 unsaved change"
+        was = ticked(window, "file", "append")
+        press(bar.more_button)
+        await settled(window)
+        page = window.shelf.page("toml")
+        assert isinstance(page, TomlPage)
+        assert "@@" in page.code.text
+        press(bar.action_button)
+        await settled(window)
+        assert not bar.isVisible()
+        window.show_page("agents")
+        assert ticked(window, "file", "append") != was
+        assert window.document.is_dirty
+        assert window.document.undo_stack.count() == 1
+
+        window.undo()
+        await settled(window)
+
+        assert ticked(window, "file", "append") == was
+        assert not window.document.is_dirty
+        assert window.document.workspace.text() == before
+        assert not kept()
+
+
+async def test_edits_that_are_thrown_away_are_offered_no_more(policy: Path, tmp_path: Path) -> None:
+    await edited_and_killed(policy, tmp_path)
+    async with opened_window(policy, tmp_path) as window:
+        await until(window.unsaved_bar.isVisible)
+        press(window.unsaved_bar.other_button)
+        await settled(window)
+        assert not window.unsaved_bar.isVisible()
+        assert not window.document.is_dirty
+    assert not kept()
+
+
+async def test_edits_fit_a_file_that_was_changed_elsewhere_and_keep_that(policy: Path, tmp_path: Path) -> None:
+    await edited_and_killed(policy, tmp_path)
+    policy.write_text(policy.read_text("utf-8") + '\n[agents.trainee]\ntools = ["file"]\n', "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        await until(window.unsaved_bar.isVisible)
+        assert "changed since, in other places" in window.unsaved_bar.text
+        press(window.unsaved_bar.action_button)
+        await settled(window)
+        assert window.document.is_dirty
+        assert "trainee" in window.document.policy.agents
+
+
+async def test_edits_that_no_longer_fit_are_saved_as_a_file_beside_the_policy(policy: Path, tmp_path: Path) -> None:
+    await edited_and_killed(policy, tmp_path)
+    text = policy.read_text("utf-8")
+    policy.write_text(text.replace('user_id = "station"', 'user_id = "someone"', 1), "utf-8")  # the archivist's
+    async with opened_window(policy, tmp_path) as window:
+        said = Said(window.document)
+        await until(window.unsaved_bar.isVisible)
+        assert "do not fit" in window.unsaved_bar.text
+        press(window.unsaved_bar.action_button)
+        await settled(window)
+        beside = policy.with_name("policy.unsaved.toml")
+        assert str(beside) in said.last
+        assert beside.read_text("utf-8") != text
+        assert not window.document.is_dirty
+    assert not kept()
+
+
+@pytest.mark.parametrize("content", [b"{", b'{"grown_from": "", "text": "no policy", "steps": 1}'])
+async def test_a_damaged_journal_is_ignored_with_a_sentence(policy: Path, tmp_path: Path, content: bytes) -> None:
+    await edited_and_killed(policy, tmp_path)
+    kept()[0].write_bytes(content)
+    async with opened_window(policy, tmp_path) as window:
+        await until(window.message.isVisible)
+        assert "are ignored" in window.message.text
+        assert window.document.is_open
+        assert not window.unsaved_bar.isVisible()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+async def test_a_journal_of_another_user_is_ignored_with_a_sentence(policy: Path, tmp_path: Path) -> None:
+    await edited_and_killed(policy, tmp_path)
+    os.chown(kept()[0], 65534, 65534)
+    async with opened_window(policy, tmp_path) as window:
+        await until(window.message.isVisible)
+        assert "not yours" in window.message.text
+        assert not window.unsaved_bar.isVisible()
+
+
+async def test_two_windows_on_one_policy_keep_their_own_journals_and_offer_neither(
+    policy: Path, tmp_path: Path
+) -> None:
+    async with opened_window(policy, tmp_path) as one:
+        edit(one)
+        await until(lambda: len(kept()) == 1)
+        async with opened_window(policy, tmp_path) as other:
+            assert not other.unsaved_bar.isVisible()
+            edit(other, "append")
+            await until(lambda: len(kept()) == 2)
+            other.undo()
+            await until(lambda: len(kept()) == 1)
+
+
+async def test_the_journal_goes_when_the_policy_is_saved_and_stays_when_the_window_is_ended(
+    policy: Path, tmp_path: Path
+) -> None:
+    async with opened_window(policy, tmp_path) as window:
+        edit(window)
+        await until(lambda: len(kept()) == 1)
+        window.save()
+        await until(lambda: not kept())
+        edit(window, "append")
+    assert len(kept()) == 1
+    async with opened_window(policy, tmp_path) as again:
+        await until(again.unsaved_bar.isVisible)
+
+
+async def test_where_nothing_can_be_kept_one_warning_says_so_and_editing_goes_on(policy: Path, tmp_path: Path) -> None:
+    unsaved_folder().parent.mkdir(parents=True, exist_ok=True)
+    unsaved_folder().write_text("not a folder")
+    async with opened_window(policy, tmp_path) as window:
+        said = Said(window.document)
+        edit(window)
+        await until(lambda: bool(said.messages))
+        assert "would not survive a crash" in said.last
+        click(window, "file", "append")
+        await until(lambda: not window.tasks.names)
+        await window.unsaved.close()
+        assert len(said.messages) == 1
+        assert window.document.undo_stack.count() == 2

@@ -1,0 +1,31 @@
+"""A window without a screen in which the mouse unticks an operation, and that stays to be killed: `POLICY HOME TOLD`.
+
+The file `TOLD` is made once the edit is in the journal.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from PySide6.QtWidgets import QApplication
+
+from gatewright_gui.qt import loop
+from gatewright_gui.session.opening import unsaved_folder
+from tests.gui.session.opened import agents_page, click, opened_window, until
+
+
+async def stay(policy: Path, home: Path, told: Path) -> None:
+    async with opened_window(policy, home) as window:
+        page = agents_page(window)
+        await until(lambda: page.tools.model.rowCount() > 0)
+        click(window, "file", "append")
+        await until(lambda: window.document.is_dirty)
+        await until(lambda: any(unsaved_folder().glob("*.json")))
+        told.touch()
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    loop.run(QApplication([]), lambda: stay(*map(Path, sys.argv[1:])))
