@@ -170,7 +170,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
 
     # that makes a problem: it has no folder to read in. The problem tells its place, the Agents page what to do
     await until(lambda: len(hand.window.document.problems) == 2, "the problem")
-    await hand.key("ctrl+7")
+    await hand.key("ctrl+8")
     problems = hand.find("problems.list", QTableView)
     assert problems.hasFocus()
     while "newcomer" not in str(problems.model().index(problems.currentIndex().row(), 0).data()):

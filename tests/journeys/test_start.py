@@ -95,9 +95,9 @@ def _end(process: "subprocess.Popen[str]") -> tuple[int, str]:
     return process.returncode, said
 
 
-def test_command_shows_the_demo_and_ends_when_told(display: Display, qapp: QApplication, tmp_path: Path) -> None:
+def test_command_shows_the_welcome_and_ends_when_told(display: Display, qapp: QApplication, tmp_path: Path) -> None:
     with _app(display, tmp_path, "gui") as process:
-        _wait(display, process, "Field notes")
+        _wait(display, process, "Gatewright")
         assert _paints(START_SECONDS)
 
         status, said = _end(process)
