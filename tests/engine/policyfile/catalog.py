@@ -283,7 +283,7 @@ _paths = st.dictionaries(_free | st.sampled_from(["path", "edits[].path"]), st.s
 _file_settings = st.builds(
     _tiered, _settings, st.dictionaries(st.sampled_from(FILE_OPERATIONS), _tiers, max_size=3), _paths
 )
-_operations = st.lists(_words, min_size=1, max_size=4, unique=True).map(tuple)
+_operations = st.lists(_words.filter(is_visible), min_size=1, max_size=4, unique=True).map(tuple)
 _declarations = st.one_of(
     st.builds(ToolSettings, operation_field=st.sampled_from(["", "mode"])),
     st.builds(ToolSettings, operation_field=st.sampled_from([None, "action", "note"]), operations=_operations),
