@@ -7,10 +7,10 @@ from pathlib import Path
 OPENS_EVERY_PAGE = """
 import asyncio, sys
 from pathlib import Path
-import qasync
 from PySide6.QtWidgets import QApplication
 from gatewright_gui.app.build import build_window
 from gatewright_gui.app.warm import warm_up
+from gatewright_gui.qt import loop
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.pages import PAGES
 from tests.gui.session.opened import demo, end, settled
@@ -32,8 +32,7 @@ async def main(folder):
     await end(window)
 
 app = QApplication([])
-with qasync.QEventLoop(app) as loop:
-    loop.run_until_complete(main(Path(sys.argv[1])))
+loop.run(app, lambda: main(Path(sys.argv[1])))
 """
 
 

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from typing import Any, cast
 
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QSize, Qt
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import frozen
@@ -178,6 +178,10 @@ class ResultTableView(QWidget):
         self.whole.set_wrapping(True)
         self.whole.setMaximumHeight(110)
         column_of(self.words, stretch(self.table), stretch(self.empty), self.whole, into=self)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Lower than its parts: a result must not push its neighbours aside."""
+        return QSize(super().minimumSizeHint().width(), self.words.minimumSizeHint().height())
 
     def set_listed(self, listed: ListedRows) -> None:
         """Show the rows of another result."""
