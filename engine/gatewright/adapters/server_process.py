@@ -51,17 +51,25 @@ class ServerProcess:
         self.has_ended = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        self._process = await asyncio.create_subprocess_exec(
-            self._command.command,
-            *self._command.arguments,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=dict(self._command.environment),
-            cwd=self._command.cwd,
-            start_new_session=True,
-            pass_fds=self._command.pass_fds,
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                self._command.command,
+                *self._command.arguments,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=dict(self._command.environment),
+                cwd=self._command.cwd,
+                start_new_session=True,
+                pass_fds=self._command.pass_fds,
+            )
         )
+        try:
+            self._process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # it may run and have started others, of which asyncio would end none
+            starting.add_done_callback(_kill_started)
+            raise
         pid = self._process.pid
         try:
             self._guard = subprocess.Popen(
@@ -179,6 +187,14 @@ class ServerProcess:
         while stderr is not None and (chunk := await stderr.read(_CHUNK)):
             self._stderr += chunk
             del self._stderr[:-STDERR_BYTES]
+
+
+def _kill_started(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
+    """Kill what was started for somebody who waits no more, with all that it started."""
+    if not starting.cancelled() and starting.exception() is None:
+        process = starting.result()
+        _signal_group(process.pid, signal.SIGKILL)
+        process._transport.close()  # pyright: ignore
 
 
 def _signal_group(pid: int, number: int) -> bool:
