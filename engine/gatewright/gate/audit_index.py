@@ -366,7 +366,7 @@ def words_of(kind: str, body: str) -> str:
         case RowKind.GRANT_REVOKED:
             return f"{who} took back what {told.get('given_by') or 'somebody'} had answered for longer"
         case RowKind.CATALOG_ACCEPTED:
-            return f"{who} accepted {told.get('accepted', 0)} tools of catalog `{told.get('catalog', '')}`"
+            return f"{who} accepted tools of catalog `{told.get('catalog', '')}`: {told.get('accepted', 0)}"
         case RowKind.LOG_MOVED:
             return f"{who} moved the log from `{told.get('from', '')}` to `{told.get('to', '')}`"
         case RowKind.LOG_OPENED if "anchor" in told:

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QAbstractButton, QPushButton, QToolButton
 VerdictName = Literal["allow", "ask", "deny"]
 LevelName = Literal["none", "read_only", "partner", "human", "append", "read_write", "admin"]
 Role = Literal[
-    "text", "muted", "disabled", "accent", "on_accent", "blocked",
+    "text", "muted", "disabled", "accent", "on_accent", "neutral",
     "allow", "ask", "deny",
     "none", "read_only", "partner", "human", "append", "read_write", "admin",
 ]  # fmt: skip
@@ -114,7 +114,7 @@ class Palette:
     selection: str
     selection_inactive: str
     focus: str
-    blocked: Pair
+    neutral: Pair
     verdict: Verdicts
     level: Levels
     syntax: Syntax
@@ -189,8 +189,8 @@ def role_pair(palette: Palette, role: Role) -> Pair:
     match role:
         case "accent":
             return palette.accent
-        case "blocked":
-            return palette.blocked
+        case "neutral":
+            return palette.neutral
         case "allow" | "ask" | "deny":
             return verdict_pair(palette, role)
         case "none" | "read_only" | "partner" | "human" | "append" | "read_write" | "admin":

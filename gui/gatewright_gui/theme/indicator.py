@@ -53,8 +53,8 @@ def box_svg(palette: Palette, state: CheckState, mode: Mode) -> str:
         case CheckState.MIXED:
             body = _box(full, full) + _BAR.format(ink=palette.on_accent)
         case CheckState.BLOCKED:
-            body = _box(palette.blocked.soft, palette.border_strong, dashed=True)
-            body += _SLASH.format(ink=palette.blocked.fg)
+            body = _box(palette.verdict.ask.soft, palette.border_strong, dashed=True)
+            body += _SLASH.format(ink=palette.verdict.ask.fg)
     return _svg(ring + body)
 
 

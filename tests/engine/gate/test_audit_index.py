@@ -177,7 +177,7 @@ def test_rows_that_belong_to_no_call_say_what_happened(tmp_path: Path) -> None:
         ("PolicyChanged", False, "agent `a` is new; b"),
         ("PolicyChanged", False, "refused: line 3: no"),
         ("GrantRevoked", False, "Ann took back what Bo had answered for longer"),
-        ("CatalogAccepted", False, "Ann accepted 4 tools of catalog `github`"),
+        ("CatalogAccepted", False, "Ann accepted tools of catalog `github`: 4"),
     ]
 
 

@@ -199,7 +199,7 @@ def _badges() -> QGroupBox:
             Chip("append", icon="plus", role="append"),
             Chip("read_write", icon="pencil", role="read_write"),
             Chip("admin", icon="key-round", role="admin"),
-            Chip("off: NetRead not granted", icon="circle-slash", role="blocked"),
+            Chip("off: NetRead not granted", icon="circle-slash", role="neutral"),
         )
     )
     return box
@@ -220,7 +220,7 @@ def _tree(theme: Theme) -> TreeView:
             item.setEnabled(not (name == "block" and operation == "delete"))
             tool.appendRow([item, QStandardItem("deny" if operation == "delete" else "allow"), _number("41")])
     blocked = QStandardItem(theme.check_icon(CheckState.BLOCKED), "web_fetch   off: NetRead not granted")
-    blocked.setForeground(QColor(theme.palette.blocked.fg))
+    blocked.setForeground(QColor(theme.palette.neutral.fg))
     model.appendRow([blocked, QStandardItem("deny"), _number("0")])
     tree = TreeView("Tools")
     tree.setModel(model)

@@ -42,7 +42,7 @@ def grounds(palette: Palette) -> dict[str, str]:
 
 
 def words(palette: Palette) -> dict[str, str]:
-    found = {"text": palette.text, "muted": palette.muted, "accent": palette.accent.fg, "blocked": palette.blocked.fg}
+    found = {"text": palette.text, "muted": palette.muted, "accent": palette.accent.fg, "neutral": palette.neutral.fg}
     found |= {name: pair.fg for name, pair in (pairs_in(palette.verdict) | pairs_in(palette.level)).items()}
     return found | {field.name: str(getattr(palette.syntax, field.name)) for field in fields(Syntax)}
 
@@ -66,7 +66,7 @@ def test_every_word_can_be_read_on_every_ground(palette: Palette) -> None:
 @PALETTES
 def test_every_soft_ground_carries_its_word_and_plain_text(palette: Palette) -> None:
     pairs = pairs_in(palette.verdict) | pairs_in(palette.level)
-    pairs |= {"accent": palette.accent, "blocked": palette.blocked}
+    pairs |= {"accent": palette.accent, "neutral": palette.neutral}
     pairs |= {"added": palette.diff_added, "removed": palette.diff_removed}
     assert {n: p for n, p in pairs.items() if contrast(p.fg, p.soft) < ENOUGH} == {}
     assert {n: p for n, p in pairs.items() if contrast(palette.text, p.soft) < ENOUGH} == {}

@@ -29,7 +29,7 @@ _BOXES = {
 _ASKS: tuple[str, Role] = ("hand", "ask")
 _MARKS: dict[Cell, tuple[str, Role]] = {Cell.ASKS: _ASKS, Cell.LOCKED: ("lock", "ask"), Cell.SOME_ASK: _ASKS}
 _LIMITED: tuple[str, Role] = ("list-filter", "muted")
-_OVERRULED: tuple[str, Role] = ("triangle-alert", "blocked")
+_OVERRULED: tuple[str, Role] = ("triangle-alert", "ask")
 
 
 class CellPainter:

@@ -65,7 +65,7 @@ _STANDINGS: dict[RightState, tuple[str, Role]] = {
     RightState.ON: ("circle-check", "allow"),
     RightState.ASKS: ("hand", "ask"),
     RightState.OFF: ("ban", "muted"),
-    RightState.OVERRULED: ("triangle-alert", "blocked"),
+    RightState.OVERRULED: ("triangle-alert", "ask"),
 }
 
 

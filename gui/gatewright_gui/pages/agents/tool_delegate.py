@@ -127,7 +127,7 @@ class ToolDelegate(Delegate):
             return
         icon, role = _CHIPS[str(index.data(VERDICT))]
         if RowState(index.data(STATE)) is RowState.OVERRULED:
-            icon, role = "triangle-alert", "blocked"
+            icon, role = "triangle-alert", "ask"
         elif text == "mixed":
             icon, role = "circle-dot", "muted"
         elif text in DEPENDING:

@@ -163,7 +163,7 @@ class WhyDelegate(Delegate):
     def _chip(self, painter: QPainter, rect: QRect, why: Why) -> int:
         font = painter.font()
         painter.setFont(current_look().small_font)
-        role: Role = why.verdict.value if why.verdict is not None else "ask" if why.is_problem else "blocked"
+        role: Role = why.verdict.value if why.verdict is not None else "ask" if why.is_problem else "neutral"
         icon = "triangle-alert" if why.is_problem else "info"
         if why.verdict is not None:
             icon = VERDICT_ICONS[why.verdict.value]

@@ -82,7 +82,7 @@ class ApprovalBar(QWidget):
         self._lines: dict[Address, int | None] = {}
         self._change = ElidedLabel(path=True, mono=True, role="muted")
         self._is_live = False
-        self._where = named(Chip("", role="blocked"), f"{name}.approval.where")
+        self._where = named(Chip("", role="neutral"), f"{name}.approval.where")
         self._code = CodeView("What the call would do")
         self.tree = JsonTreeView(tasks, name=f"{name}.approval.tree") if tasks is not None else None
         self._shown = QStackedWidget()
@@ -258,7 +258,7 @@ class ApprovalBar(QWidget):
         """A question of the console is about its copy, or live; one of another process says which."""
         if self._name != "console":
             asker = self._question.asker if self._question is not None else ""
-            self._where.set_chip(asker or "another process", "plug", "blocked")
+            self._where.set_chip(asker or "another process", "plug", "neutral")
         elif self._is_live:
             self._where.set_chip("LIVE: the real workspace", "triangle-alert", "deny")
         else:

@@ -92,10 +92,10 @@ class VerdictPanel(QWidget):
         self.setObjectName("console.verdict")
         self._rule: RuleLink | None = None
         self._record: CallRecord | None = None
-        self._role: Role = "blocked"
+        self._role: Role = "neutral"
         self._badge = VerdictBadge("deny")
         self._live = Chip("LIVE", icon="triangle-alert", role="deny")
-        self._status = Chip("", role="blocked")
+        self._status = Chip("", role="neutral")
         self._at = ElidedLabel(role="muted")
         self._call = ElidedLabel(mono=True)
         self.rule_button = text_button("", "console.rule", self._ask_for_rule, kind="link")
@@ -142,7 +142,7 @@ class VerdictPanel(QWidget):
     def show_nothing(self, text: str = "No call yet: Decide asks the gate, Run sends the call through a copy.") -> None:
         """There is no record."""
         self.set_stale(stale=False)
-        self._rule, self._role, self._record = None, "blocked", None
+        self._rule, self._role, self._record = None, "neutral", None
         for part in (self._live, self._badge, self._status, self._then, self.rule_button, self._call):
             part.hide()
         self._at.set_text(text)
@@ -158,7 +158,7 @@ class VerdictPanel(QWidget):
         self._badge.set_verdict(record.verdict.value)
         failed = word not in {"allow", "ask", "deny"}
         if record.is_cancelled:
-            self._role = "blocked"
+            self._role = "neutral"
         self._status.set_chip(word, "triangle-alert", "ask")
         self._status.setVisible(failed)
         at = f"at stage {record.stage}"

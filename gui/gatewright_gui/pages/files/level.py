@@ -65,14 +65,14 @@ class LevelMark:
 
     word: str
     icon: str
-    role: LevelName | Literal["blocked"]
+    role: LevelName | Literal["neutral"]
 
 
 def mark_below(below: FilesBelow) -> LevelMark:
     """What to show for a folder: the level that its files have, or that they have several."""
     word, *others = below.words
     if others:
-        return LevelMark(MIXED_WORD, MIXED_ICON, "blocked")
+        return LevelMark(MIXED_WORD, MIXED_ICON, "neutral")
     if word == PROTECTED_WORD:
         return LevelMark(PROTECTED_WORD, PROTECTED_ICON, "none")
     look = LEVELS[Permission(word)]

@@ -58,7 +58,7 @@ _MUTED = frozenset({rule_model.NUMBER, rule_model.COMMENT})
 _DEAD: tuple[str, Role] = ("circle-slash", "ask")
 
 
-_NO_FILE: tuple[str, Role] = ("clock", "blocked")
+_NO_FILE: tuple[str, Role] = ("clock", "neutral")
 
 
 _LEFT = "left"

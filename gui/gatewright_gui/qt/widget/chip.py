@@ -44,7 +44,7 @@ class Chip(QWidget):
     """A word, with or without an icon, on a soft ground."""
 
     def __init__(
-        self, text: str, *, icon: str | None = None, role: Role = "blocked", parent: QWidget | None = None
+        self, text: str, *, icon: str | None = None, role: Role = "neutral", parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._icon = icon

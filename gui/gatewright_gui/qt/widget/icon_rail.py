@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.look import Role, current_look, role_pair
 
-BadgeTone = Literal["accent", "ask", "deny", "blocked"]
+BadgeTone = Literal["accent", "ask", "deny", "neutral"]
 _STEPS = {Qt.Key.Key_Up: "up", Qt.Key.Key_Down: "down", Qt.Key.Key_Home: "first", Qt.Key.Key_End: "last"}
 
 
