@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.document import Agent
-from gatewright.policy.edit import AgentChange, Edit, RulesChange
+from gatewright.policy.edit import AgentChange, Edit, FieldChange
 from gatewright.policy.identity import new_identity
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _put(agents: tuple[str, ...], agent_id: str, instead: tuple[str, ...]) -> tu
 def _edit(name: str, policy: Policy, changes: Sequence[AgentChange], rules: tuple[PolicyRule, ...]) -> Edit:
     if rules == policy.rules:
         return Edit(name, tuple(changes))
-    return Edit(name, (*changes, RulesChange(policy.rules, rules)))
+    return Edit(name, (*changes, FieldChange("rules", policy.rules, rules)))
 
 
 def _check_new(policy: Policy, agent_id: str) -> None:

@@ -10,9 +10,8 @@ from gatewright.policy.edit import (
     AgentChange,
     CatalogChange,
     Change,
-    DefaultsChange,
     Edit,
-    RulesChange,
+    FieldChange,
     ToolSettingsChange,
 )
 from gatewright.policy.toolname import split_name
@@ -71,7 +70,7 @@ def _follow(policy: Policy, renamed: Mapping[str, str | None]) -> Iterator[Chang
             yield AgentChange(agent, after)
     approvals = _approvals(policy.defaults.approvals, renamed)
     if approvals != policy.defaults.approvals:
-        yield DefaultsChange(policy.defaults, replace(policy.defaults, approvals=approvals))
+        yield FieldChange("defaults", policy.defaults, replace(policy.defaults, approvals=approvals))
     for name, settings in policy.tools.items():
         named = _name(name, renamed)
         if named != name:
@@ -80,7 +79,7 @@ def _follow(policy: Policy, renamed: Mapping[str, str | None]) -> Iterator[Chang
             yield ToolSettingsChange(named, None, settings)
     rules = tuple(_policy_rules(policy.rules, renamed))
     if rules != policy.rules:
-        yield RulesChange(policy.rules, rules)
+        yield FieldChange("rules", policy.rules, rules)
 
 
 def _agent(agent: Agent, renamed: Mapping[str, str | None]) -> Agent:

@@ -1,23 +1,25 @@
 """Edits as values: apply one, invert one.
 
-An edit replaces whole agents, sources, catalogs, settings of tools, the defaults or the policy rules; it carries what
-was there before, so that it refuses to land on a policy that has moved on, and so that its inverse needs no memory.
+An edit replaces whole agents, sources, catalogs, settings of tools, or a field of the policy such as its rules; it
+carries what was there before, so that it refuses to land on a policy that has moved on, and so that its inverse needs
+no memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
-from gatewright.policy.document import Agent, Catalog, Defaults, Policy, Source, ToolSettings
-from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.document import Agent, Catalog, Policy, Source, ToolSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 T = TypeVar("T")
+Field = Literal["name", "description", "defaults", "default", "rules", "roots", "web", "shell", "endpoints"]
+"""What of a policy is edited as one: all but its agents, sources, catalogs and settings of tools."""
 Row = TypeVar("Row", Agent, Source, Catalog)
 
 
@@ -52,19 +54,12 @@ class CatalogChange:
 
 
 @frozen
-class DefaultsChange:
-    """``[defaults]`` before and after."""
+class FieldChange:
+    """One field of the policy before and after; of ``rules`` all of them, since a rule has no place but in its list."""
 
-    before: Defaults
-    after: Defaults
-
-
-@frozen
-class RulesChange:
-    """``[[policy.rules]]`` before and after, all of them, since a rule has no place but its own in the list."""
-
-    before: tuple[PolicyRule, ...]
-    after: tuple[PolicyRule, ...]
+    field: Field
+    before: object
+    after: object
 
 
 @frozen
@@ -76,7 +71,7 @@ class ToolSettingsChange:
     after: ToolSettings | None
 
 
-Change = AgentChange | SourceChange | CatalogChange | DefaultsChange | RulesChange | ToolSettingsChange
+Change = AgentChange | SourceChange | CatalogChange | FieldChange | ToolSettingsChange
 
 
 @frozen
@@ -120,10 +115,7 @@ def edit_between(name: str, before: Policy, after: Policy) -> Edit:
         *_row_changes(SourceChange, *({row.source_id: row for row in one.sources} for one in (before, after))),
         *_row_changes(CatalogChange, *({row.catalog_id: row for row in one.catalogs} for one in (before, after))),
     ]
-    if before.defaults != after.defaults:
-        changes.append(DefaultsChange(before.defaults, after.defaults))
-    if before.rules != after.rules:
-        changes.append(RulesChange(before.rules, after.rules))
+    changes.extend(field_changes(before, after))
     changes.extend(
         ToolSettingsChange(tool, before.tools.get(tool), after.tools.get(tool))
         for tool in dict.fromkeys((*before.tools, *after.tools))
@@ -133,6 +125,14 @@ def edit_between(name: str, before: Policy, after: Policy) -> Edit:
     if not apply(before, edit).is_same(after):
         raise EditRefused("the policies differ in more than edits change")
     return edit
+
+
+def field_changes(before: Policy, after: Policy) -> Iterator[FieldChange]:
+    """The changes of the fields in which two policies differ."""
+    fields: tuple[Field, ...] = get_args(Field)
+    for name in fields:
+        if getattr(before, name) != getattr(after, name):
+            yield FieldChange(name, getattr(before, name), getattr(after, name))
 
 
 def _row_changes(
@@ -165,12 +165,9 @@ def _apply(policy: Policy, change: Change) -> Policy:
             return _apply_source(policy, before, after, at)
         case CatalogChange(before, after, at):
             return _apply_catalog(policy, before, after, at)
-        case DefaultsChange(before, after):
-            _expect(policy.defaults == before, "the defaults")
-            return replace(policy, defaults=after)
-        case RulesChange(before, after):
-            _expect(policy.rules == before, "the policy rules")
-            return replace(policy, rules=after)
+        case FieldChange(name, before, after):
+            _expect(getattr(policy, name) == before, f"`{name}` of the policy")
+            return replace(policy, **{name: after})
         case ToolSettingsChange(name, before, after):
             _expect(policy.tools.get(name) == before, f"the settings of `{name}`")
             return replace(policy, tools=_settings(policy, name, after))
@@ -245,10 +242,8 @@ def _invert(change: Change) -> Change:
             return SourceChange(after, before, at)
         case CatalogChange(before, after, at):
             return CatalogChange(after, before, at)
-        case DefaultsChange(before, after):
-            return DefaultsChange(after, before)
-        case RulesChange(before, after):
-            return RulesChange(after, before)
+        case FieldChange(name, before, after):
+            return FieldChange(name, after, before)
         case ToolSettingsChange(name, before, after):
             return ToolSettingsChange(name, after, before)
 
@@ -256,3 +251,11 @@ def _invert(change: Change) -> Change:
 def _expect(holds: bool, what: str) -> None:
     if not holds:
         raise EditRefused(f"{what} changed since this edit was made")
+
+
+def moved(rows: Sequence[T], indexes: Iterable[int], to: int) -> tuple[T, ...]:
+    """``rows`` with some of them, in the order they have, taken out and put back so that the first stands at ``to``."""
+    chosen = frozenset(indexes)
+    rest = [row for index, row in enumerate(rows) if index not in chosen]
+    at = max(0, min(to, len(rest)))
+    return (*rest[:at], *(rows[index] for index in sorted(chosen)), *rest[at:])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.plural import plural
-from gatewright.policy.edit import AgentChange, Edit, SourceChange
+from gatewright.policy.edit import AgentChange, Edit, SourceChange, moved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,12 +69,9 @@ def move_rule(policy: Policy, source_id: str, index: int, to: int) -> Edit:
 def move_rules(policy: Policy, source_id: str, indexes: Iterable[int], to: int) -> Edit:
     """Move rules, in the order they have, so that the first of them stands at ``to`` afterwards, the others below."""
     source = _source(policy, source_id)
-    moved = {index: _rule(source, index) for index in sorted(set(indexes))}
-    rules = [rule for i, rule in enumerate(source.permission_rules) if i not in moved]
-    at = max(0, min(to, len(rules)))
-    rules[at:at] = moved.values()
-    after = replace(source, permission_rules=tuple(rules))
-    return _edit(f"move {_named(moved.values())} of `{source_id}`", source, after)
+    chosen = {index: _rule(source, index) for index in sorted(set(indexes))}
+    after = replace(source, permission_rules=moved(source.permission_rules, chosen, to))
+    return _edit(f"move {_named(chosen.values())} of `{source_id}`", source, after)
 
 
 def add_source(policy: Policy, source: Source) -> Edit:

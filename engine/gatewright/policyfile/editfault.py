@@ -1,20 +1,34 @@
-"""What of an edited agent could not be loaded again: what its rules and capabilities say of themselves.
+"""What of an edited policy could not be loaded again; only what changed is looked at.
 
-Names of tools and operations are the edit's own business; only what changed is looked at.
+Of agents what their rules and capabilities say of themselves (names of tools and operations are the edit's own
+business); of policy rules, defaults and ``[workspace]`` all that a reader of the file would find in them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewright.base.report import Report
+from gatewright.base.problem import Severity
+from gatewright.base.report import RawPath, Report
+from gatewright.base.row import Row
 from gatewright.policy.kinds.capability import check_capabilities
 from gatewright.policy.rule import ArgumentConstraints
+from gatewright.policyfile.names import Names
+from gatewright.policyfile.plain import plain_defaults, plain_policy_rule, plain_workspace
+from gatewright.policyfile.readagent import read_defaults
+from gatewright.policyfile.readpolicy import read_policy_rule
 from gatewright.policyfile.readschema import check_schemas
+from gatewright.policyfile.readworkspace import read_workspace
 
 if TYPE_CHECKING:
-    from gatewright.policy.document import Agent
+    from collections.abc import Callable
+
+    from gatewright.policy.document import Agent, Policy
     from gatewright.policy.rule import ToolRule
+    from gatewright.policyfile.known import KnownTools
+
+Fault = tuple[RawPath, str]
+"""Where in the file something is wrong, e.g. ``("policy", "rules", 0, "when")``, and what."""
 
 
 def agent_fault(before: Agent | None, after: Agent) -> str | None:
@@ -41,3 +55,28 @@ def rule_fault(rule: ToolRule) -> str | None:
     (key, *inside), message = report.first_error
     place = ".".join(map(str, inside[1:]))
     return f"`{place}`: {message}" if key == "rule_type" and len(inside) > 2 else message
+
+
+def policy_faults(before: Policy, after: Policy, known: Callable[[], KnownTools]) -> tuple[Fault, ...]:
+    """What of the rules, the defaults and the workspace of ``after`` is wrong, as far as ``before`` does not say it.
+
+    ``known``: the tools that it may name, asked for if needed.
+    """
+    report, plain = Report(), plain_workspace(after)
+    if plain != plain_workspace(before):
+        read_workspace(Row(plain, ("workspace",), report), after.agents)
+    if after.rules is not before.rules or after.defaults is not before.defaults:
+        _check_named(before, after, Names(known(), report), report)
+    return tuple((found.path, found.message) for found in report.findings if found.severity is Severity.ERROR)
+
+
+def _check_named(before: Policy, after: Policy, names: Names, report: Report) -> None:
+    held, named = {id(rule) for rule in before.rules}, [rule.name for rule in after.rules]
+    for index, rule in enumerate(after.rules):
+        if id(rule) not in held:
+            row = Row(plain_policy_rule(rule), ("policy", "rules", index), report)
+            read_policy_rule(row, names, after.agents)
+            if named.count(rule.name) > 1:
+                row.fault("name", "duplicate", f"a policy rule is named `{rule.name}` already")
+    if after.defaults is not before.defaults:
+        read_defaults(Row(plain_defaults(after.defaults), ("defaults",), report), names)

@@ -32,7 +32,7 @@ def read_policy_rules(row: Row | None, names: Names, agents: Collection[str]) ->
     seen: dict[str, int] = {}
     found: list[PolicyRule] = []
     for number, entry in enumerate(row.rows("rules"), 1):
-        rule = _rule(entry, names, agents)
+        rule = read_policy_rule(entry, names, agents)
         if rule is None:
             continue
         found.append(rule)
@@ -41,7 +41,8 @@ def read_policy_rules(row: Row | None, names: Names, agents: Collection[str]) ->
     return row.choice("default", VERDICTS) or Verdict.ALLOW, tuple(found)
 
 
-def _rule(row: Row, names: Names, agents: Collection[str]) -> PolicyRule | None:
+def read_policy_rule(row: Row, names: Names, agents: Collection[str]) -> PolicyRule | None:
+    """One rule; None where it cannot be built (an error)."""
     row.only(RULE_KEYS, _WHAT)
     name = row.text("name", filled=True) if row.require("name", _WHAT) else None
     effect = row.choice("effect", VERDICTS) if row.require("effect", _WHAT) else None

@@ -99,11 +99,11 @@ if TYPE_CHECKING:
         AgentChange,
         Change,
         ChangeSet,
-        DefaultsChange,
         Edit,
         SourceChange,
         ToolSettingsChange,
         apply,
+        field_changes,
         inverse,
     )
     from gatewright.policy.glob import PermissionRules, check_pattern
@@ -218,7 +218,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     # policy
     "ANY_TOOL", "Action", "Agent", "AgentChange", "AgentDiff", "AllowedOperations", "Along", "ArgumentConstraints",
     "Capability", "CapabilityKind", "Catalog",
-    "CatalogType", "Change", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown", "DefaultsChange",
+    "CatalogType", "Change", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown",
     "Edit", "ExclusiveGroups", "ExitLoop", "FsRead", "FsWrite", "Granted", "Layer", "Limit", "MaxCalls", "Needed",
     "OPERATION_CONDITION", "OperationFacts", "OperationRight", "PathArgument", "PathUse", "Periodic", "Permission",
     "PermissionRule",
@@ -227,9 +227,10 @@ __all__ = [  # noqa: RUF022 (by floor)
     "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange", "SourceType",
     "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts", "ToolRight", "ToolRule", "ToolSettings",
     "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply", "approval_keys", "approvaledit",
-    "capabilityedit", "catalogedit", "changed_rights", "check_pattern", "chosen_tools", "copy_rights", "free_fields",
-    "inverse", "kind_of", "names_tool", "needs", "preset_edit", "read_scope", "reset_tools", "rights", "ruleedit",
-    "rules_by_name", "settings_of", "shadowed", "sourceedit", "split_name", "strictest", "taken_fields", "verdict_for",
+    "capabilityedit", "catalogedit", "changed_rights", "check_pattern", "chosen_tools", "copy_rights",
+    "field_changes", "free_fields", "inverse", "kind_of", "names_tool", "needs", "preset_edit", "read_scope",
+    "reset_tools", "rights", "ruleedit", "rules_by_name", "settings_of", "shadowed", "sourceedit", "split_name",
+    "strictest", "taken_fields", "verdict_for",
     # sources
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
     "SourceManager", "entries_of", "is_leftover",
@@ -296,8 +297,8 @@ door(
             "ToolSettings",
         ),
         "gatewright.policy.edit": (
-            "AgentChange", "Change", "ChangeSet", "DefaultsChange", "Edit", "SourceChange", "ToolSettingsChange",
-            "apply", "inverse",
+            "AgentChange", "Change", "ChangeSet", "Edit", "SourceChange", "ToolSettingsChange", "apply",
+            "field_changes", "inverse",
         ),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
         "gatewright.policy.kinds.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gatewright.gate.decision import Places
     from gatewright.policy.document import Policy
     from gatewright.policy.edit import Edit
+    from gatewright.policy.right import ToolFacts
     from gatewright.policyfile import KnownTools, LoadedPolicy
     from gatewright.policyfile.edited import EditableText
 
@@ -67,6 +68,12 @@ class PolicyText:
         """``saved`` and ``saved_policy``, which belong together."""
         with self._lock:
             return self.saved, self.saved_policy
+
+    def known(self, facts: tuple[ToolFacts, ...]) -> KnownTools:
+        """These tools as those that the text may name; others may be of a catalog that could not be read."""
+        reading = self._saved.reading
+        is_complete = reading is None or reading.known is None or reading.known.is_complete
+        return replace(self._known, facts=facts, is_complete=is_complete)
 
     def keep_saved(self, policy: Policy, text: str) -> bool:
         """Take ``policy`` for saved as ``text``, as another process says; False where that is not its text here."""

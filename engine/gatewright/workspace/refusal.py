@@ -10,6 +10,7 @@ from gatewright.policy.glob import check_pattern
 from gatewright.policy.requirement import has_requirement, hidden_requirements, majors_of
 from gatewright.policyfile.editfault import agent_fault
 from gatewright.workspace.policy_reader import base_problems
+from gatewright.workspace.roots import root_problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Policy
     from gatewright.policy.edit import Edit
     from gatewright.policy.right import ToolFacts
+    from gatewright.policyfile.editfault import Fault
     from gatewright.workspace.policytext import PolicyText
     from gatewright.workspace.trust import TrustRecords
 
@@ -39,17 +41,23 @@ def refuse_untrusted(
     records: TrustRecords,
     places: Callable[[Address], Place | None],
 ) -> None:
-    """No new source reaches outside the workspace without the operator's trust."""
+    """No new source or root reaches outside the workspace without the operator's trust."""
     known = {(source.source_id, source.base_path) for source in before.sources}
     fresh = tuple(source for source in after.sources if (source.source_id, source.base_path) not in known)
     found = base_problems(fresh, policy_path, records, places, trust=False)
+    if after.roots != before.roots:
+        found = (*found, *root_problems(after.roots, policy_path, records, places, trust=False))
     if refused := next((problem for problem in found if problem.is_error), None):
         raise EditRefused(refused.message)
 
 
-def refuse_unloadable(text: PolicyText, after: Policy, edit: Edit) -> None:
-    """Catalogs and settings of tools decide what all else may name, so the whole is read as it would be saved."""
-    if not any(isinstance(change, CatalogChange | ToolSettingsChange) for change in edit.changes):
+def refuse_unloadable(text: PolicyText, before: Policy, after: Policy, edit: Edit) -> None:
+    """What decides what all else may name is read with all of that as it would be saved.
+
+    Those are catalogs, settings of tools, and whom messages may go to or which tools the workspace has no more.
+    """
+    taken = before.provides - after.provides or before.endpoints != after.endpoints
+    if not taken and not any(isinstance(change, CatalogChange | ToolSettingsChange) for change in edit.changes):
         return
     try:
         problems = text.of(after).problems
@@ -68,6 +76,14 @@ def refuse_unreadable(edit: Edit) -> None:
             continue
         if message := agent_fault(change.before, change.after):
             raise EditRefused(message)
+
+
+def refuse_faulty(faults: tuple[Fault, ...]) -> None:
+    """What is new of the rules, the defaults and the workspace could be loaded again."""
+    if faults:
+        path, message = faults[0]
+        inside = ".".join(map(str, path[3:] if path[:2] == ("policy", "rules") else path))
+        raise EditRefused(f"`{inside}`: {message}" if inside else message)
 
 
 def refuse_hidden_requirement(after: Policy, edit: Edit, facts: Callable[[], tuple[ToolFacts, ...]]) -> None:

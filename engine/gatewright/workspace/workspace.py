@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.right import ToolFacts, ToolRight
     from gatewright.policy.tier import SafetyTier
+    from gatewright.policyfile.editfault import Fault
     from gatewright.schema import Schema, Survey
     from gatewright.sources import Noticed, SourceManager, Streams
     from gatewright.sources.basefolder import BaseFolder
@@ -416,6 +417,7 @@ class Workspace:
         from gatewright.policy import edit as edits
         from gatewright.workspace.refusal import (
             refuse_bad_pattern,
+            refuse_faulty,
             refuse_hidden_requirement,
             refuse_orphaned_rule,
             refuse_unloadable,
@@ -427,10 +429,25 @@ class Workspace:
         refuse_bad_pattern(edit)
         refuse_untrusted(self.policy, after, self.policy_path, self._records, self.place)
         refuse_unreadable(edit)
-        refuse_unloadable(self._state.text, after, edit)
-        refuse_hidden_requirement(after, edit, lambda: self._facts_under(after))
         refuse_orphaned_rule(self.policy, after)
+        refuse_faulty(self._faults(after))
+        refuse_unloadable(self._state.text, self.policy, after, edit)
+        refuse_hidden_requirement(after, edit, lambda: self._facts_under(after))
         return after
+
+    def faults(self, edit: Edit) -> tuple[Fault, ...]:
+        """What is wrong with the rules, the defaults and the workspace that the edit would make, each with its place.
+
+        Changes nothing. Raises EditRefused for an edit of another policy.
+        """
+        from gatewright.policy import edit as edits
+
+        return self._faults(edits.apply(self.policy, edit))
+
+    def _faults(self, after: Policy) -> tuple[Fault, ...]:
+        from gatewright.policyfile.editfault import policy_faults
+
+        return policy_faults(self.policy, after, lambda: self._state.text.known(self._facts_under(after)))
 
     def apply(self, edit: Edit) -> ChangeSet:
         """Make the edit the policy in force. Raises EditRefused, and then nothing has changed."""

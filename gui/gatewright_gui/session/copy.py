@@ -11,7 +11,6 @@ from gatewright.workspace.api import (
     AgentChange,
     Change,
     Copied,
-    DefaultsChange,
     Edit,
     GatewrightError,
     Policy,
@@ -19,6 +18,7 @@ from gatewright.workspace.api import (
     Source,
     SourceChange,
     Workspace,
+    field_changes,
     remove_dead_copies,
 )
 
@@ -108,13 +108,12 @@ def _follows(copy: Workspace, policy: Policy) -> bool:
 
 
 def edit_between(before: Policy, after: Policy) -> Edit | None:
-    """The edit that makes one policy of another; None when no edit can, or when a source's folder changed."""
+    """The edit that makes one policy of another; None when no edit can, or when a folder changed."""
     old, new = {s.source_id: s for s in before.sources}, {s.source_id: s for s in after.sources}
-    if {key: s.base_path for key, s in old.items()} != {key: s.base_path for key, s in new.items()}:
+    bases = [{key: s.base_path for key, s in some.items()} for some in (old, new)]
+    if bases[0] != bases[1] or before.roots != after.roots:
         return None
-    changes: list[Change] = []
-    if before.defaults != after.defaults:
-        changes.append(DefaultsChange(before.defaults, after.defaults))
+    changes: list[Change] = [*field_changes(before, after)]
     changes += [SourceChange(*pair) for pair in _pairs(old, new)]
     changes += [AgentChange(*pair) for pair in _agent_pairs(before, after)]
     return Edit("follow the policy", tuple(changes))

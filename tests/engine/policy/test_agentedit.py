@@ -7,7 +7,7 @@ import pytest
 from gatewright.base.errors import EditRefused
 from gatewright.policy.agentedit import duplicate_agent, remove_agent, rename_agent
 from gatewright.policy.document import Agent, Policy
-from gatewright.policy.edit import Edit, RulesChange, apply, change_set, inverse
+from gatewright.policy.edit import Edit, FieldChange, apply, change_set, inverse
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.verdict import Verdict
 
@@ -60,7 +60,7 @@ def test_agent_that_no_rule_names_changes_no_rule() -> None:
 
 
 def test_rules_that_changed_since_refuse_the_edit() -> None:
-    edit = Edit("rules", (RulesChange((ALL,), ()),))
+    edit = Edit("rules", (FieldChange("rules", (ALL,), ()),))
 
-    with pytest.raises(EditRefused, match="the policy rules changed"):
+    with pytest.raises(EditRefused, match="`rules` of the policy changed"):
         apply(POLICY, edit)

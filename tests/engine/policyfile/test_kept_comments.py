@@ -13,11 +13,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused, NotSupported
-from gatewright.policy import agentedit, approvaledit, capabilityedit, rights, ruleedit, sourceedit
+from gatewright.policy import agentedit, approvaledit, capabilityedit, policyedit, rights, ruleedit, sourceedit
 from gatewright.policy.capabilityedit import Granted
 from gatewright.policy.copyrights import Along, copy_rights
-from gatewright.policy.document import Dialect, PermissionRule, Policy, Source, ToolSettings
-from gatewright.policy.edit import AgentChange, DefaultsChange, Edit, RulesChange, ToolSettingsChange, apply, inverse
+from gatewright.policy.document import (
+    Dialect,
+    PermissionRule,
+    Policy,
+    Roots,
+    ShellBackend,
+    ShellSettings,
+    Source,
+    ToolSettings,
+    Web,
+)
+from gatewright.policy.edit import AgentChange, Edit, Field, ToolSettingsChange, apply, inverse
+from gatewright.policy.endpoint import DiscordEndpoint, Endpoints
 from gatewright.policy.kinds.capability import ClockRead, EnvRead, FsRead, NetRead, kind_of
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
@@ -313,24 +324,39 @@ def _rename_source(draw: st.DrawFn, policy: Policy) -> Done:
 
 
 def _policy_rules(draw: st.DrawFn, policy: Policy) -> Done:
-    """As the TOML page or a program does it: rules changed and renamed much, moved, removed, added."""
-    rules = list(draw(st.permutations(policy.rules)))
-    renamed: dict[str, str] = {}
-    if rules and draw(st.booleans()):
-        at, name = draw(st.integers(0, len(rules) - 1)), draw(st.sampled_from(["first", "second"]))
-        if name not in {rule.name for rule in rules}:
-            renamed = {rules[at].name: name}
-            rules[at] = replace(rules[at], name=name, effect=Verdict.ASK, tools=("block",), operations=None, when=None)
-    elif rules and draw(st.booleans()):
-        rules.pop()
-    elif draw(st.booleans()) and "third" not in {rule.name for rule in rules}:
-        rules.insert(0, PolicyRule("third", Verdict.DENY, tools=("calc",)))
-    return Done(Edit("rules", (RulesChange(policy.rules, tuple(rules)),)), "rules", renamed)
+    """As the page of policies does it; renaming changes the rest of the rule as well."""
+    names = [rule.name for rule in policy.rules]
+    what = draw(st.sampled_from(["add", "change", "move", "remove"]))
+    if what == "add" or not names:
+        rule = PolicyRule(draw(st.sampled_from(["third", "fourth"])), Verdict.DENY, tools=("calc",))
+        if rule.name in names:
+            raise EditRefused("named already")
+        return Done(policyedit.add_rule(policy, rule, draw(st.none() | st.integers(0, len(names)))))
+    at = draw(st.integers(0, len(names) - 1))
+    if what == "move":
+        indexes = draw(st.sets(st.integers(0, len(names) - 1), min_size=1))
+        return Done(policyedit.move_rules(policy, indexes, draw(st.integers(0, len(names)))))
+    if what == "remove":
+        return Done(policyedit.remove_rules(policy, [at]))
+    name = draw(st.sampled_from(["first", "second", names[at]]))
+    if name in names and name != names[at]:
+        raise EditRefused("named already")
+    rule = replace(policy.rules[at], name=name, effect=Verdict.ASK, tools=("block",), operations=None, when=None)
+    return Done(policyedit.change_rule(policy, at, rule), "rules", {names[at]: name})
 
 
-def _defaults(draw: st.DrawFn, policy: Policy) -> Done:
-    after = replace(policy.defaults, max_output_bytes=draw(st.integers(1, 9)), approvals={"calc": Verdict.ASK})
-    return Done(Edit("defaults", (DefaultsChange(policy.defaults, after),)))
+def _field(draw: st.DrawFn, policy: Policy) -> Done:
+    defaults = replace(policy.defaults, max_output_bytes=draw(st.integers(1, 9)), approvals={"calc": Verdict.ASK})
+    values: dict[Field, object] = {
+        "defaults": draw(st.sampled_from([defaults, policy.defaults, replace(policy.defaults, timeout_s=2.0)])),
+        "default": draw(st.sampled_from(list(Verdict))),
+        "roots": draw(st.sampled_from([Roots(), Roots("s"), Roots("s", vault="v"), Roots(tmp="t")])),
+        "web": draw(st.sampled_from([Web(), Web(allow_private=True)])),
+        "shell": draw(st.sampled_from([ShellSettings(), ShellSettings(ShellBackend.HOST, ("ls", "git"), ("rm",))])),
+        "endpoints": draw(st.sampled_from([Endpoints(user=True), Endpoints(discord=DiscordEndpoint("D_TOKEN"))])),
+    }
+    field = draw(st.sampled_from(list(values)))
+    return Done(policyedit.set_field(policy, field, values[field]))
 
 
 def _tool_settings(draw: st.DrawFn, policy: Policy) -> Done:
@@ -381,7 +407,7 @@ EDITS: tuple[Callable[[st.DrawFn, Policy], Done], ...] = (
     _remove_source,
     _rename_source,
     _policy_rules,
-    _defaults,
+    _field,
     _tool_settings,
     _copy_rights,
 )

@@ -11,7 +11,7 @@ import pytest
 from gatewright.base.errors import EditRefused, PolicyInvalid, WorkspaceError
 from gatewright.policy.agentedit import add_agent, describe_agent, remove_agent, rename_agent
 from gatewright.policy.document import Policy
-from gatewright.policy.edit import AgentChange, Change, DefaultsChange, Edit, RulesChange, SourceChange, inverse
+from gatewright.policy.edit import AgentChange, Change, Edit, FieldChange, SourceChange, inverse
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.tier import SafetyTier
@@ -370,11 +370,11 @@ def closed_source(policy: Policy) -> Change:
 
 def closed_defaults(policy: Policy) -> Change:
     approvals = {"privileged": Verdict.DENY}
-    return DefaultsChange(policy.defaults, replace(policy.defaults, approvals=approvals))
+    return FieldChange("defaults", policy.defaults, replace(policy.defaults, approvals=approvals))
 
 
 def closed_rules(policy: Policy) -> Change:
-    return RulesChange(policy.rules, (PolicyRule("no files", Verdict.DENY, tools=("file",)),))
+    return FieldChange("rules", policy.rules, (PolicyRule("no files", Verdict.DENY, tools=("file",)),))
 
 
 @pytest.mark.parametrize("close", [closed_source, closed_defaults, closed_rules])

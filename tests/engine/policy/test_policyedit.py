@@ -1,0 +1,144 @@
+"""Policy rules and the fields of a policy, edited as the app does it: named, refused where they could not be loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import EditRefused
+from gatewright.policy import policyedit
+from gatewright.policy.document import Defaults, Roots, ShellBackend, ShellSettings, Web
+from gatewright.policy.edit import Field, inverse
+from gatewright.policy.endpoint import DiscordEndpoint, Endpoints
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.verdict import Verdict
+from gatewright.workspace import Workspace
+
+POLICY = """\
+gatewright = 1
+
+[agents.clerk]
+tools = ["file_read"]
+
+[[policy.rules]]       # first
+name = "one"
+effect = "ask"
+tools = ["file_read"]  # what it reads
+
+[[policy.rules]]
+name = "two"
+effect = "deny"
+
+[workspace]
+roots = { shared = "files" }  # theirs
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    folder = tmp_path / "ws"
+    (folder / "files").mkdir(parents=True)
+    (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
+    with Workspace.open(folder, keys=tmp_path / "keys") as opened:
+        yield opened
+
+
+def rules(workspace: Workspace) -> list[str]:
+    return [rule.name for rule in workspace.policy.rules]
+
+
+def test_rules_are_added_changed_moved_and_removed_with_names_and_taken_back(workspace: Workspace) -> None:
+    added = policyedit.add_rule(workspace.policy, PolicyRule("three", Verdict.ASK, agents=("clerk",)), 1)
+    workspace.apply(added)
+    moved = policyedit.move_rules(workspace.policy, (0,), 2)
+    workspace.apply(moved)
+    assert rules(workspace) == ["three", "two", "one"]
+    assert workspace.text().index("# first") > workspace.text().index('"two"')
+    one = workspace.policy.rules[2]
+    changed = policyedit.change_rule(workspace.policy, 2, replace(one, message="ask the desk"))
+    workspace.apply(changed)
+    assert 'tools = ["file_read"]  # what it reads\nmessage = "ask the desk"' in workspace.text()
+    renamed = policyedit.change_rule(workspace.policy, 2, replace(workspace.policy.rules[2], name="uno"))
+    removed = policyedit.remove_rules(workspace.policy, (0, 1))
+    assert [edit.name for edit in (added, moved, changed, renamed, removed)] == [
+        "add policy rule `three`",
+        "move policy rule `one`",
+        "change policy rule `one`",
+        "rename policy rule `one` to `uno`",
+        "remove 2 policy rules",
+    ]
+    for edit in (changed, moved, added):
+        workspace.apply(inverse(edit))
+    assert workspace.text() == POLICY
+
+
+@pytest.mark.parametrize(
+    ("rule", "place"),
+    [
+        (PolicyRule("one", Verdict.DENY), "`name`: a policy rule is named `one` already"),
+        (PolicyRule("x", Verdict.DENY, agents=("nobody",)), "which is not there"),
+        (PolicyRule("x", Verdict.DENY, tools=("file_raed",)), "`tools.0`: no tool is named `file_raed`"),
+        (PolicyRule("x", Verdict.DENY, operations=()), "`operations`: an empty `operations` matches nothing"),
+        (
+            PolicyRule("x", Verdict.DENY, when={"properties": {"path": {"minimun": 1}}}),
+            "`when.properties.path.minimun`",
+        ),
+    ],
+)
+def test_a_rule_that_could_not_be_loaded_again_is_refused_with_its_place(
+    workspace: Workspace, rule: PolicyRule, place: str
+) -> None:
+    edit = policyedit.add_rule(workspace.policy, rule)
+    assert workspace.faults(edit)
+    with pytest.raises(EditRefused) as refused:
+        workspace.apply(edit)
+    assert place in str(refused.value)
+    assert workspace.text() == POLICY
+
+
+def test_fields_are_set_in_place_and_take_effect_at_once(workspace: Workspace) -> None:
+    policy = workspace.policy
+    edits = [
+        policyedit.set_field(policy, "roots", replace(policy.roots, tmp="scratch")),
+        policyedit.set_field(policy, "shell", ShellSettings(ShellBackend.HOST, ("ls",))),
+        policyedit.set_field(policy, "web", Web(allow_private=True)),
+        policyedit.set_field(policy, "endpoints", Endpoints(discord=DiscordEndpoint("D_TOKEN"))),
+        policyedit.set_field(policy, "default", Verdict.ASK),
+        policyedit.set_field(policy, "defaults", replace(policy.defaults, max_output_bytes=99)),
+    ]
+    for edit in edits:
+        workspace.apply(edit)
+    assert [edit.name for edit in edits] == [
+        "set `roots.tmp` to `scratch`",
+        "change `shell`",
+        "set `web.allow_private` to `on`",
+        "change `endpoints.discord`",
+        "set `default` to `ask`",
+        "set `defaults.max_output_bytes` to `99`",
+    ]
+    assert 'roots = { shared = "files", tmp = "scratch" }  # theirs' in workspace.text()
+    assert {"shell_exec", "send_message"} <= {facts.name for facts in workspace.catalog}
+    for edit in reversed(edits):
+        workspace.apply(inverse(edit))
+    assert workspace.text() == POLICY
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("roots", Roots("files", "files/tmp"), "may not lie in each other"),
+        ("roots", Roots("/srv/elsewhere"), "is not trusted yet"),
+        ("shell", ShellSettings(allow=("rm -rf",)), "`workspace.shell.allow"),
+        ("endpoints", Endpoints(discord=DiscordEndpoint("the secret")), "`workspace.endpoints.discord.token_env`"),
+        ("defaults", Defaults(max_output_bytes=0), "`defaults.max_output_bytes`"),
+    ],
+)
+def test_a_field_that_could_not_be_loaded_again_is_refused_with_its_place(
+    workspace: Workspace, field: Field, value: object, said: str
+) -> None:
+    with pytest.raises(EditRefused) as refused:
+        workspace.apply(policyedit.set_field(workspace.policy, field, value))
+    assert said in str(refused.value)
