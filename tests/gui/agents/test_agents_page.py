@@ -1,4 +1,5 @@
 from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
@@ -12,6 +13,7 @@ from gatewright_gui.pages.agents.tool_fit import Filters, State
 from gatewright_gui.pages.agents.tool_tree import ASKING, STATE, Column
 from gatewright_gui.pages.agents.tool_view import NARROWEST_NAME
 from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.session.verbs import capabilities
 from gatewright_gui.window.main_window import MainWindow
@@ -499,8 +501,36 @@ async def test_names_of_tools_stay_readable_in_a_narrow_window(window: MainWindo
         window.resize(width, 640)
         await until(lambda width=width: window.width() == width)
         assert tools.view.columnWidth(Column.NAME) >= NARROWEST_NAME
+        assert tools.view.horizontalScrollBar().maximum() == 0, "columns are cut"
     tools.view.setColumnWidth(Column.LIMITS, 400)
     assert tools.view.columnWidth(Column.NAME) >= NARROWEST_NAME
+
+
+async def test_description_stands_beside_the_name_and_a_search_marks_where_it_found_its_words(
+    window: MainWindow,
+) -> None:
+    await choose(window, "operator")
+    tools = agents_page(window).tools
+    accent, muted = current_look().palette.accent.fg, current_look().palette.muted
+    assert muted in colours_behind_the_name(window, "file_list")
+    assert accent not in colours_behind_the_name(window, "file_list")
+
+    for word in ("folder", "begins"):  # both in its description alone, the second beyond what there is room for
+        tools.search.setText(word)
+        assert accent in colours_behind_the_name(window, "file_list"), word
+
+    tools.search.clear()
+    assert accent not in colours_behind_the_name(window, "file_list")
+
+
+def colours_behind_the_name(window: MainWindow, tool: str) -> set[str]:
+    view = agents_page(window).tools.view
+    view.scrollTo(cell(window, tool, None))
+    view.clearSelection()
+    rect = view.visualRect(cell(window, tool, None))
+    rect.setLeft(rect.left() + 26 + QFontMetrics(view.font()).boundingRect(tool).width() + 16)
+    picture = view.viewport().grab(rect.adjusted(0, 2, -4, -2)).toImage()
+    return {picture.pixelColor(x, y).name() for x in range(picture.width()) for y in range(picture.height())}
 
 
 async def test_tool_that_is_hidden_does_not_push_the_tree_aside(window: MainWindow) -> None:

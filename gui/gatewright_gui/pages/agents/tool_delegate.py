@@ -1,5 +1,7 @@
 """Draws the cells of the tree: box and name, verdict, the ask-first switch, quiet words. It decides nothing."""
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import (
     QAbstractItemModel,
     QEvent,
@@ -9,11 +11,21 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QCursor, QFont, QMouseEvent, QPainter
-from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem
+from PySide6.QtGui import QColor, QCursor, QFont, QFontMetrics, QMouseEvent, QPainter
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QTreeView
 
 from gatewright_gui.pages.agents.row_state import DEPENDING, Asking, RowState
-from gatewright_gui.pages.agents.tool_tree import ASKING, COUNT, GROUP, IS_TOOL, MARK, STATE, VERDICT, Column
+from gatewright_gui.pages.agents.tool_tree import (
+    ASKING,
+    COUNT,
+    DESCRIPTION,
+    GROUP,
+    IS_TOOL,
+    MARK,
+    STATE,
+    VERDICT,
+    Column,
+)
 from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
@@ -23,6 +35,11 @@ from gatewright_gui.session.tool_groups import ToolGroup
 BOX = 16
 MARK_SIZE = 14
 _GAP = 6
+_WIDE, _LONGEST_NAMES = 400, 260
+"""From this width of the column on descriptions stand below each other, at most so far to the right."""
+_LEAST_DESCRIPTION = 60
+_LONGEST_TEXT = 4_000
+"""Characters of a description in which the words of a search are looked for."""
 _BOXES = {
     RowState.ON: CheckState.ON,
     RowState.OFF: CheckState.OFF,
@@ -52,6 +69,8 @@ class ToolDelegate(Delegate):
 
     ask_toggled = Signal(object)
     """The index whose switch was clicked."""
+    searched: tuple[str, ...] = ()
+    """The words that are searched for, in small letters: they are marked where they stand."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         """One height for all rows."""
@@ -99,7 +118,41 @@ class ToolDelegate(Delegate):
         painter.setFont(_name_font(option, is_tool=bool(index.data(IS_TOOL))))
         quiet = state in {RowState.OFF, RowState.OVERRULED}
         painter.setPen(QColor(look.palette.muted if quiet else look.palette.text))
-        _words(painter, QRect(left, rect.top(), room, rect.height()), str(index.data()), Qt.TextElideMode.ElideMiddle)
+        name, middle = str(index.data()), Qt.TextElideMode.ElideMiddle
+        wide = self._marked(painter, QRect(left, rect.top(), room, rect.height()), name, middle)
+        self._paint_description(painter, rect, left + wide, left + room, str(index.data(DESCRIPTION) or ""))
+
+    def _paint_description(self, painter: QPainter, rect: QRect, name_end: int, end: int, text: str) -> None:
+        """A line of it behind the name; below each other where the column is wide."""
+        column = self.parent()
+        wide = column.columnWidth(Column.NAME) if isinstance(column, QTreeView) else rect.width()
+        aligned = rect.right() - wide + min(wide * 2 // 5, _LONGEST_NAMES) if wide >= _WIDE else 0
+        start = max(name_end + 2 * _GAP, aligned)
+        if end - start < _LEAST_DESCRIPTION:
+            return
+        painter.setFont(current_look().small_font)
+        painter.setPen(QColor(current_look().palette.muted))
+        place = QRect(start, rect.top(), end - start, rect.height())
+        self._marked(painter, place, _telling_part(painter.fontMetrics(), text, place.width(), self.searched))
+
+    def _marked(
+        self, painter: QPainter, place: QRect, text: str, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight
+    ) -> int:
+        """Words, marked where they are what is searched for; how wide they are."""
+        metrics = painter.fontMetrics()
+        shown = line_text(metrics, text, place.width(), mode)
+        accent, small = current_look().palette.accent, shown.lower()
+        for word in self.searched if len(small) == len(shown) else ():
+            start = small.find(word)
+            while start >= 0:
+                left, end = (metrics.horizontalAdvance(shown[:at]) for at in (start, start + len(word)))
+                top = place.center().y() - metrics.height() // 2
+                mark = QRect(place.left() + left, top, end - left, metrics.height() + 1)
+                painter.fillRect(mark, QColor(accent.soft))
+                painter.fillRect(mark.adjusted(0, mark.height() - 2, 0, 0), QColor(accent.fg))
+                start = small.find(word, start + len(word))
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+        return metrics.horizontalAdvance(shown)
 
     def _paint_group(
         self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index, group: ToolGroup
@@ -112,7 +165,7 @@ class ToolDelegate(Delegate):
         painter.setFont(_name_font(option, is_tool=True))
         wide = painter.fontMetrics().horizontalAdvance(group.title) + 2 * _GAP
         painter.setPen(QColor(look.palette.text))
-        _words(painter, QRect(left, rect.top(), room, rect.height()), group.title)
+        self._marked(painter, QRect(left, rect.top(), room, rect.height()), group.title, Qt.TextElideMode.ElideMiddle)
         painter.setFont(look.small_font)
         if wide + painter.fontMetrics().horizontalAdvance(group.kind) <= room:
             painter.setPen(QColor(look.palette.muted))
@@ -208,6 +261,20 @@ def _paint_count(painter: QPainter, rect: QRect, count: str) -> int:
     place = QRect(rect.right() - wide - 6, rect.top(), wide + 2, rect.height())
     painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, count)
     return wide + 10
+
+
+def _telling_part(metrics: QFontMetrics, text: str, width: int, searched: Sequence[str]) -> str:
+    """The first line; where what is searched for cannot be seen there, its line, from a little before it."""
+    first = next((line for line in text[:_LONGEST_TEXT].splitlines() if line.strip()), "").strip()
+    word = next((word for word in searched if word in text[:_LONGEST_TEXT].lower()), "")
+    if not word or word in line_text(metrics, first, width).lower():
+        return first
+    line = next((one for one in text[:_LONGEST_TEXT].splitlines() if word in one.lower()), "").strip()
+    at = line.lower().find(word)
+    start = line.rfind(" ", 0, max(at - 6, 0)) + 1
+    if word not in line_text(metrics, f"… {line[start:]}", width).lower():
+        start = at
+    return f"… {line[start:]}" if start else line
 
 
 def _name_font(option: QStyleOptionViewItem, *, is_tool: bool) -> QFont:

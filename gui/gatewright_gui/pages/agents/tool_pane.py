@@ -296,7 +296,9 @@ class ToolPane(QWidget):
         self.filters.set_filters(NO_FILTERS)
 
     def _set_search(self, text: str) -> None:
+        self.view.delegate.searched = tuple(text.lower().split())
         self._refilter(lambda: self.rows.set_search(text))
+        self.view.viewport().update()
 
     def _set_filters(self, filters: Filters) -> None:
         self._refilter(lambda: self.rows.set_filters(filters))

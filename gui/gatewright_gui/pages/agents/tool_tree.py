@@ -31,7 +31,7 @@ from gatewright_gui.session.tool_groups import ToolGroup, by_origin, group_of
 
 Index = QModelIndex | QPersistentModelIndex
 _USER = Qt.ItemDataRole.UserRole
-VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, SEARCH_TEXT, MARK, GROUP = (
+VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, DESCRIPTION, MARK, GROUP = (
     _USER + n for n in range(1, 12)
 )
 TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
@@ -357,7 +357,9 @@ class ToolTreeModel(QAbstractItemModel):
     def _tip(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
         if column is Column.NAME:
             ground = self.ground_of(tool.facts.name).replace("`", "") if operation is None else ""
-            lines = (_description(tool, operation), ground, *self._said(tool, operation))
+            cells = (self._text(tool, operation, column) for column in (Column.TIER, Column.LIMITS))
+            about = ", ".join(text for text in cells if text)  # a narrow window has no columns for them
+            lines = (_description(tool, operation), about, ground, *self._said(tool, operation))
             return "\n".join(text for text in lines if text)
         if column is Column.LIMITS and (said := self._said(tool, operation)):
             return "\n".join(text for text in (*said, self._text(tool, operation, column)) if text)
@@ -427,6 +429,6 @@ def _row_value(tool: ToolRight, operation: OperationRight | None, role: int) -> 
     if role == COUNT:
         shown = sum(op.ticked and not op.is_hidden for op in tool.operations)
         return f"{shown} of {len(tool.operations)}" if operation is None and tool.facts.has_operations else ""
-    if role == SEARCH_TEXT:
-        return f"{operation.operation if operation else tool.facts.name}\n{_description(tool, operation)}".casefold()
+    if role == DESCRIPTION:
+        return _description(tool, operation)
     return None

@@ -37,6 +37,9 @@ WIDTHS = {
     Column.TOKENS: 54,
 }
 NARROWEST_NAME = 150
+NAME_WISH = 230
+"""Where the name would have less, columns that seldom say something are left out, in the order of `SPARED`."""
+SPARED = (Column.LIMITS, Column.TIER)
 
 
 class ToolView(TreeView):
@@ -56,6 +59,7 @@ class ToolView(TreeView):
         self.setObjectName("agents.tree")
         self._tree = tree
         self._rows = rows
+        self._is_fitting = False
         self.delegate = ToolDelegate(self)
         self.setModel(rows)
         self.setItemDelegate(self.delegate)
@@ -88,10 +92,21 @@ class ToolView(TreeView):
         header.sectionResized.connect(self._fit_name)
 
     def _fit_name(self, changed: int = -1) -> None:
-        """The name takes what the others leave, and never less than a name needs: then the tree scrolls."""
-        if changed != Column.NAME:
-            room = self.viewport().width() - sum(self.columnWidth(column) for column in WIDTHS)
-            self.setColumnWidth(Column.NAME, max(NARROWEST_NAME, room))
+        """The name takes what the others leave; in a narrow window some are left out, and the name's tip has them."""
+        if changed == Column.NAME or self._is_fitting:
+            return
+        self._is_fitting = True
+        for column in SPARED:
+            self.setColumnHidden(column, False)
+        for column in SPARED:
+            self.setColumnHidden(column, self._room < NAME_WISH)
+        self.setColumnWidth(Column.NAME, max(NARROWEST_NAME, self._room))
+        self._is_fitting = False
+
+    @property
+    def _room(self) -> int:
+        """What the columns that are shown leave for the name."""
+        return self.viewport().width() - sum(self.columnWidth(column) for column in WIDTHS)
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:  # noqa: N802
         """Move what stays in view; Qt takes pixels for rows here and would paint everything anew."""
