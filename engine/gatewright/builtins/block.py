@@ -39,6 +39,13 @@ class BlockTool(Tool):
 
     name = "block"
     description = "Works with blocks, the texts, fields, lists and logs that are kept for you under a label."
+    examples = (
+        {"op": "load", "label": "notes"},
+        {"op": "pin", "label": "notes"},
+        {"op": "unpin", "label": "notes"},
+        {"op": "archive", "label": "notes"},
+        {"op": "info", "label": "notes"},
+    )
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE, SideEffect.FS_READ})
     determinism = Determinism.NON_DETERMINISTIC

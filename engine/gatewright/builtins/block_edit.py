@@ -55,6 +55,14 @@ class BlockEditTool(Tool):
 
     name = "block_edit"
     description = "Changes what a block holds. A block that stands for a file is changed there, not yet on disk."
+    examples = (
+        {"op": "append", "label": "notes", "content": "One more line."},
+        {"op": "replace", "label": "notes", "old": "tea", "new": "coffee", "mode": "all"},
+        {"op": "patch", "label": "notes", "patch": "@@ -1 +1 @@\n-old\n+new\n"},
+        {"op": "set_field", "label": "notes", "field": "city", "value": "Oslo"},
+        {"op": "undo", "label": "notes"},
+        {"op": "redo", "label": "notes"},
+    )
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
     determinism = Determinism.DETERMINISTIC

@@ -36,6 +36,13 @@ class ContextTool(Tool):
     description = "Works with the blocks that you have in context."
     operation_field = "operation"
     outmoded = True
+    examples = (
+        {"operation": "append", "label": "notes", "value": "One more line."},
+        {"operation": "replace", "label": "notes", "old": "tea", "new": "coffee"},
+        {"operation": "archive", "label": "notes"},
+        {"operation": "load_from_archival", "label": "notes"},
+        {"operation": "swap", "archive": "notes", "load": "plans"},
+    )
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
     determinism = Determinism.NON_DETERMINISTIC

@@ -56,6 +56,21 @@ class FileTool(Tool):
         "Works with text files in the folders that are attached for you. Changes to a text gather in the file's block; "
         "the disk keeps what it has until the block is written to it."
     )
+    examples = (
+        {"op": "read", "path": "notes/today.md"},
+        {"op": "list", "pattern": "*.md", "recursive": True},
+        {"op": "status"},
+        {"op": "diff", "path": "notes/today.md"},
+        {"op": "load", "path": "notes/today.md"},
+        {"op": "reload", "path": "notes/today.md"},
+        {"op": "save", "path": "notes/today.md"},
+        {"op": "append", "path": "notes/today.md", "content": "One more line.\n"},
+        {"op": "replace", "path": "notes/today.md", "old": "tea", "new": "coffee"},
+        {"op": "insert", "path": "notes/today.md", "line": 1, "content": "A new first line.\n"},
+        {"op": "patch", "path": "notes/today.md", "patch": "@@ -1 +1 @@\n-old\n+new\n"},
+        {"op": "create", "path": "notes/today.md", "content": "A new file.\n"},
+        {"op": "delete", "path": "notes/today.md"},
+    )
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE, SideEffect.DB_READ, SideEffect.DB_WRITE})
     determinism = Determinism.DETERMINISTIC

@@ -35,6 +35,7 @@ class FileDeleteTool(RootTool):
         "Removes a file, or a folder that is empty. Paths begin with `shared/` or `tmp/`; one without begins in "
         "`shared`. These two themselves stay."
     )
+    examples = ({"path": "tmp/draft.md"},)
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.FS_WRITE})
     resource_bounds = ResourceBounds(timeout_s=15.0)

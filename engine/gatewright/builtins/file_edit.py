@@ -36,6 +36,7 @@ class FileEditTool(RootTool):
         "Replaces a passage of a text file that occurs in it exactly once. Paths begin with `shared/` or `tmp/`; one "
         "without begins in `shared`."
     )
+    examples = ({"path": "shared/notes.txt", "old_text": "tea", "new_text": "coffee"},)
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
     resource_bounds = ResourceBounds(timeout_s=15.0)

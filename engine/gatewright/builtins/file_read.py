@@ -25,6 +25,7 @@ class FileReadTool(ReadingTool):
     name = "file_read"
     description = "Reads a text file in UTF-8. Paths begin with `shared/` or `tmp/`; one without begins in `shared`."
     resource_bounds = ResourceBounds(timeout_s=10.0)
+    examples = ({"path": "shared/notes.txt"},)
     input_model = FileRead
 
     async def run(self, arguments: FileRead, context: ToolExecutionContext) -> JsonValue:

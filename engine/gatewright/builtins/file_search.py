@@ -48,6 +48,7 @@ class FileSearchTool(ReadingTool):
         "passed over and counted. Paths begin with `shared/` or `tmp/`; one without begins in `shared`."
     )
     resource_bounds = ResourceBounds(timeout_s=20.0)
+    examples = ({"query": "tea", "path": "shared", "ignore_case": True},)
     input_model = FileSearch
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:

@@ -37,6 +37,7 @@ class FileWriteTool(RootTool):
         "Makes a text file, or replaces what it holds. Paths begin with `shared/` or `tmp/`; one without begins in "
         "`shared`."
     )
+    examples = ({"path": "shared/notes.txt", "content": "One line.\n"},)
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.FS_WRITE})
     resource_bounds = ResourceBounds(timeout_s=15.0)

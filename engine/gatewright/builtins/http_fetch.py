@@ -56,6 +56,7 @@ class HttpFetchTool(WebTool):
         "Sends a GET request and gives the answer as it comes: its code, headers and body, whatever the code. Headers "
         "are sent to the server of `url` alone, not where it redirects to."
     )
+    examples = ({"url": "https://example.org/", "headers": ["Accept: text/html"]},)
     input_model = HttpFetch
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:

@@ -26,6 +26,7 @@ class MemorySaveTool(NoteTool):
     name = "memory_save"
     description = "Keeps a note for the user, which stays after this conversation. Save each fact once."
     determinism = Determinism.NON_DETERMINISTIC
+    examples = ({"content": "The user likes green tea."},)
     input_model = MemorySave
 
     def assess(

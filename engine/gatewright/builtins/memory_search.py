@@ -36,6 +36,7 @@ class MemorySearchTool(NoteTool):
 
     name = "memory_search"
     description = "Searches the notes that are kept for the user, by meaning and by words; the best ones come first."
+    examples = ({"query": "what the user drinks", "top_k": 3},)
     safety_tier = SafetyTier.READ_ONLY
     side_effects = frozenset({SideEffect.DB_READ})
     resource_bounds = ResourceBounds(timeout_s=15.0)

@@ -29,6 +29,7 @@ class ReadFileTool(ReadingTool):
     name = "read_file"
     description = "Reads a text file in UTF-8 and gives its content. A path that names no folder begins in `shared`."
     resource_bounds = ResourceBounds(timeout_s=10.0)
+    examples = ({"path": "shared/notes.txt"},)
     input_model = ReadFile
 
     async def run(self, arguments: ReadFile, context: ToolExecutionContext) -> JsonValue:

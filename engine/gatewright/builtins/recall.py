@@ -35,6 +35,10 @@ class RecallTool(Tool):
     name = "recall"
     version = "2.0.0"
     description = "Keeps texts for good, outside of your context, and finds them again by their words."
+    examples = (
+        {"op": "insert", "content": "The reader likes green tea.", "metadata": {"from": "a letter"}},
+        {"op": "search", "query": "green tea", "limit": 5},
+    )
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
     determinism = Determinism.NON_DETERMINISTIC

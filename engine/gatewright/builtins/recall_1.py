@@ -31,6 +31,12 @@ class RecallOneTool(Tool):
     version = "1.0.0"
     description = "Keeps texts for good under labels, outside of your context."
     operation_field = "operation"
+    examples = (
+        {"operation": "insert", "label": "tea", "value": "The reader likes green tea."},
+        {"operation": "append", "label": "tea", "value": "Without sugar."},
+        {"operation": "read", "label": "tea"},
+        {"operation": "delete", "label": "tea"},
+    )
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
     determinism = Determinism.NON_DETERMINISTIC

@@ -54,6 +54,10 @@ class SearchTool(Tool):
 
     name = "search"
     description = "Searches what you kept for good and what was said in your conversations, by words: the best first."
+    examples = (
+        {"domain": "all", "query": "green tea"},
+        {"domain": "conversations", "query": "tea", "limit": 5, "filters": {"since": "2026-03-01"}},
+    )
     safety_tier = SafetyTier.READ_ONLY
     side_effects = frozenset({SideEffect.DB_READ})
     determinism = Determinism.DETERMINISTIC

@@ -120,6 +120,7 @@ class SendMessageTool(RootTool):
     description = "Sends a message. The conversation ends with it: say all that is to be said."
     operation_field = "target.type"
     usage_rule = "When send_message is called, the conversation ends."
+    examples = ({"target": {"type": "user"}, "content": "The notes are in order."},)
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.NET_WRITE})
     determinism = Determinism.MAYBE

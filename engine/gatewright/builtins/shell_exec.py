@@ -47,6 +47,7 @@ class ShellExecTool(RootTool):
         "Executes a shell command in the folder `shared` and answers its exit code and what it wrote. "
         "Only the programs that are allowed here can be started."
     )
+    examples = ({"command": "ls -l"},)
     safety_tier = SafetyTier.PRIVILEGED
     side_effects = frozenset(SideEffect) - {SideEffect.DB_READ, SideEffect.DB_WRITE}
     determinism = Determinism.NON_DETERMINISTIC

@@ -24,6 +24,12 @@ class SourceTool(Tool):
 
     name = "source"
     description = "Tells which sources of files and streams of changes you have, and what they do now."
+    examples = (
+        {"op": "list"},
+        {"op": "status"},
+        {"op": "pause", "source_id": "changes"},
+        {"op": "resume", "source_id": "changes"},
+    )
     safety_tier = SafetyTier.SIDE_EFFECTING
     determinism = Determinism.MAYBE
     resource_bounds = ResourceBounds(timeout_s=10.0)

@@ -39,6 +39,7 @@ class VaultCopyTool(RootTool):
         "Copies a file out of the vault, where it cannot be read, to a file below `shared/` or `tmp/`. "
         "The source begins with `vault/`."
     )
+    examples = ({"source_path": "vault/report.pdf", "destination_path": "shared/report.pdf"},)
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
     required_capabilities = frozenset[str]()  # each path is judged by its own kind, and by that alone

@@ -29,6 +29,7 @@ Url = Annotated[str, UrlParameter(), Field(description="The address, `https://..
 class WebTool(Tool, abstract=True):
     """A tool that reaches the web."""
 
+    examples = ({"url": "https://example.org/"},)
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.NET_READ})
     determinism = Determinism.MAYBE

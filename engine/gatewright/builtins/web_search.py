@@ -40,6 +40,7 @@ class WebSearchTool(WebTool):
     name = "web_search"
     description = "Searches the web and gives titles, addresses and short excerpts, best first."
     determinism = Determinism.NON_DETERMINISTIC
+    examples = ({"query": "history of tea", "count": 3},)
     input_model = WebSearch
 
     def facts(self) -> ToolFacts:

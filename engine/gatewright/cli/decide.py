@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as jsonlib
+import shlex
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -66,6 +67,7 @@ def decide(
             print_json(decision.to_json())
         else:
             _print_decision(decision)
+            _print_examples(workspace, agent_id, tool, decision)
     raise typer.Exit(VERDICT_EXIT[decision.verdict])
 
 
@@ -95,6 +97,7 @@ def call(
             print_json({**outcome.to_json(), **more})
         else:
             _print_outcome(outcome)
+            _print_examples(workspace, agent_id, tool, outcome.decision)
             print_messages(messages)
     raise typer.Exit(_exit_of(outcome))
 
@@ -168,6 +171,19 @@ def _print_decision(decision: Decision) -> None:
         print_line(f"  rule {decision.rule.rule_id}{where}")
     if decision.model_message:
         print_passage("  to the model: ", decision.model_message)
+
+
+def _print_examples(workspace: Workspace, agent_id: str, tool: str, decision: Decision) -> None:
+    """Calls that the agent could make of the tool, where the arguments were none; of the operation that they named."""
+    agent = workspace.gate.snapshot().agent(agent_id)
+    is_misfit = decision.code in {"schema-mismatch", "arguments-mismatch"}
+    plan = agent.plan(tool) if agent is not None and (is_misfit or decision.stage == "operation") else None
+    if plan is None:
+        return
+    called = plan.tool.operations_of(decision.arguments) if is_misfit else None
+    for example in plan.examples:
+        if called is None or plan.tool.operations_of(example) == called:
+            print_error(f"for example: --args {shlex.quote(jsonlib.dumps(dict(example), ensure_ascii=False))}")
 
 
 def _print_outcome(outcome: Outcome) -> None:

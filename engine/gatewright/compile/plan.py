@@ -25,11 +25,13 @@ from gatewright.policy.setting import settings_of
 from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.selector import KEYED_FIELD
+from gatewright.schema.walk import objects
 from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gatewright.base.jsonvalue import JsonValue
     from gatewright.compile.narrowing import Limit
     from gatewright.compile.shape import ShapeCache, ToolShape
     from gatewright.policy.document import Agent, Policy, Source
@@ -70,6 +72,18 @@ class ToolPlan:
     def combined(self) -> CombinedPlans:
         """The plans of calls of several operations at once."""
         return CombinedPlans(self.operations, (row.operation for row in self.right.operations))
+
+    @once
+    def examples(self) -> tuple[Mapping[str, JsonValue], ...]:
+        """Arguments to try that fit what the model is shown: of the tool's examples and of those in its schema."""
+        if self.shape is None:
+            return ()
+        given = (*self.tool.examples, *objects(self.shape.listing.schema.get("examples")))
+        return tuple(one for one in given if self.shape.checker.is_valid(one) and self._is_shown(one))
+
+    def _is_shown(self, arguments: Mapping[str, JsonValue]) -> bool:
+        called = self.tool.operations_of(arguments)
+        return called is not None and self.operations.keys() >= frozenset(called)
 
     @once
     def unknown_operation(self) -> str:

@@ -14,6 +14,7 @@ from gatewright.policy.tier import SafetyTier
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from gatewright.base.jsonvalue import JsonValue
     from gatewright.policy.permission import Action
     from gatewright.policy.rule import ToolRule
     from gatewright.schema.walk import Schema
@@ -89,6 +90,7 @@ class Declaration:
 
     ``safety_tier`` holds for operations that name none; undeclared it is the strictest.
     ``required_capabilities``: the kinds that an agent must be granted; None: those of the side effects.
+    ``examples``: arguments of calls to try, as an operator may be offered them; no model is told of them.
     ``needs_user``: a call that is made for nobody is denied. ``enforces_bounds``: whoever runs the tool (a process of
     its own) enforces all its bounds; inside this process only the time is enforced, and others cannot be registered.
     ``is_executable``: whether anybody here can run it; a call of one that is not fails at execution.
@@ -111,6 +113,7 @@ class Declaration:
     output_schema: Schema | None = None
     operation_field: str = "op"
     usage_rule: str | None = None
+    examples: tuple[Mapping[str, JsonValue], ...] = ()
     tool_rules: tuple[ToolRule, ...] = ()
     needs_source: bool = False
     needs_user: bool = False

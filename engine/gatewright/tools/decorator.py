@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar, overload
 
 from gatewright.base.errors import RegistrationError, SchemaError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.tier import SafetyTier
@@ -53,6 +54,7 @@ def tool(
     normalization: Normalization | None = None,
     output_schema: Schema | None = None,
     usage_rule: str | None = None,
+    examples: tuple[Mapping[str, JsonValue], ...] = (),
     tool_rules: tuple[ToolRule, ...] = (),
     needs_source: bool = False,
     required_capabilities: Collection[str] | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.errors import RegistrationError
@@ -11,16 +11,18 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
+from gatewright.schema.check import SchemaChecker
 from gatewright.tools.declaration import Declaration, Normalization, ResultType, check_conduct
 from gatewright.tools.model import OperationFactsOf, model_shape
 from gatewright.tools.naming import check_operation_name, check_tool_name, major_of
 from gatewright.tools.needs import kinds_of
-from gatewright.tools.operation import OperationSpec
-from gatewright.tools.shape import InputShape, MethodShape
+from gatewright.tools.operation import ArgumentIssue, OperationSpec
+from gatewright.tools.shape import PLAIN, InputShape, MethodShape
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from gatewright.schema.phrase import ArgumentError
     from gatewright.tools.signature import Binding, Made
 
 MARK = "__gatewright_operation__"
@@ -77,6 +79,23 @@ def _check_result(declared: Declaration | type[Declaration], base: type[Any], wh
             raise RegistrationError(f"{where}: a custom `normalization` needs a method `normalize`")
     elif (kind is ResultType.BINARY) != (normal is Normalization.BINARY):
         raise RegistrationError(f"{where}: `normalization` {normal} does not fit `result_type` {kind}")
+
+
+def check_examples(declared: Declaration | type[Declaration], shape: InputShape) -> None:
+    """Raises RegistrationError for the first of the tool's examples that is no call of it, and says where."""
+    if not declared.examples:
+        return
+    names = frozenset(spec.name for spec in shape.operations) or frozenset({PLAIN})
+    checker = SchemaChecker(shape.schema_for(names) or {})
+    for number, example in enumerate(declared.examples, 1):
+        wrong: Sequence[ArgumentIssue | ArgumentError] = checker.errors(example)
+        if not wrong:
+            wrong = [one for name in shape.operations_of(example) or () for one in shape.missing(name, example)]
+        if wrong:
+            place = f" at `{wrong[0].pointer}`" if wrong[0].pointer else ""
+            raise RegistrationError(
+                f"tool `{declared.name}`: example {number} is no call of it{place}: {wrong[0].message}"
+            )
 
 
 def listing_of(given: Any, where: str) -> Any:

@@ -36,7 +36,7 @@ from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Declaration, Normalization
-from gatewright.tools.define import check_declaration, listing_of, shape_of
+from gatewright.tools.define import check_declaration, check_examples, listing_of, shape_of
 from gatewright.tools.model import ModelShape
 from gatewright.tools.naming import major_of
 from gatewright.tools.needs import kinds_of, kinds_of_effects
@@ -80,6 +80,7 @@ class Tool(Declaration):
         cls.operation_field = cls._shape.operation_field or cls.operation_field
         if cls._list_operations is not None and not cls._shape.operations:
             raise RegistrationError(f"tool `{cls.name}` has a function `operations` and no operations to choose from")
+        check_examples(cls, cls._shape)
 
     @property
     def major(self) -> int:
@@ -376,6 +377,8 @@ class Tool(Declaration):
             raise RegistrationError(f"tool `{self.name}`: its `output_schema` cannot be used: {error}") from None
         if not hasattr(self, "_shape"):
             raise RegistrationError(f"tool `{self.name}` has no operations and no function")
+        if "examples" in self.__dict__ or not hasattr(type(self), "_shape"):  # else they were checked with the class
+            check_examples(self, self._shape)
         for rule in self.tool_rules:
             if (why := mismatch(self.facts(), rule)) is not None:
                 raise RegistrationError(f"tool `{self.name}`: one of its `tool_rules` does not fit it: {why}")

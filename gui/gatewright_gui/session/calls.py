@@ -57,7 +57,7 @@ class ShownTool:
     `runs`: in the disposable copy, only live (it acts outside of the copy), or by the program that has it, not here.
     `files`: what the paths in its arguments name, where that is known. `missing`: what an operation needs beyond what
     the schema says, by the gate. `check_formats`: texts must be what a known `format` says. `origin`: where it
-    comes from, as `ToolFacts` has it.
+    comes from, as `ToolFacts` has it. `examples`: arguments that its author gives to try.
     """
 
     name: str
@@ -71,6 +71,7 @@ class ShownTool:
     hidden: str | None = None
     check_formats: bool = False
     origin: str = BUILT_IN
+    examples: Sequence[Mapping[str, JsonValue]] = field(default=(), hash=False)
 
     @property
     def is_shown(self) -> bool:
@@ -226,7 +227,8 @@ def _listed(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]:
         if plan is None:
             shown.append(ShownTool(listing.name, listing.description, listing.schema, None, ()))
         else:
-            shown.append(_shown(workspace, listing, plan.tool, plan.right.facts, plan.operations))
+            tool = _shown(workspace, listing, plan.tool, plan.right.facts, plan.operations)
+            shown.append(replace(tool, examples=plan.examples))
     return tuple(shown)
 
 
@@ -245,7 +247,8 @@ def callable_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]
         if listing.name in seen or right is None or tool is None:
             continue
         operations = tuple(row.operation for row in right.operations)
-        others.append(replace(_shown(workspace, listing, tool, right.facts, operations), hidden=_why_hidden(right)))
+        whole = _shown(workspace, listing, tool, right.facts, operations)
+        others.append(replace(whole, hidden=_why_hidden(right), examples=tool.examples))
     return (*shown, *others)
 
 

@@ -94,6 +94,18 @@ def test_a_hidden_and_an_unknown_operation_get_the_same_words(seed_policy: Path,
     assert len({ran.json["model_message"] for ran in words}) == 1
 
 
+def test_a_call_that_does_not_fit_is_answered_with_examples_of_what_the_agent_may(
+    seed_policy: Path, run: Runner
+) -> None:
+    words = ("decide", seed_policy, "--agent", "limited-agent", "--tool", "file")
+    offered = run(*words).err.splitlines()
+    assert [json.loads(line.split("'")[1])["op"] for line in offered] == ["read", "append"]
+    assert run(*words, "--args", '{"op": "append", "path": "a.md"}').err.splitlines() == offered[1:]
+    (seed_policy.parent / "docs" / "notes").mkdir()
+    (seed_policy.parent / "docs" / "notes" / "today.md").write_text("tea\n", encoding="utf-8")
+    assert run(*words, "--args", offered[0].split("'")[1]).status == 0
+
+
 @pytest.mark.parametrize("format_name", ["mcp", "openai", "openai-responses", "anthropic", "gemini", "genai"])
 def test_preview_prints_a_list_of_tools_in_each_format(demo: Path, run: Runner, format_name: str) -> None:
     shown = run("preview", demo, "--agent", "archivist", "--format", format_name)

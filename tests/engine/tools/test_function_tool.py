@@ -288,3 +288,14 @@ def test_operation_that_yields_is_told_so() -> None:
 
     with pytest.raises(RegistrationError, match="operation `stream` yields: a tool returns its whole result"):
         operation(cast("Any", stream))
+
+
+def test_example_of_a_function_that_is_no_call_is_refused_with_its_place() -> None:
+    async def count(text: str, at_least: int = 1) -> dict[str, int]:
+        """Count the words."""
+        return {"count": len(text) * at_least}
+
+    made = tool(examples=({"text": "two words"},))(count)
+    assert made.examples == ({"text": "two words"},)
+    with pytest.raises(RegistrationError, match="tool `count`: example 2 is no call of it at `/at_least`"):
+        tool(examples=({"text": "two"}, {"text": "two", "at_least": "x"}))(count)

@@ -6,10 +6,12 @@ from typing import Annotated, Any
 import pytest
 from pydantic import Field
 
+from gatewright import Gate, ToolRegistry
 from gatewright.base.errors import RegistrationError, ToolFailure, WeMustFix
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.permission import Action
-from gatewright.policy.rule import MaxCalls, ToolRule
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import SchemaChecker
 from gatewright.tools import Normalization, PathParameter, ResultType, Role, Tool, ToolExecutionContext, operation
@@ -314,3 +316,45 @@ def test_shown_schema_accepts_the_shown_operations_only() -> None:
     assert checker.is_valid({"op": "find", "text": "a"})
     assert not checker.is_valid({"op": "erase"})
     assert not checker.is_valid({"op": "find", "text": "a", "tag": "b"})
+
+
+EXAMPLES: tuple[dict[str, Any], ...] = ({"op": "write", "text": "tea"}, {"op": "find", "text": "tea", "limit": 2})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"op": "find", "text": "tea", "limit": 0}, "example 3 is no call of it at `/limit`: "),
+        ({"op": "find"}, "example 3 is no call of it at `/text`: `find` needs `text`"),
+        ({"op": "write", "text": "tea", "limit": 1}, "example 3 is no call of it at `/limit`: `write` does not take"),
+        ({"op": "look"}, "example 3 is no call of it at `/op`: must be one of"),
+    ],
+)
+def test_example_that_is_no_call_is_refused_with_its_place_when_the_class_is_defined(
+    wrong: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(RegistrationError, match=said):
+        type("Bad", (Notes,), {"name": "bad", "examples": (*EXAMPLES, wrong)})
+
+
+def test_examples_are_offered_as_far_as_the_agent_may_call_them_and_never_told_to_the_model() -> None:
+    class Tried(Notes):
+        name = "tried"
+        description = "Keeps notes."
+        examples = (*EXAMPLES, {"op": "find", "text": "a long query", "limit": 50})
+
+    limit: dict[str, JsonValue] = {"limit": {"type": "integer", "maximum": 9}}
+    rules = (AllowedOperations(frozenset({"find"})), ArgumentConstraints(limit))
+    reader = Agent("reader", tool_rules=tuple(ToolRule("tried", kind) for kind in rules))
+    registry = ToolRegistry()
+    registry.register(Tried())
+    gate = Gate(Policy(agents={"whole": Agent("whole"), "reader": reader}), registry)
+
+    def examples(agent_id: str) -> tuple[Any, ...]:
+        agent = gate.snapshot().agent(agent_id)
+        plan = agent.plan("tried") if agent is not None else None
+        return plan.examples if plan is not None else ()
+
+    assert examples("whole") == Tried.examples
+    assert examples("reader") == EXAMPLES[1:]
+    assert "tea" not in json.dumps(gate.view("whole").tools("mcp"))

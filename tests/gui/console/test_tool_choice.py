@@ -215,6 +215,21 @@ async def test_example_names_files_that_are_there(demo: Opened, page: ConsolePag
     assert not named.exists()
 
 
+async def test_example_of_a_tool_is_its_own_and_operations_that_are_off_have_none(
+    demo: Opened, page: ConsolePage
+) -> None:
+    request = page.request
+    press(request, "recall")
+    request.form.choose_operation("insert")
+    request.example_button.click()
+    await until(lambda: request.form.values().get("metadata") == {"from": "a letter"})
+    file = request.tool.of_name("file")
+    assert file is not None
+    assert file.hidden is None
+    assert {str(one["op"]) for one in file.examples} == {shape.name for shape in file.operations}
+    assert "delete" not in {shape.name for shape in file.operations}
+
+
 async def test_tab_takes_what_is_offered(page: ConsolePage) -> None:
     page.activateWindow()
     await until(page.isActiveWindow)

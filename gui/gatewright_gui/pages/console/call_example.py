@@ -29,7 +29,10 @@ def example_of(shape: Mapping[str, Any]) -> str:
 
 
 def example_values(form: CallForm) -> dict[str, JsonValue]:
-    """Arguments for the chosen operation: what it needs, with values that fit as far as the schema tells."""
+    """Arguments for the chosen operation: the tool's own example, else what it needs, as far as the schema tells."""
+    for given in form.tool.examples:
+        if form.selector is None or given.get(form.selector) == form.operation:
+            return deepcopy(dict(given))
     shapes, inner = form.shapes, form.inner(())
     made: dict[str, JsonValue] = {}
     union, chosen = form.union(()), form.branch(())

@@ -137,7 +137,8 @@ class FormPane(QWidget):
         is_begun = bool(self.form.values_as_far().keys() - {self.form.selector})
         for name in values:
             kind = "path" if self.files_for((name,)) is not None else name
-            if known is not None and values[name] == ANY_TEXT and known.get(kind):
+            is_open = values[name] == ANY_TEXT or kind == name  # what a tool's author names is not there
+            if known is not None and is_open and known.get(kind):
                 values[name] = known[kind]
         self.set_values({**values, **self.form.values_as_far()} if is_begun else values)
 
