@@ -149,6 +149,10 @@ class Hand:
             await self._send("key", "--clearmodifiers", key, heard=1)
             await self.rest()
 
+    async def go_to(self, page: str) -> None:
+        """Press the keys of a page, whichever they are."""
+        await self.key(self.window.actions_by_key[f"page.{page}"].shortcut().toString().lower())
+
     async def type(self, text: str, *, pause_ms: int = 4) -> None:
         """Type a text; nobody types without a pause between two keys."""
         await self._send("type", "--delay", str(pause_ms), text, heard=len(text))

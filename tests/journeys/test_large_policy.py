@@ -175,7 +175,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
     console = window.shelf.page("console")
     assert isinstance(console, ConsolePage)
     async with during("open the console"):
-        await hand.key("ctrl+4")
+        await hand.go_to("console")
         await until(lambda: hand.find("console.tool", QComboBox).currentText() != "", "the tools")
     async with during("decide a call"):
         await hand.click(hand.find("console.mode", QWidget).findChildren(QAbstractButton)[1])

@@ -191,7 +191,7 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     await hand.key("Escape")
 
     # a level
-    await hand.key("ctrl+2")
+    await hand.go_to("files")
     rules = hand.find("files.rules", QTableView)
     await hand.focus_by("Tab", rules)
     await hand.key("Home", "ctrl+Home")
@@ -209,7 +209,7 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     await until(lambda: rules.model().index(3, rule_model.LEVEL).data() == "read_only", "the level")
 
     # a call through the form
-    await hand.key("ctrl+4")
+    await hand.go_to("console")
     await hand.focus_by("Tab", hand.find("console.tool", QComboBox))
     await hand.type("file")
     await hand.focus_by("Tab", hand.find("console.form.op", QComboBox))

@@ -48,7 +48,7 @@ async def session(policy: Path, calls: Sequence[tuple[str, dict[str, Any]]]) -> 
 
 async def test_third_session_sees_what_the_operator_corrected_between_the_sessions(hand: Hand, policy: Path) -> None:
     # the operator makes a block that stays in context
-    await hand.key("ctrl+3")
+    await hand.go_to("memory")
     page = hand.window.shelf.page("memory")
     assert isinstance(page, MemoryPage)
     await hand.click(page.blocks.empty.action_button)

@@ -170,13 +170,13 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
 
     # that makes a problem: it has no folder to read in. The problem tells its place, the Agents page what to do
     await until(lambda: len(hand.window.document.problems) == 2, "the problem")
-    await hand.key("ctrl+8")
+    await hand.go_to("problems")
     problems = hand.find("problems.list", QTableView)
     assert problems.hasFocus()
     while "newcomer" not in str(problems.model().index(problems.currentIndex().row(), 0).data()):
         await hand.key("Down")
     assert "no source" in hand.find("problems.whole", QLabel).text()
-    await hand.key("ctrl+1")
+    await hand.go_to("agents")
     await hand.focus_by("Tab", tree)
     await hand.focus_by("shift+Tab", hand.find("agents.sources", QWidget))
     await hand.key("space")
@@ -224,7 +224,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     assert texts(limits.model(), limit_list.Column.VALUE) == ["1 call in a session"]
 
     # a call is tried: once it is taken, the second is refused, and the link goes to the limit
-    await hand.key("ctrl+4")
+    await hand.go_to("console")
     await hand.focus_by("Tab", hand.find("console.form.op", QComboBox))
     await hand.type("rea")
     await hand.focus_by("Tab", hand.find("console.form.path", QWidget))
@@ -239,14 +239,14 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     await hand.key("F2")
     await hand.type("3")
     await hand.key("Return")
-    await hand.key("ctrl+4")
+    await hand.go_to("console")
     await hand.focus_by("Tab", hand.find("console.history", QAbstractItemView))
     await hand.key("Home")
     taken = await _called(hand, "Return")
     assert (taken.status, taken.earlier and taken.earlier.verdict) == ("allowed", "deny")
 
     # the rule that decides nothing is moved above the one that hides it
-    await hand.key("ctrl+2")
+    await hand.go_to("files")
     rules = hand.find("files.rules", QTableView)
     await hand.focus_by("Tab", rules)
     await hand.key("ctrl+Home")
@@ -255,7 +255,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     await until(lambda: hand.find("status.problems", QPushButton).text() == "no problems", "the problem to go")
 
     # what the window decides, the exported files decide too
-    await hand.key("ctrl+4")
+    await hand.go_to("console")
     await hand.focus_by("shift+Tab", hand.find("console.form.path", QWidget))
     decided = [await _called(hand, "ctrl+Return")]
     assert decided[0].verdict == "allow"

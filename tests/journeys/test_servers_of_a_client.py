@@ -108,7 +108,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     await until(lambda: not any(row.held_count for row in rows()), "the tools to be accepted")
 
     # an agent gets two of them, and one operation of a third; the preview shows just that
-    await hand.key("ctrl+1")
+    await hand.go_to("agents")
     await hand.key("ctrl+n")
     await hand.type("desk")
     await hand.key("Return")
@@ -130,7 +130,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     # the files server may read the notes, but nothing that is private
     await hand.click_cell(tree, tree_row(tree, "read_text_file"), NAME)
     await hand.key("space")
-    await hand.key("ctrl+2")
+    await hand.go_to("files")
     await hand.click(hand.find("files.nosource", EmptyState).action_button)
     await hand.see("source.name", QLineEdit)
     await hand.type("notes")
@@ -145,7 +145,7 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     await hand.key("Menu")
     await hand.choose("none")
     assert [rule.pattern for rule in hand.window.document.policy.sources[0].permission_rules] == ["/private/"]
-    await hand.key("ctrl+1")
+    await hand.go_to("agents")
     await hand.click(hand.find("agents.sources", QToolButton))
     await hand.choose("notes")
     await until(lambda: '"name": "read_text_file"' in shown_text(hand), "the preview to show it")

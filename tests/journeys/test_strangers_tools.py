@@ -80,7 +80,7 @@ async def test_broken_manifest_is_noticed_and_reloading_names_it_first(hand: Han
 
     await until(outside.isVisible, "the change of the manifest to be told")
     await hand.key("ctrl+r")
-    await hand.key("ctrl+8")
+    await hand.go_to("problems")
     whole = hand.find("problems.whole", QLabel)
     await until(whole.isVisible, "the problems to be shown")
     assert "station-tools.json" in whole.text()

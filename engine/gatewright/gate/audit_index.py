@@ -62,6 +62,7 @@ _CALLS = """SELECT calls.seq, last, wall_s, CAST(calls.kind AS TEXT), calls.call
   FROM calls LEFT JOIN main.rows ON rows.seq = calls.seq
   WHERE calls.seq IN (SELECT value FROM json_each(?)) ORDER BY calls.seq DESC"""
 _CHANGED = "SELECT min(calls.seq) FROM main.rows JOIN calls ON calls.call_id = rows.call_id WHERE rows.seq > ?"
+_TALLY = "SELECT agent, verdict, count(*) FROM calls WHERE wall_s >= ? AND verdict <> '' GROUP BY 1, 2"
 _CHOICES = "SELECT DISTINCT agent, tool, operation, client FROM calls"
 
 
@@ -232,6 +233,23 @@ class AuditIndex:
             return tuple(
                 CallCount(*row) for row in connection.execute(question, (begin_s, stretch_s, *values, begin_s))
             )
+
+    def tally(self, since_s: float) -> dict[str, dict[str, int]]:
+        """How many calls each agent made since a moment, by verdict; reads as much of the log as that needs."""
+        while self._begins_after(since_s) and self.read_older():
+            pass
+        found: dict[str, dict[str, int]] = {}
+        with self._reading() as connection:
+            rows = connection.execute(_TALLY, (since_s,)) if connection else ()
+            for agent, verdict, count in rows:
+                found.setdefault(agent, {})[verdict] = count
+        return found
+
+    def _begins_after(self, moment_s: float) -> bool:
+        """Whether what was read so far may lack a call since that moment."""
+        with self._reading() as connection:
+            (first,) = connection.execute("SELECT min(wall_s) FROM calls").fetchone() if connection else (None,)
+        return first is None or first >= moment_s
 
     def span(self) -> tuple[float, float] | None:
         """When the first and the last row were written, in seconds since 1970; None where there is none."""

@@ -40,7 +40,10 @@ PARTS = (
                 "Ctrl+K",
                 "searches agents, tools, operations, sources, problems and commands; > before the words: commands only",
             ),
-            KeyRow("Ctrl+1 ... Ctrl+9", "Agents, Files, Memory, Console, Approvals, Audit, TOML, Problems, Catalogs"),
+            KeyRow(
+                "Ctrl+1 ... Ctrl+9, Ctrl+0",
+                "Overview, Agents, Files, Memory, Console, Approvals, Audit, TOML, Problems, Catalogs",
+            ),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", "undo, redo; the menu and the tooltip say what"),
             KeyRow("Ctrl+S, Ctrl+Shift+S", "save, export"),
             KeyRow("Ctrl+O, Ctrl+R", "open, read again from disk"),

@@ -40,7 +40,7 @@ from gatewright_gui.window.live_frame import LiveFrame
 from gatewright_gui.window.menu import fill_menu
 from gatewright_gui.window.notifier import Notifier
 from gatewright_gui.window.outsidebar import OutsideBar
-from gatewright_gui.window.pages import PAGES
+from gatewright_gui.window.pages import FIRST, PAGES
 from gatewright_gui.window.shelf import PageShelf
 from gatewright_gui.window.status_bar import StatusBar
 from gatewright_gui.window.top_bar import TopBar
@@ -94,7 +94,7 @@ class MainWindow(QMainWindow):
         self.alarm = MessageBar()
         self.asking = AskingBar()
         self.notifier = Notifier(self, lambda: preferences.choice(NOTIFY) != OFF)
-        self.shelf = PageShelf(PAGES, context)
+        self.shelf = PageShelf(PAGES, FIRST, context)
         self.whereabouts = Whereabouts(document, self.selection, self.shelf, preferences, self.show_page)
         self.status = StatusBar()
         self._lay_out()
@@ -111,16 +111,17 @@ class MainWindow(QMainWindow):
         for number, row in enumerate(PAGES, 1):
             button = rail.add_page(row.key, row.icon, row.label)
             button.setObjectName(f"rail.{row.key}")
-            button.setToolTip(f"{row.label} (Ctrl+{number})")
+            button.setToolTip(f"{row.label} (Ctrl+{number % 10})")
             button.clicked.connect(self._focus_page)
             go = QAction(row.label, self)
             go.setObjectName(f"action.page.{row.key}")
-            go.setShortcut(QKeySequence(f"Ctrl+{number}"))
+            go.setShortcut(QKeySequence(f"Ctrl+{number % 10}"))
             go.setStatusTip(row.words)
             tie_icon(go, row.icon)
             go.triggered.connect(lambda _=False, key=row.key: self.show_page(key))
             self.addAction(go)
             self.actions_by_key[f"page.{row.key}"] = go
+        rail.set_current(FIRST)
         return rail
 
     def _lay_out(self) -> None:

@@ -1,10 +1,16 @@
 """The table of pages, in the order of the rail and of Ctrl+1, Ctrl+2, ... It makes none of them.
 
-All but the first are imported when they are first shown: the window comes to stand without them.
+All but the one that a window begins with are imported when they are first shown: the window comes up without them.
 """
 
 from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.page import Page, PageContext, PageRow
+
+
+def _overview(context: PageContext) -> Page:
+    from gatewright_gui.pages.overview import OverviewPage
+
+    return OverviewPage(context)
 
 
 def _files(context: PageContext) -> Page:
@@ -55,7 +61,10 @@ def _audit(context: PageContext) -> Page:
     return AuditPage(context)
 
 
+FIRST = "agents"
+"""The page that a window begins with."""
 PAGES = (
+    PageRow("overview", "shield", "Overview", _overview, words="all agents, risks, what waits, picture of rights"),
     PageRow("agents", "users", "Agents", AgentsPage),
     PageRow("files", "folder-tree", "Files", _files),
     PageRow("memory", "database", "Memory", _memory),

@@ -1,12 +1,12 @@
 """The pages of a window in a stack; the welcome while nothing is open, an empty place where the policy has errors.
 
-The first page is made with the window; another one when it is first shown or asked for.
+The page that a window begins with is made with it; another one when it is first shown or asked for.
 """
 
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget
 
 from gatewright_gui.pages.page import Page, PageContext, PageRow
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -19,13 +19,13 @@ class PageShelf(QStackedWidget):
 
     problems_requested = Signal()
 
-    def __init__(self, rows: Sequence[PageRow], context: PageContext, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, rows: Sequence[PageRow], first: str, context: PageContext) -> None:
+        super().__init__()
         self._document: Document = context.document
         self._context = context
         self._rows = {row.key: row for row in rows}
         self._pages: dict[str, Page] = {}
-        self._current = rows[0].key
+        self._current = first
         self.welcome = Welcome()
         self.empty = EmptyState(
             "shield-x",

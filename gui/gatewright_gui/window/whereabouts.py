@@ -67,5 +67,5 @@ class Whereabouts:
     def _agents(self) -> AgentsPage:
         page = self._shelf.page("agents")
         if not isinstance(page, AgentsPage):
-            raise TypeError("the first page is that of the agents")
+            raise TypeError("the page `agents` is that of the agents")
         return page

@@ -61,6 +61,19 @@ def test_rows_of_a_call_are_one_call_newest_first_however_the_log_was_read(index
     assert newest.wall_s == pytest.approx(BEGIN_S + CALLS * 60, abs=0.01)
 
 
+def test_tally_of_the_last_hours_reads_no_more_of_the_log_than_it_needs(filled: Path, index: AuditIndex) -> None:
+    since_s = BEGIN_S + (CALLS - 700) * 60
+    wanted = Counter((call.agent, call.verdict) for call in found(index, AuditFilter(since_s=since_s)))
+    made = AuditIndex(filled)
+    made.read_older(900)
+
+    tally = made.tally(since_s)
+
+    assert {(agent, verdict): count for agent, row in tally.items() for verdict, count in row.items()} == wanted
+    assert sum(wanted.values()) == 701
+    made.close()
+
+
 FITTING: list[tuple[AuditFilter, Callable[[int], bool]]] = [
     (AuditFilter(agent="operator"), lambda number: number % 3 == 2),
     (AuditFilter(tool="file.append"), lambda number: number % 11 == 0),

@@ -16,7 +16,7 @@ from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import settled
 from tests.support.checkout import ROOT
 
-PAGES = ("agents", "files", "memory", "console", "approvals", "audit", "toml", "problems")
+PAGES = ("overview", "agents", "files", "memory", "console", "approvals", "audit", "toml", "problems")
 TOOL: dict[str, object] = {
     "name": "page_somebody",
     "description": "Pages somebody.",
@@ -60,7 +60,8 @@ def listed_keys() -> set[str]:
         for row in part.rows:
             first, dots, last = row.keys.partition(" ... ")
             if dots:
-                found |= {f"Ctrl+{number}" for number in range(int(first[-1]), int(last[-1]) + 1)}
+                last, *others = last.split(", ")
+                found |= {f"Ctrl+{number}" for number in range(int(first[-1]), int(last[-1]) + 1)} | {*others}
             else:
                 found |= set(row.keys.split(", "))
     return {QKeySequence(keys).toString() for keys in found}

@@ -348,12 +348,12 @@ def test_times_say_how_long_ago(seconds: float, words: str) -> None:
 @pytest.mark.parametrize(
     ("key", "wanted"),
     [
-        (Qt.Key.Key_1, "agents"),
-        (Qt.Key.Key_2, "files"),
-        (Qt.Key.Key_3, "memory"),
-        (Qt.Key.Key_6, "audit"),
-        (Qt.Key.Key_7, "toml"),
-        (Qt.Key.Key_8, "problems"),
+        (Qt.Key.Key_1, "overview"),
+        (Qt.Key.Key_2, "agents"),
+        (Qt.Key.Key_3, "files"),
+        (Qt.Key.Key_7, "audit"),
+        (Qt.Key.Key_9, "problems"),
+        (Qt.Key.Key_0, "catalogs"),
     ],
 )
 async def test_keys_go_to_the_main_view_of_the_page_that_is_chosen(

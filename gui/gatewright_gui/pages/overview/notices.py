@@ -1,0 +1,66 @@
+"""What waits for the operator, each a line that leads there: calls, tools to accept, problems, unsaved changes."""
+
+from collections.abc import Callable
+
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+
+from gatewright.workspace.api import plural
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.look import Role, tie_icon
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.calls_today import Tally
+
+NOTHING = "Nothing waits."
+
+
+class Notices(QWidget):
+    """Lines that say nothing are not there."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self._context = context
+        self._calls: Tally = {}
+        go = context.navigator
+        self._nothing = named(Label(NOTHING), "overview.nothing", kind="muted")
+        self._lines = QVBoxLayout()
+        self.waiting = self._line("waiting", "hand", "ask", lambda: go.go_to_waiting(()))
+        self.held = self._line("held", "plug", "ask", lambda: go.go_to_page("catalogs"))
+        self.errors = self._line("errors", "circle-alert", "deny", lambda: go.go_to_page("problems"))
+        self.warnings = self._line("warnings", "triangle-alert", "ask", lambda: go.go_to_page("problems"))
+        self.unsaved = self._line("unsaved", "circle-dot", "ask", go.go_to_difference)
+        self.calls = self._line("calls", "history", "muted", lambda: go.go_to_page("audit"))
+        column_of(self._nothing, self._lines, stretch(), into=self, margins=(3, 1, 3, 2))
+
+    def _line(self, key: str, icon: str, role: Role, run: Callable[[], None]) -> QPushButton:
+        button = named(QPushButton(), f"overview.{key}", kind="link")
+        tie_icon(button, icon, role)
+        button.clicked.connect(lambda _=False: run())
+        self._lines.addWidget(button)
+        button.setSizePolicy(button.sizePolicy().Policy.Maximum, button.sizePolicy().Policy.Fixed)
+        return button
+
+    def set_calls(self, calls: Tally) -> None:
+        """What was called today."""
+        self._calls = calls
+        self.refresh()
+
+    def refresh(self, _why: object = None) -> None:
+        """Say what is so now."""
+        document, waiting = self._context.document, len(self._context.waiting.questions)
+        errors = sum(problem.is_error for problem in document.problems)
+        warnings = len(document.problems) - errors
+        held = sum(bool(facts.held) for facts in document.catalog)
+        counts = [count for verdicts in self._calls.values() for count in verdicts.items()]
+        made, denied = sum(count for _, count in counts), sum(count for verdict, count in counts if verdict == "deny")
+        for line, count, words in (
+            (self.waiting, waiting, f"{plural(waiting, 'call')} for you to answer"),
+            (self.held, held, f"{plural(held, 'tool')} to accept"),
+            (self.errors, errors, plural(errors, "error")),
+            (self.warnings, warnings, plural(warnings, "warning")),
+            (self.unsaved, document.is_dirty, "Unsaved changes"),
+            (self.calls, made, f"{plural(made, 'call')} today, {denied:,} denied"),
+        ):
+            line.setText(words)
+            line.setVisible(bool(count))
+        self._nothing.setVisible(not any((waiting, held, errors, warnings, document.is_dirty)))

@@ -1,0 +1,172 @@
+"""All agents at a glance: what each may do, what of it is risky, what waits. All of it leads to where it is changed."""
+
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QListView, QStackedWidget, QWidget
+
+from gatewright_gui.pages.overview.agent_cards import AGENT_ID, AgentCardDelegate, AgentCardModel
+from gatewright_gui.pages.overview.notices import Notices
+from gatewright_gui.pages.overview.risks import RISK, RiskModel
+from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.layout import column_of, holding, named, stretch
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.row_list import RowList
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.calls_today import CallsToday, Tally
+from gatewright_gui.session.document import ChangeSet
+from gatewright_gui.session.rights_picture import Risk, Share, risks_of, shares_of
+
+TASK = "overview.shares"
+
+
+class OverviewPage(Page):
+    """What takes time is asked of the worker process, while the page is there to be seen."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self.setObjectName("overview")
+        self._context = context
+        self._shares: dict[str, Share] = {}
+        self._stale: set[str] = set()
+        """Agents whose share is of an older policy."""
+        self._is_whole = False
+        """Whether what is told of all agents together is of the policy as it is now."""
+        self.cards, self.risks = AgentCardModel(self), RiskModel(self)
+        self.agents_header = SectionHeader("Agents")
+        self.view = self._make_list()
+        self.notices = Notices(context)
+        self.risk_view = self._make_risks()
+        self.calls = CallsToday(context.document, context.tasks, self.isVisible, self)
+        self._stack = QStackedWidget()
+        self.empty = EmptyState(
+            "users",
+            "No agents yet",
+            "An agent is one program with rights of its own. Add the first, then tick what it may do.",
+            action="Add an agent",
+        )
+        self.empty.action_requested.connect(lambda: context.navigator.go_to_page("agents"))
+        self._lay_out()
+        self.calls.counted.connect(self._show_calls)
+        document = context.document
+        document.opened.connect(self._begin_anew)
+        document.policy_changed.connect(self._follow)
+        for signal in (document.problems_changed, document.dirty_changed, document.saved, context.waiting.changed):
+            signal.connect(self.notices.refresh)
+        self._begin_anew()
+
+    # layout
+
+    def _make_list(self) -> QListView:
+        view = named(RowList(), "overview.agents", spoken="Agents")
+        view.setModel(self.cards)
+        view.setItemDelegate(AgentCardDelegate(view))
+        view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        view.setMouseTracking(True)
+        view.clicked.connect(self._show_agent)
+        view.activated.connect(self._show_agent)
+        return view
+
+    def _make_risks(self) -> TableView:
+        view = named(TableView("Privileged or deleting operations that are on without asking"), "overview.risks")
+        view.setModel(self.risks)
+        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        view.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
+        view.setColumnWidth(0, 190)
+        view.setColumnWidth(1, 90)
+        view.clicked.connect(self._show_risk)
+        view.activated.connect(self._show_risk)
+        return view
+
+    def _lay_out(self) -> None:
+        safe = named(
+            EmptyState("shield-check", "Nothing risky is on without asking", "Privileged and deleting operations ask."),
+            "overview.safe",
+        )
+        self._risk_stack = QStackedWidget()
+        self._risk_stack.addWidget(self.risk_view)
+        self._risk_stack.addWidget(safe)
+        left = holding(column_of(self.agents_header, stretch(self.view), SectionHeader("To look at"), self.notices))
+        right = holding(
+            column_of(SectionHeader("On without asking", "privileged, or deletes"), stretch(self._risk_stack))
+        )
+        split = Splitter(Qt.Orientation.Horizontal, "overview", self._context.sizes)
+        for pane in (left, right):
+            split.addWidget(pane)
+        split.setStretchFactor(1, 1)
+        split.restore((400, 720))
+        self._stack.addWidget(split)
+        self._stack.addWidget(self.empty)
+        column_of(stretch(self._stack), into=self)
+
+    def main_view(self) -> QWidget:
+        """The agents; without one the way to the first."""
+        return self.view if self._context.document.agents else self.empty.action_button
+
+    def page_shown(self) -> None:
+        """What was put off while nobody looked."""
+        self.notices.refresh()
+        self.calls.look()
+        self._ask()
+
+    def end(self) -> None:
+        """Let go of the log."""
+        self.calls.end()
+
+    # what is known
+
+    def _begin_anew(self) -> None:
+        self._shares.clear()
+        self.risks.set_risks(())
+        self._follow(ChangeSet(frozenset(), frozenset(), everything=True))
+
+    def _follow(self, changes: ChangeSet) -> None:
+        agents = [agent.agent_id for agent in self._context.document.agents]
+        everything = changes.everything or bool(changes.sources)
+        self._stale = (self._stale | set(agents if everything else changes.agents)) & set(agents)
+        self._shares = {name: share for name, share in self._shares.items() if name in agents}
+        self._stale |= set(agents) - self._shares.keys()
+        self._is_whole = False
+        self.cards.set_agents(agents)
+        self._stack.setCurrentIndex(0 if agents else 1)
+        self.agents_header.set_note(f"{len(agents):,}, solid: on, dots: ask first, stripes: blocked")
+        self.notices.refresh()
+        self._ask()
+
+    def _ask(self) -> None:
+        if self.isVisible() and (self._stale or not self._is_whole) and TASK not in self._context.tasks.names:
+            self._context.tasks.start(self._work_out(), TASK)
+
+    async def _work_out(self) -> None:
+        document, deriver = self._context.document, self._context.deriver
+        while document.is_open and self.isVisible() and (self._stale or not self._is_whole):
+            if self._stale:
+                wanted = [agent.agent_id for agent in document.agents if agent.agent_id in self._stale]
+                shares = await deriver.derive(shares_of, wanted)
+                if shares is not None:
+                    self._shares.update(shares)
+                    self._stale -= shares.keys()
+                    self.cards.set_shares(self._shares)
+                continue
+            risks = await deriver.derive(risks_of)
+            if risks is not None:
+                self._is_whole = True
+                self.risks.set_risks(risks)
+                self._risk_stack.setCurrentIndex(0 if risks else 1)
+
+    def _show_calls(self, calls: Tally) -> None:
+        self.cards.set_calls(calls)
+        self.notices.set_calls(calls)
+
+    # where it leads
+
+    def _show_agent(self, index: QModelIndex) -> None:
+        self._context.selection.choose_agent(index.data(AGENT_ID))
+        self._context.navigator.go_to_page("agents")
+
+    def _show_risk(self, index: QModelIndex) -> None:
+        risk = index.data(RISK)
+        if isinstance(risk, Risk):
+            self._context.navigator.go_to_tool(risk.agents[0], risk.tool, risk.operation or None)

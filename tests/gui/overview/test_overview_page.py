@@ -1,0 +1,138 @@
+"""The Overview: what it tells of agents, risks, calls and what waits, and where a click leads. By a real workspace."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractItemView, QPushButton
+
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
+from gatewright.workspace import Workspace
+from gatewright_gui.pages.overview import OverviewPage
+from gatewright_gui.session.verbs.rights import ask_first
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import demo, opened_window, settled, until
+
+Said = Qt.ItemDataRole.AccessibleTextRole
+UNKNOWN = '\n[agents.scribe]\ntools = ["file"]\nsources = []\n'
+ONE_AGENT = 'gatewright = 1\n\n[agents.helper]\ntools = ["block"]\n'
+
+
+def page_of(window: MainWindow) -> OverviewPage:
+    page = window.shelf.page("overview")
+    assert isinstance(page, OverviewPage)
+    return page
+
+
+async def shown(window: MainWindow) -> OverviewPage:
+    window.show_page("overview")
+    await settled(window)
+    return page_of(window)
+
+
+@pytest_asyncio.fixture
+async def page(tmp_path: Path) -> AsyncIterator[OverviewPage]:
+    """Of the demo, with an agent that has a problem, after two calls of which one was denied."""
+    policy = demo(tmp_path)
+    policy.write_text(policy.read_text("utf-8") + UNKNOWN, "utf-8")
+    with Workspace.open(policy) as workspace:
+        await workspace.call("archivist", "file", {"op": "read", "path": "README.md"})
+        await workspace.call("archivist", "file", {"op": "append", "path": "README.md", "content": "x"})
+    async with opened_window(policy, tmp_path) as window:
+        yield await shown(window)
+
+
+def window_of(page: OverviewPage) -> MainWindow:
+    window = page.window()
+    assert isinstance(window, MainWindow)
+    return window
+
+
+def click(view: QAbstractItemView, index: QModelIndex) -> None:
+    at = view.visualRect(index).center()
+    QTest.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
+
+
+def told(page: OverviewPage) -> list[str]:
+    return [str(page.cards.index(row).data(Said)) for row in range(page.cards.rowCount())]
+
+
+async def test_each_card_tells_what_the_engine_says_of_its_agent_and_its_calls_of_today(page: OverviewPage) -> None:
+    workspace = window_of(page).document.workspace
+    for agent_id, said in zip(workspace.policy.agents, told(page), strict=True):
+        rows = [row for right in workspace.rights(agent_id).values() for row in right.operations]
+        on = [row for row in rows if row.ticked and not row.is_hidden]
+        asking = sum(row.verdict is Verdict.ASK for row in on)
+        privileged = sum(row.tier is SafetyTier.PRIVILEGED for row in on)
+        assert said.startswith(f"{agent_id}: {len(on)} of {len(rows)} on")
+        assert (f"{asking} ask first" in said) == (asking > 0)
+        assert (f"{privileged} privileged" in said) == (privileged > 0)
+
+    assert told(page)[0].endswith("; 2 calls today, 1 denied")
+    assert told(page)[1].endswith("; no calls today")
+    assert page.notices.calls.text() == "2 calls today, 1 denied"
+
+    path = window_of(page).document.workspace.policy_path
+    with Workspace.open(path) as workspace:
+        await workspace.call("researcher", "file", {"op": "list"})
+    page.calls.look()
+    await until(lambda: told(page)[1].endswith("; 1 call today"))
+
+
+async def test_everything_leads_to_where_it_is_changed(page: OverviewPage) -> None:
+    window = window_of(page)
+    click(page.view, page.cards.index(1))
+    assert (window.shelf.current_key, window.selection.agent_id) == ("agents", "researcher")
+
+    window.show_page("overview")
+    assert page.view.hasFocus()
+    QTest.keyClick(page.view, Qt.Key.Key_Down)
+    QTest.keyClick(page.view, Qt.Key.Key_Return)
+    assert (window.shelf.current_key, window.selection.agent_id) == ("agents", "operator")
+
+    # an operation that asks no more is a risk
+    window.show_page("overview")
+    before = page.risks.rowCount()
+    ask_first(window.document, "operator", "table_edit", "drop_row", on=False)
+    await settled(window)
+
+    rows = [page.risks.index(row, 0) for row in range(page.risks.rowCount())]
+    assert len(rows) == before + 1
+    (risk,) = (index for index in rows if index.data() == "table_edit.drop_row")
+    assert str(risk.data(Said)).startswith("table_edit.drop_row, privileged, ")
+    click(page.risk_view, risk)
+    await settled(window)
+    chosen = window.selection
+    assert (chosen.agent_id, chosen.tool, chosen.operation) == ("operator", "table_edit", "drop_row")
+
+    # what waits is a line
+    window.show_page("overview")
+    await settled(window)
+    lines = {line.objectName(): line.text() for line in page.findChildren(QPushButton) if line.isVisible()}
+    assert lines == {
+        "overview.warnings": "1 warning",
+        "overview.unsaved": "Unsaved changes",
+        "overview.calls": "2 calls today, 1 denied",
+    }
+
+    for line, key in (
+        (page.notices.unsaved, "toml"),
+        (page.notices.warnings, "problems"),
+        (page.notices.calls, "audit"),
+    ):
+        window.show_page("overview")
+        QTest.mouseClick(line, Qt.MouseButton.LeftButton)
+        assert window.shelf.current_key == key
+
+
+async def test_workspace_without_agents_says_what_to_do(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text("gatewright = 1\n", "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        page = await shown(window)
+        assert page.empty.isVisible()
+        QTest.mouseClick(page.empty.action_button, Qt.MouseButton.LeftButton)
+        assert window.shelf.current_key == "agents"
