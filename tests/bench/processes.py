@@ -20,7 +20,7 @@ _UNIT = "calls/s"
 _AT_ONCE = 16
 _DECIDE, _IMPORTS = "gatewright decide", "import pydantic, jsonschema"
 _CALL = ("--agent", "archivist", "--tool", "file", "--args", '{"op": "load", "path": "notes/x.md"}')
-_COMMAND = "import sys; from gatewright.cli.main import main; sys.exit(main(sys.argv[1:]))"
+_COMMAND = "from gatewright.cli.main import script; script()"
 
 
 def processes(effort: Effort) -> Row:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from gatewright.builtins.block import BlockTool
 from gatewright.builtins.block_edit import BlockEditTool
 from gatewright.builtins.context import ContextTool
@@ -42,6 +44,7 @@ __all__ = [
     "MessagePort",
     "RootTool",
     "SendMessageTool",
+    "ShellExecTool",
     "ShellPort",
     "builtin_tools",
     "file_tool",
@@ -51,6 +54,7 @@ __all__ = [
 ]
 
 
+@cache
 def builtin_tools() -> tuple[Tool, ...]:
     """The tools that are always registered; ``file`` comes and goes with the sources."""
     return (
@@ -67,15 +71,17 @@ def builtin_tools() -> tuple[Tool, ...]:
     )
 
 
+@cache
 def note_tools() -> tuple[Tool, ...]:
     """The tools on the notes of a user, which come where notes can be kept."""
     return (MemorySearchTool(), MemorySaveTool(), MemoryUpdateTool(), MemoryDeleteTool())
 
 
-def root_tools(shell: ShellPort | None = None) -> tuple[RootTool, ...]:
-    """The tools that come and go with what they need of ``[workspace]``. ``shell``: what executes shell commands.
+@cache
+def root_tools() -> tuple[RootTool, ...]:
+    """The tools that come and go with what they need of ``[workspace]``.
 
-    That of messages is made anew for each policy (`SendMessageTool`); here it is without one.
+    Those of the shell and of messages are here to be decided; a workspace makes its own, which execute.
     """
     return (
         FileReadTool(),
@@ -86,6 +92,6 @@ def root_tools(shell: ShellPort | None = None) -> tuple[RootTool, ...]:
         FileDeleteTool(),
         VaultCopyTool(),
         ReadFileTool(),
-        ShellExecTool(shell),
+        ShellExecTool(),
         SendMessageTool(),
     )

@@ -6,7 +6,7 @@ What the model is told names no operation outside that operation's own line, sin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Annotated
 
 from pydantic import Field
@@ -256,6 +256,7 @@ class FileTool(Tool):
                 return known
 
 
+@cache
 def file_tool() -> Tool:
     """The ``file`` tool, for whoever registers it with the first source."""
     return FileTool()

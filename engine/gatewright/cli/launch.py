@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.errors import NotSupported
 from gatewright.workspace.location import policy_path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -21,8 +19,7 @@ def launch(workspace: Path | None = None) -> int:
     """
     if workspace is not None:
         policy_path_of(workspace)
-    with _no_collection():
-        return run_app("gui", workspace)
+    return run_app("gui", workspace)
 
 
 def run_app(name: str, *arguments: Path | None) -> int:
@@ -35,13 +32,3 @@ def run_app(name: str, *arguments: Path | None) -> int:
         except ImportError as error:
             raise NotSupported(f"the desktop app cannot start: {error} (pip install 'gatewright[gui]')") from error
     raise NotSupported("the desktop app is not installed (pip install 'gatewright[gui]')")
-
-
-@contextmanager
-def _no_collection() -> Generator[None]:
-    """What starting an app makes stays; the app says itself when garbage is collected."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

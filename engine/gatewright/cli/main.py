@@ -8,6 +8,7 @@ The app starts past the table of commands: all that reads options and writes rep
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -127,5 +128,9 @@ def _with_command(words: list[str]) -> list[str]:
 
 
 def script() -> None:
-    """The console script."""
+    """The console script. What a start reads in stays: nobody looks for garbage in it, a command does from then on.
+
+    The app says itself when garbage is collected.
+    """
+    gc.disable()
     sys.exit(main())

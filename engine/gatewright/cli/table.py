@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 from importlib import import_module
@@ -91,8 +92,12 @@ def run(words: list[str]) -> int:
         from gatewright.cli.serve import with_command
 
         words = with_command(words)
+    table = command_line(_asked_for(words))
+    if not gc.isenabled():  # a process of its own: what was read in stays
+        gc.freeze()
+        gc.enable()
     try:
-        result: object = command_line(_asked_for(words)).main(words, "gatewright", standalone_mode=False)
+        result: object = table.main(words, "gatewright", standalone_mode=False)
     except typer.Exit as error:
         return error.exit_code
     except typer.Abort:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.problem import Problem, Severity, Subject
-from gatewright.builtins import SendMessageTool, root_tools, why_absent
+from gatewright.builtins import SendMessageTool, ShellExecTool, root_tools, why_absent
 from gatewright.policyfile.known import Rooted
 from gatewright.tools.parameter import FileParameter
 from gatewright.workspace.location import is_inside, resolved
@@ -75,7 +75,7 @@ class RootTools:
     ) -> None:
         self._registry, self._messages = registry, messages
         self._own = frozenset((tool.name, tool.major) for tool in own)
-        self._tools = root_tools(shell)
+        self._tools = tuple(ShellExecTool(shell) if tool.name == ShellExecTool.name else tool for tool in root_tools())
         self._held: dict[Key, tuple[RootTool, Callable[[], None]]] = {}
         self._sender: tuple[object, RootTool] = (), SendMessageTool()
 
