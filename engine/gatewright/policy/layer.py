@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.policy.granted import bounded, granted_kinds, lacking
 from gatewright.policy.kinds.capability import FsRead, FsWrite
+from gatewright.policy.place_right import path_condition
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.reach import Reach, path_outcomes, source_rules
 from gatewright.policy.right import Layer, Limit, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
@@ -267,12 +268,19 @@ class _Rows:
                     pass
                 case PolicyRule():
                     pass
+                case _ if path_condition(limit, op) is not None:
+                    by_path |= _DENIALS
                 case _:
                     by_value |= _DENIALS
         if op.paths and layers.policy.file_sources:
             by_path |= path_outcomes(layers.policy.file_sources, op)
         if self._policy_speaks:
-            by_value |= outcomes(layers.policy, rules_for_operation(self._policy_rules, op.name))
+            rules = rules_for_operation(self._policy_rules, op.name)
+            conditions = [rule for _, rule in rules if not rule.is_unconditional]
+            if conditions and all(path_condition(rule, op) is not None for rule in conditions):
+                by_path |= outcomes(layers.policy, rules)
+            else:
+                by_value |= outcomes(layers.policy, rules)
         return stricter(by_path, verdict), stricter(by_value, verdict)
 
     def _others(self, op: OperationFacts) -> Iterator[Reason]:

@@ -12,7 +12,7 @@ from gatewright.policy.right import Layer, Reason
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import names_tool
-from gatewright.policy.verdict import STRICTNESS, Verdict
+from gatewright.policy.verdict import STRICTNESS, Verdict, strictest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,6 +35,19 @@ def source_rules(source: Source, facts: ToolFacts) -> tuple[tuple[int, ToolRule]
         (i, rule) for i, rule in enumerate(source.required_tools) if names_tool(rule.tool_name, facts.name, facts.major)
     ]
     return tuple(sorted(found, key=lambda pair: -pair[1].priority))
+
+
+def level_verdict(source: Source, facts: ToolFacts, op: OperationFacts, level: Permission) -> Verdict:
+    """The strictest that calls of the operation may come to at a file of the source with that level."""
+    actions = op.actions if facts.needs_source else _path_actions(op)
+    found = _by_action(level, actions)
+    if facts.needs_source and source.required_tools:
+        for _, rule in source_rules(source, facts):
+            if isinstance(rule.rule_type, AllowedOperations) and op.name not in rule.rule_type.operations:
+                return Verdict.DENY
+            if isinstance(rule.rule_type, RequiresConsent) and rule.binds(op.name):
+                found |= {Verdict.ASK}
+    return strictest(*found)
 
 
 class Reach:
@@ -115,11 +128,16 @@ class Reach:
 
 def path_outcomes(sources: Iterable[Source], op: OperationFacts) -> frozenset[Verdict]:
     """What the levels of all sources may come to for calls that name a path as an argument that counts as one."""
-    unknown = Action.READ if op.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
-    actions = {one.use.action if one.use is not None else unknown for one in op.paths if one.counts}
+    actions = _path_actions(op)
     return frozenset(verdict_for(level, action) for one in sources for level in one.levels for action in actions)
 
 
-def _by_action(level: Permission, actions: tuple[Action, ...]) -> frozenset[Verdict]:
+def _path_actions(op: OperationFacts) -> frozenset[Action]:
+    """What an operation may do at the paths that it names and its author did not mark."""
+    unknown = Action.READ if op.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
+    return frozenset(one.use.action if one.use is not None else unknown for one in op.paths if one.counts)
+
+
+def _by_action(level: Permission, actions: Iterable[Action]) -> frozenset[Verdict]:
     """What a level says to the actions; none of them is nothing that it could refuse."""
     return frozenset(verdict_for(level, action) for action in actions) or _ALLOW

@@ -97,7 +97,8 @@ class OperationFacts:
     ``capabilities``: the kinds that it needs; ``judged``: the kinds that some parameter of it can be judged by.
     ``parameters``: every name it takes, with its JSON Schema in ``schemas``; ``required``: those it cannot lack;
     ``defaulted``: those that have a default, null perhaps. ``paths``: those that are, or look like, paths on disk
-    and that its author did not mark. ``needs``: what the policy has to provide for it (`Policy.provides`), or nothing.
+    and that its author did not mark; ``places``: those that its author marked as paths in a source. ``needs``: what the
+    policy has to provide for it (`Policy.provides`), or nothing.
     """
 
     name: str
@@ -112,6 +113,7 @@ class OperationFacts:
     defaulted: frozenset[str] = frozenset()
     paths: tuple[PathArgument, ...] = ()
     needs: str = ""
+    places: frozenset[str] = frozenset()
 
     @property
     def judgeable(self) -> frozenset[CapabilityKind]:
@@ -185,9 +187,9 @@ class OperationRight:
     """One row of the tree: the box, what all layers say, and every reason, the deciding one first.
 
     ``verdict`` is what a call comes to at best. What is stricter for some calls: ``by_path`` by the files they name
-    (levels and rules of the sources, bounds of grants on files), ``by_value`` by anything else in them (constraints,
-    conditions of policy rules, bounds of other grants). ``limits``: all that narrows its calls besides the levels; none
-    for an operation that is denied.
+    (levels and rules of the sources, conditions on paths, bounds of grants on files), ``by_value`` by anything else in
+    them (constraints, conditions of policy rules, bounds of other grants). ``limits``: all that narrows its calls
+    besides the levels; none for an operation that is denied.
     """
 
     operation: str

@@ -10,7 +10,7 @@ from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.needs import judged_kinds
-from gatewright.tools.parameter import Parameter, required_kinds
+from gatewright.tools.parameter import Parameter, Role, required_kinds
 
 
 @frozen
@@ -50,6 +50,7 @@ class OperationSpec:
             judged_kinds(self.parameters),
             {parameter.name: parameter.whole_schema for parameter in self.parameters},
             frozenset(parameter.name for parameter in self.parameters if parameter.has_default),
+            places=frozenset(parameter.name for parameter in self.parameters if parameter.role is Role.PATH),
         )
 
     @property

@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     from gatewright.policy.glob import PermissionRules, check_pattern
     from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, FsWrite, kind_of
     from gatewright.policy.permission import Action, PathUse, Permission, verdict_for
+    from gatewright.policy.place_right import PathCondition, PlaceRight, place_rights
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.preset import Preset, preset_edit
     from gatewright.policy.right import (
@@ -220,17 +221,16 @@ __all__ = [  # noqa: RUF022 (by floor)
     "Capability", "CapabilityKind", "Catalog",
     "CatalogType", "Change", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown",
     "Edit", "ExclusiveGroups", "ExitLoop", "FsRead", "FsWrite", "Granted", "Layer", "Limit", "MaxCalls", "Needed",
-    "OPERATION_CONDITION", "OperationFacts", "OperationRight", "PathArgument", "PathUse", "Periodic", "Permission",
-    "PermissionRule",
-    "PermissionRules", "Policy", "PolicyRule", "Preset", "RateLimit", "Reason", "Refusal", "RequiredBeforeExit",
-    "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools", "RequiresPrecedingTools", "RightChange",
-    "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier", "Shadow", "Source", "SourceChange", "SourceType",
-    "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts", "ToolRight", "ToolRule", "ToolSettings",
-    "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply", "approval_keys", "approvaledit",
-    "capabilityedit", "catalogedit", "changed_rights", "check_pattern", "chosen_tools", "copy_rights",
-    "field_changes", "free_fields", "inverse", "kind_of", "names_tool", "needs", "preset_edit", "read_scope",
-    "reset_tools", "rights", "ruleedit", "rules_by_name", "settings_of", "shadowed", "sourceedit", "split_name",
-    "strictest", "taken_fields", "verdict_for",
+    "OPERATION_CONDITION", "OperationFacts", "OperationRight", "PathArgument", "PathCondition", "PathUse", "Periodic",
+    "Permission", "PermissionRule", "PermissionRules", "PlaceRight", "Policy", "PolicyRule", "Preset", "RateLimit",
+    "Reason", "Refusal", "RequiredBeforeExit", "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools",
+    "RequiresPrecedingTools", "RightChange", "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier",
+    "Shadow", "Source", "SourceChange", "SourceType", "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts",
+    "ToolRight", "ToolRule", "ToolSettings", "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply",
+    "approval_keys", "approvaledit", "capabilityedit", "catalogedit", "changed_rights", "check_pattern",
+    "chosen_tools", "copy_rights", "field_changes", "free_fields", "inverse", "kind_of", "names_tool", "needs",
+    "place_rights", "preset_edit", "read_scope", "reset_tools", "rights", "ruleedit", "rules_by_name", "settings_of",
+    "shadowed", "sourceedit", "split_name", "strictest", "taken_fields", "verdict_for",
     # sources
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
     "SourceManager", "entries_of", "is_leftover",
@@ -303,6 +303,7 @@ door(
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
         "gatewright.policy.kinds.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
         "gatewright.policy.permission": ("Action", "PathUse", "Permission", "verdict_for"),
+        "gatewright.policy.place_right": ("PathCondition", "PlaceRight", "place_rights"),
         "gatewright.policy.policyrule": ("PolicyRule",),
         "gatewright.policy.preset": ("Preset", "preset_edit"),
         "gatewright.policy.right": (

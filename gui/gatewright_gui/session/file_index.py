@@ -121,6 +121,12 @@ def level_word(code: int, rules: Sequence[PermissionRule], default: Permission) 
     return str(default if code == DEFAULT or code >= len(rules) else rules[code].permission)
 
 
+def level_of(code: int, rules: Sequence[PermissionRule], default: Permission) -> Permission:
+    """The level that a code stands for; what is protected has none."""
+    word = level_word(code, rules, default)
+    return Permission.NONE if word == PROTECTED_WORD else Permission(word)
+
+
 def walk(source: FileSource, stop: Stop, progress: Progress, *, limit: int) -> FileIndex:
     """Every file below the base. Raises WorkspaceError where the base cannot be read, StoppedError."""
     seen = unreadable = files = 0

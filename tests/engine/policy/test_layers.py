@@ -10,6 +10,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
 from gatewright.policy.permission import Action, PathUse, Permission
+from gatewright.policy.place_right import place_rights
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import Layer, OperationFacts, OperationRight, PathArgument, Reason, ToolFacts
 from gatewright.policy.rule import (
@@ -220,6 +221,7 @@ def test_consent_that_the_tool_itself_requires_is_a_reason() -> None:
 DENIES, ASKS = frozenset({Verdict.DENY}), frozenset({Verdict.ASK})
 DRAFTS_ASK = replace(DOCS, permission_rules=(PermissionRule("drafts/", Permission.PARTNER),))
 DRAFTS_ONLY = ArgumentConstraints({"path": {"pattern": "^drafts/"}})
+DRAFTS_ONLY_WHEN: dict[str, JsonValue] = {"properties": {"path": {"pattern": "^drafts/"}}}
 
 
 def depending(policy: Policy, facts: ToolFacts, operation: str) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
@@ -252,6 +254,54 @@ def test_operation_limited_to_a_folder_whose_level_asks_is_no_plain_allow() -> N
     assert depending(policy, FILE, "append") == (ASKS, DENIES)
     assert row(policy, FILE, "append").asks_for_some
     assert depending(policy, FILE, "read") == (frozenset(), frozenset[Verdict]())
+
+
+SOME = frozenset({"path"})
+AT_PATHS = replace(FILE, operations=tuple(replace(op, places=SOME) for op in FILE.operations))
+
+
+def at(policy: Policy, operation: str, level: Permission, *met: bool, source: Source = DOCS) -> Verdict:
+    """What calls of an operation come to at a file with that level whose path meets those conditions."""
+    tool = rights_by_layers(policy, "a", (AT_PATHS,))["file"]
+    return place_rights(policy, "a", tool)[operation].verdict(source, level, met)
+
+
+def test_constraint_and_condition_on_nothing_but_the_path_go_by_the_path() -> None:
+    agent = Agent("a", tool_rules=(ToolRule("file", DRAFTS_ONLY, ("operation:append",)),))
+    scripts = PolicyRule("scripts", Verdict.ASK, operations=("delete",), when=DRAFTS_ONLY_WHEN)
+
+    assert depending(policy_of(agent, scripts), AT_PATHS, "append") == (DENIES, frozenset[Verdict]())
+    assert depending(policy_of(agent, scripts), AT_PATHS, "delete") == (ASKS, frozenset[Verdict]())
+    mixed = replace(scripts, when={"properties": {"path": {"pattern": "x"}, "text": {"pattern": "y"}}})
+    assert depending(policy_of(agent, mixed), AT_PATHS, "delete") == (frozenset(), ASKS)
+
+
+def test_file_is_judged_by_its_level_the_constraints_on_its_path_and_the_policy_rules() -> None:
+    agent = Agent("a", tool_rules=(ToolRule("file", DRAFTS_ONLY, ("operation:append",)),))
+    asks = PolicyRule("asks", Verdict.ASK, operations=("delete",), when=DRAFTS_ONLY_WHEN)
+    policy = policy_of(agent, asks)
+
+    assert [at(policy, "append", Permission.APPEND, met) for met in (True, False)] == [Verdict.ALLOW, Verdict.DENY]
+    assert at(policy, "append", Permission.HUMAN, True) is Verdict.ASK
+    assert at(policy, "append", Permission.READ_ONLY, True) is Verdict.DENY
+    assert [at(policy, "delete", Permission.ADMIN, met) for met in (True, False)] == [Verdict.ASK, Verdict.ALLOW]
+
+
+def test_default_of_the_policy_holds_at_files_that_no_rule_is_about() -> None:
+    allow = PolicyRule("drafts", Verdict.ALLOW, operations=("read",), when=DRAFTS_ONLY_WHEN)
+    policy = policy_of(Agent("a"), allow, default=Verdict.DENY)
+
+    assert [at(policy, "read", Permission.ADMIN, met) for met in (True, False)] == [Verdict.ALLOW, Verdict.DENY]
+
+
+def test_rules_of_a_source_hold_at_its_files_alone() -> None:
+    own = (ToolRule("file", RequiresConsent(), ("operation:read",)), ToolRule("file", DRAFTS_ONLY))
+    docs, notes = replace(DOCS, required_tools=own), replace(DOCS, source_id="notes")
+    policy = policy_of(sources=(docs, notes))
+
+    assert at(policy, "read", Permission.ADMIN, True, source=docs) is Verdict.ASK
+    assert at(policy, "append", Permission.ADMIN, False, source=docs) is Verdict.DENY
+    assert at(policy, "append", Permission.ADMIN, False, source=notes) is Verdict.ALLOW
 
 
 def test_operation_that_may_do_two_things_where_one_asks_goes_by_what_the_call_does() -> None:

@@ -4,18 +4,19 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
 from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.permission import Permission
 from gatewright.policy.toolname import chosen_tools
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.rights_dialog import ResetDialog
 from gatewright_gui.pages.agents.row_state import Asking, RowState
 from gatewright_gui.pages.agents.source_bar import NO_SOURCE, NOTHING_AT_ALL
 from gatewright_gui.pages.agents.tool_fit import Filters, State
-from gatewright_gui.pages.agents.tool_tree import ASKING, STATE, Column
+from gatewright_gui.pages.agents.tool_tree import ASKING, SHARE, STATE, Column
 from gatewright_gui.pages.agents.tool_view import NARROWEST_NAME
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.session.verbs import capabilities
+from gatewright_gui.session.verbs import capabilities, sources
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, cell, click, settled, ticked, until
 
@@ -101,7 +102,7 @@ async def test_operation_that_asks_at_some_paths_shows_that_and_says_so_in_words
     verdict, switch = (cell(window, "file", "append", column) for column in (Column.VERDICT, Column.ASK))
 
     assert (verdict.data(), Asking(switch.data(ASKING))) == ("by path", Asking.SOME)
-    assert verdict.data(TIP) == "goes by the path: some calls ask first and some are denied"
+    assert verdict.data(TIP) == "goes by the path: of 12 files allow 6, ask first 1, deny 5"
     assert switch.data(TIP) == "some of its calls ask first"
     assert cell(window, "file", "list", Column.ASK).data(TIP) == "does not ask first"
     assert cell(window, "block", "info", Column.VERDICT).data() == "allow"
@@ -109,14 +110,41 @@ async def test_operation_that_asks_at_some_paths_shows_that_and_says_so_in_words
     assert (verdict.data(), Asking(switch.data(ASKING))) == ("ask first", Asking.YES)
 
 
-async def test_operation_with_a_condition_on_its_arguments_goes_by_the_value(window: MainWindow) -> None:
+async def test_condition_on_the_path_alone_goes_by_the_path_and_its_files_are_counted(window: MainWindow) -> None:
     await choose(window, "operator")
     create = cell(window, "file", "create", Column.VERDICT)
+    folder = window.document.workspace.folder / "workspace"
 
     assert create.data() == "by path"
-    assert create.data(TIP).splitlines() == [
-        "goes by the path: some calls ask first and some are denied; goes by the values: some calls are denied"
-    ]
+    before = create.data(SHARE)
+    assert create.data(TIP) == f"goes by the path: {before.words}"
+    (folder / "drafts" / "run.py").write_text("1", "utf-8")  # what no rule but the one on scripts denies
+    (folder / "drafts" / "run.md").write_text("1", "utf-8")
+    await leave_and_come_back(window)
+
+    after = create.data(SHARE)
+    assert (after.deny - before.deny, after.ask - before.ask, after.allow - before.allow) == (1, 0, 1)
+
+
+async def leave_and_come_back(window: MainWindow) -> None:
+    for page in ("problems", "agents"):
+        window.navigator.go_to_page(page)
+    await settled(window)
+
+
+async def test_share_of_the_files_follows_the_policy_and_belongs_to_the_agent_that_is_shown(window: MainWindow) -> None:
+    await choose(window, "archivist")
+    read = cell(window, "file", "read", Column.VERDICT)
+    assert (read.data(SHARE).allow, read.data(SHARE).deny) == (11, 1)
+
+    sources.set_default_level(window.document, "archive", Permission.NONE)
+    await settled(window)
+    closed = read.data(SHARE)
+    await choose(window, "newcomer")
+
+    assert closed.deny > 1
+    assert closed.files == 12
+    assert cell(window, "file", "read", Column.VERDICT).data(SHARE) is None
 
 
 async def test_keys_work_on_many_rows_as_one_edit(window: MainWindow) -> None:

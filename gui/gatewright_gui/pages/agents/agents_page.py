@@ -80,6 +80,10 @@ class AgentsPage(Page):
         context.selection.agent_changed.connect(self._into_matrix)
         context.selection.tool_changed.connect(self._into_matrix)
 
+    def page_shown(self) -> None:
+        """Files may have come and gone meanwhile."""
+        self.tools.shares.look_again()
+
     # tree and matrix
 
     @property

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from gatewright.workspace.api import Layer, OperationRight, Reason, ToolRight, Verdict, strictest
+from gatewright_gui.session.path_share import Share
 
 
 class RowState(StrEnum):
@@ -63,14 +64,20 @@ def tool_asking(right: ToolRight) -> Asking:
     return Asking.SOME if found - {Asking.NO} else Asking.NO
 
 
-def depending_words(right: OperationRight) -> str:
-    """What some calls of an operation come to by their arguments, in a sentence; empty where all come to the same."""
-    parts = [
-        f"goes by the {what}: some calls {' and some '.join(_SAYS[verdict] for verdict in _SAYS if verdict in found)}"
-        for what, found in (("path", right.by_path), ("values", right.by_value))
-        if found
-    ]
-    return "; ".join(parts)
+def depending_words(right: OperationRight, share: Share | None = None) -> str:
+    """What some calls of an operation come to by their arguments, in a sentence; empty where all come to the same.
+
+    `share`: how many files it may touch, where that was counted.
+    """
+    found = {"path": _some_words(right.by_path), "values": _some_words(right.by_value)}
+    if share is not None:
+        found["path"] = share.words
+    return "; ".join(f"goes by the {what}: {words}" for what, words in found.items() if words)
+
+
+def _some_words(verdicts: frozenset[Verdict]) -> str:
+    said = " and some ".join(_SAYS[verdict] for verdict in _SAYS if verdict in verdicts)
+    return f"some calls {said}" if said else ""
 
 
 _SAYS = {Verdict.ASK: "ask first", Verdict.DENY: "are denied"}
@@ -113,6 +120,13 @@ def reasons_of(tool: ToolRight, operation: OperationRight | None) -> tuple[Reaso
     return operation_reasons(operation) if operation else tool_reasons(tool)
 
 
+def description_of(tool: ToolRight, operation: OperationRight | None) -> str:
+    """What a row says of itself."""
+    if operation is None:
+        return tool.facts.description
+    return next(op.description for op in tool.facts.operations if op.name == operation.operation)
+
+
 def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
     """Allow, by path or value, ask first, off, mixed; `off` says by which layer where the box is ticked."""
     if operation is None:
@@ -139,6 +153,12 @@ ASK_TIPS = {
     Asking.SOME: "some of its calls ask first",
     Asking.LOCKED: "asks first, by another layer than this switch",
 }
+
+
+def same_shape(one: ToolRight, other: ToolRight) -> bool:
+    """Whether a tool has the same rows below it."""
+    a, b = one.facts, other.facts
+    return a is b or (a.name, a.major, a.operation_names) == (b.name, b.major, b.operation_names)
 
 
 def looks_alike(one: ToolRight, other: ToolRight) -> bool:

@@ -22,6 +22,7 @@ from gatewright_gui.pages.agents.tool_tree import (
     GROUP,
     IS_TOOL,
     MARK,
+    SHARE,
     STATE,
     VERDICT,
     Column,
@@ -30,6 +31,8 @@ from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
+from gatewright_gui.qt.widget.verdict_bar import BAR_HEIGHT, BAR_WIDTH, paint_bar
+from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.tool_groups import ToolGroup
 
 BOX = 16
@@ -185,10 +188,13 @@ class ToolDelegate(Delegate):
             icon, role = "circle-dot", "muted"
         elif text in DEPENDING:
             icon, role = ("hand", "ask") if Asking(index.data(ASKING)) is Asking.SOME else ("list-filter", "allow")
-        wide = chip_width(painter.fontMetrics().horizontalAdvance(text), with_icon=True)
-        height = painter.fontMetrics().height() + 5
-        top = rect.top() + (rect.height() - height) // 2
-        paint_chip(painter, QRect(rect.left() + 4, top, min(wide, rect.width() - 6), height), text, icon, role)
+        share = index.data(SHARE)
+        place = chip_rect(rect, painter.fontMetrics(), text, with_bar=share is not None)
+        paint_chip(painter, place, text, icon, role)
+        if isinstance(share, Share):
+            top = place.top() + (place.height() - BAR_HEIGHT) // 2
+            bar = QRect(place.right() - BAR_WIDTH - _GAP + 1, top, BAR_WIDTH, BAR_HEIGHT)
+            paint_bar(painter, bar, (share.deny, share.ask, share.allow))
 
     def _paint_ask(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
         if str(index.data(VERDICT)) == "deny":
@@ -242,6 +248,14 @@ def ask_rect(cell: QRect) -> QRect:
     """Where the switch of an ask cell is."""
     side = 20
     return QRect(cell.left() + 6, cell.top() + (cell.height() - side) // 2, side, side)
+
+
+def chip_rect(cell: QRect, metrics: QFontMetrics, text: str, *, with_bar: bool) -> QRect:
+    """Where the chip of a verdict is, with the bar behind its words."""
+    wide = chip_width(metrics.horizontalAdvance(text), with_icon=True) + with_bar * (BAR_WIDTH + _GAP)
+    height = metrics.height() + 5
+    top = cell.top() + (cell.height() - height) // 2
+    return QRect(cell.left() + 4, top, min(wide, cell.width() - 6), height)
 
 
 def hit_of(cell: QRect, column: Column, at: QPoint) -> bool:

@@ -17,6 +17,7 @@ from gatewright_gui.pages.agents.filter_bar import FilterBar
 from gatewright_gui.pages.agents.notes import Note, notes_of, problem_notes, reading_notes
 from gatewright_gui.pages.agents.rights_menu import RightsMenu
 from gatewright_gui.pages.agents.row_state import Asking
+from gatewright_gui.pages.agents.share_counter import ShareCounter
 from gatewright_gui.pages.agents.source_bar import SourceBar, advice_for
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
 from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters
@@ -54,6 +55,7 @@ class ToolPane(QWidget):
         self.rows = ToolFilterModel(self.model, self)
         self.view = ToolView(self.model, self.rows)
         self.detail = DetailPane(context)
+        self.shares = ShareCounter(context, self.model, self)
         self.why = self.detail.why
         self.nothing = EmptyState("search", "Nothing fits", "No tool or operation fits.", action="Show all")
         self.search = named(SearchField("Filter tools and operations"), "agents.search")
@@ -237,6 +239,7 @@ class ToolPane(QWidget):
         first, other = self.model.rowCount() == 0, agent_id != self._agent_id
         self._agent_id = agent_id if agent else ""
         sources = self._document.policy.sources_of(agent) if agent else ()
+        self.shares.show_agent(self._agent_id)
         self.model.set_agent(agent, self._document.rights(self._agent_id), sources, self._document.policy.catalogs)
         self.setEnabled(agent is not None)
         self.title.setText(agent.agent_id if agent else "")

@@ -18,25 +18,26 @@ from gatewright_gui.pages.agents.row_state import (
     RowState,
     asking_of,
     depending_words,
+    description_of,
     looks_alike,
     reasons_of,
+    same_shape,
     state_of,
     tool_state,
     verdict_of,
     verdict_words,
 )
+from gatewright_gui.session.path_share import Share, Shares
 from gatewright_gui.session.readings import Reading
 from gatewright_gui.session.tokens import count_words
 from gatewright_gui.session.tool_groups import ToolGroup, by_origin, group_of
 
 Index = QModelIndex | QPersistentModelIndex
 _USER = Qt.ItemDataRole.UserRole
-VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, DESCRIPTION, MARK, GROUP = (
-    _USER + n for n in range(1, 12)
+VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, DESCRIPTION, MARK, GROUP, SHARE = (
+    _USER + n for n in range(1, 13)
 )
 TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
-
-
 MANY_ROWS = 40
 """Changes of more tools than these are told of together."""
 
@@ -99,6 +100,7 @@ class ToolTreeModel(QAbstractItemModel):
         self._sizes: tuple[int, ...] = ()
         self._readings: Mapping[str, Reading] = {}
         self._tokens: Mapping[str, int] = {}
+        self._shares: Shares = {}
         self._grounds: Mapping[str, str] = {}
         self._tokens_exact = True
 
@@ -116,7 +118,7 @@ class ToolTreeModel(QAbstractItemModel):
         new = tuple([right for held in together.values() for right in held])
         starts = accumulate(map(len, together.values()), initial=0)
         groups = tuple([(group_of(origin, catalogs), start) for origin, start in zip(together, starts, strict=False)])
-        if groups == self._groups and len(new) == len(self._rights) and all(map(_same_shape, new, self._rights)):
+        if groups == self._groups and len(new) == len(self._rights) and all(map(same_shape, new, self._rights)):
             self._refresh(agent or Agent(""), new, sources)
             return
         self.beginResetModel()
@@ -140,10 +142,14 @@ class ToolTreeModel(QAbstractItemModel):
                 self.many_changed.emit()
                 return
         for row in changed:
-            self.dataChanged.emit(self.index(row, 0), self.index(row, Column.TOKENS))
-            if self._sizes[row]:
-                parent, last = self.index(row, 0), self._sizes[row] - 1
-                self.dataChanged.emit(self.index(0, 0, parent), self.index(last, Column.TOKENS, parent))
+            self._tell_whole(row, Column.NAME)
+
+    def _tell_whole(self, row: int, start: Column) -> None:
+        """A tool with its operations is to be painted again."""
+        self.dataChanged.emit(self.index(row, start), self.index(row, Column.TOKENS))
+        if self._sizes[row]:
+            parent, last = self.index(row, 0), self._sizes[row] - 1
+            self.dataChanged.emit(self.index(0, start, parent), self.index(last, Column.TOKENS, parent))
 
     def set_readings(self, readings: Mapping[str, Reading]) -> None:
         """How the operations of strangers' tools were found."""
@@ -156,6 +162,22 @@ class ToolTreeModel(QAbstractItemModel):
         other, self._tokens_exact = exact != self._tokens_exact, exact
         changed = (name for name in {*before, *tokens} if other or before.get(name) != tokens.get(name))
         self._tell(changed, Column.TOKENS)
+
+    def set_shares(self, shares: Shares) -> None:
+        """How many files each operation that goes by the path may touch; empty while that is not known."""
+        before, self._shares = self._shares, shares
+        names = {tool for tool, name in {*before, *shares} if before.get((tool, name)) != shares.get((tool, name))}
+        rows = sorted(self._rows[name] for name in names if name in self._rows)
+        for row in rows[:MANY_ROWS]:
+            self._tell_whole(row, Column.VERDICT)
+        if len(rows) > MANY_ROWS:
+            self.many_changed.emit()
+
+    def _share(self, tool: ToolRight, operation: OperationRight | None) -> Share | None:
+        """Of an operation, or of a tool without any."""
+        if operation is None and tool.facts.has_operations:
+            return None
+        return self._shares.get((tool.facts.name, operation.operation if operation else ""))
 
     def _tell(self, names: Iterable[str], start: Column) -> None:
         """The rows of these tools are to be painted again; neighbours are told of together, and many at once."""
@@ -308,6 +330,8 @@ class ToolTreeModel(QAbstractItemModel):
                 return self._spoken(tool, operation, Column(column))
             case _ if role == MARK:
                 return self._call_for_looking(tool, operation)
+            case _ if role == SHARE:
+                return self._share(tool, operation)
             case _ if role > _USER:
                 return _row_value(tool, operation, role)
             case _:
@@ -359,7 +383,7 @@ class ToolTreeModel(QAbstractItemModel):
             ground = self.ground_of(tool.facts.name).replace("`", "") if operation is None else ""
             cells = (self._text(tool, operation, column) for column in (Column.TIER, Column.LIMITS))
             about = ", ".join(text for text in cells if text)  # a narrow window has no columns for them
-            lines = (_description(tool, operation), about, ground, *self._said(tool, operation))
+            lines = (description_of(tool, operation), about, ground, *self._said(tool, operation))
             return "\n".join(text for text in lines if text)
         if column is Column.LIMITS and (said := self._said(tool, operation)):
             return "\n".join(text for text in (*said, self._text(tool, operation, column)) if text)
@@ -367,7 +391,8 @@ class ToolTreeModel(QAbstractItemModel):
             return ASK_TIPS[asking_of(tool, operation)]
         if column is Column.VERDICT:
             rows = (operation,) if operation else tool.operations
-            depending = dict.fromkeys(text for row in rows if (text := depending_words(row)))
+            share = self._share(tool, operation)
+            depending = dict.fromkeys(text for row in rows if (text := depending_words(row, share)))
             reasons = (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
             return "\n".join((*reasons, *depending)) or "nothing limits it"
         return self._text(tool, operation, column)
@@ -380,12 +405,9 @@ class ToolTreeModel(QAbstractItemModel):
         if column is Column.ASK:
             return ASK_TIPS[asking_of(tool, operation)]
         text = self._text(tool, operation, column)
+        if column is Column.VERDICT and (share := self._share(tool, operation)) is not None:
+            return f"{text}, {share.words}"
         return f"{text}, {state_of(tool, operation)}" if column is Column.NAME else text
-
-
-def _same_shape(one: ToolRight, other: ToolRight) -> bool:
-    a, b = one.facts, other.facts
-    return a is b or (a.name, a.major, a.operation_names) == (b.name, b.major, b.operation_names)
 
 
 def _check_state(tool: ToolRight, operation: OperationRight | None) -> Qt.CheckState:
@@ -402,13 +424,6 @@ _BOXES = {
     RowState.MIXED: Qt.CheckState.PartiallyChecked,
     RowState.OFF: Qt.CheckState.Unchecked,
 }
-
-
-def _description(tool: ToolRight, operation: OperationRight | None) -> str:
-    if operation is None:
-        return tool.facts.description
-    facts = next(o for o in tool.facts.operations if o.name == operation.operation)
-    return facts.description
 
 
 def _row_value(tool: ToolRight, operation: OperationRight | None, role: int) -> object:
@@ -430,5 +445,5 @@ def _row_value(tool: ToolRight, operation: OperationRight | None, role: int) -> 
         shown = sum(op.ticked and not op.is_hidden for op in tool.operations)
         return f"{shown} of {len(tool.operations)}" if operation is None and tool.facts.has_operations else ""
     if role == DESCRIPTION:
-        return _description(tool, operation)
+        return description_of(tool, operation)
     return None

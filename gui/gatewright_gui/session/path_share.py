@@ -1,0 +1,151 @@
+"""How many of the real files each operation of an agent may touch, by the verdict. For the worker process.
+
+The files are those that the page Files counts; of each folder that is read the names are kept until somebody asks for
+them afresh.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
+from weakref import WeakKeyDictionary
+
+from gatewright.workspace.api import (
+    BaseFolder,
+    PathCondition,
+    Permission,
+    PermissionRules,
+    PlaceRight,
+    SchemaChecker,
+    SchemaError,
+    Source,
+    Verdict,
+    Workspace,
+    WorkspaceError,
+    frozen,
+    place_rights,
+    plural,
+)
+from gatewright_gui.session.file_index import Decided, FileIndex, decide, level_of, walk
+
+MOST_COUNTED = 20_000
+"""Entries of a source that are looked at: enough for the share, and done in a moment."""
+_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}
+_KEPT: WeakKeyDictionary[Workspace, dict[str, tuple[BaseFolder, FileIndex]]] = WeakKeyDictionary()
+
+
+@frozen
+class Share:
+    """How many files an operation denies, asks for and allows. `is_partial`: there are more files than were counted."""
+
+    deny: int
+    ask: int
+    allow: int
+    is_partial: bool = False
+
+    @property
+    def files(self) -> int:
+        """How many files were counted."""
+        return self.deny + self.ask + self.allow
+
+    @property
+    def words(self) -> str:
+        """In words: `of 12 files allow 9, ask first 1, deny 2`."""
+        counts = {Verdict.ALLOW: self.allow, Verdict.ASK: self.ask, Verdict.DENY: self.deny}
+        said = ", ".join(f"{_WORDS[verdict]} {count:,}" for verdict, count in counts.items() if count)
+        more = "the first " if self.is_partial else ""
+        return f"of {more}{plural(self.files, 'file')} {said}" if said else "there is no file yet"
+
+
+Shares = Mapping[tuple[str, str], Share]
+"""By tool and operation; only of those that go by the path."""
+
+
+def path_shares(workspace: Workspace, agent_id: str, *, afresh: bool = False) -> Shares:
+    """The shares of an agent. `afresh`: look at the disk again."""
+    if afresh:
+        _KEPT.pop(workspace, None)
+    policy = workspace.policy
+    agent = policy.agents[agent_id]
+    counted: dict[str, _Files | None] = {}
+    found: dict[tuple[str, str], Share] = {}
+    for name, tool in workspace.rights(agent_id).items():
+        if not tool.facts.needs_source and not any(op.paths for op in tool.facts.operations):
+            continue
+        sources = policy.sources_of(agent) if tool.facts.needs_source else policy.file_sources
+        for operation, place in place_rights(policy, agent_id, tool).items():
+            for source in sources:
+                if source.source_id not in counted:
+                    counted[source.source_id] = _files_of(workspace, source)
+            known = [(source, files) for source in sources if (files := counted[source.source_id]) is not None]
+            if known:
+                found[name, operation] = _share(place, known)
+    return found
+
+
+class _Files:
+    """The files of one source with the level of each."""
+
+    def __init__(self, source: Source, decided: Decided) -> None:
+        self.is_partial = decided.index.truncated
+        rules, default = source.permission_rules, source.default_permission
+        self._levels = {code: level_of(code, rules, default) for code in decided.counts}
+        self._decided = decided
+
+    def counts(self, conditions: Sequence[PathCondition]) -> Counter[tuple[Permission, tuple[bool, ...]]]:
+        """How many files have which level and meet which of the conditions."""
+        found: Counter[tuple[Permission, tuple[bool, ...]]] = Counter()
+        if not conditions:
+            for code, count in self._decided.counts.items():
+                found[self._levels[code], ()] += count
+            return found
+        checks = [_check(condition) for condition in conditions]
+        for folder, codes in zip(self._decided.index.folders, self._decided.codes, strict=True):
+            for name, code in zip(folder.names, codes, strict=True):
+                path = folder.prefix + name
+                found[self._levels[code], tuple([check(path) for check in checks])] += 1
+        return found
+
+
+def _check(condition: PathCondition) -> Callable[[str], bool]:
+    """Whether a path is as the condition asks; one that cannot be checked is met by none."""
+    names = tuple(cast("Mapping[str, object]", condition["properties"]))
+    try:
+        checker = SchemaChecker(dict(condition))
+    except SchemaError:
+        return lambda _path: False
+    return lambda path: checker.is_valid(dict.fromkeys(names, path))
+
+
+def _share(place: PlaceRight, known: Iterable[tuple[Source, _Files]]) -> Share:
+    found: Counter[Verdict] = Counter()
+    for source, files in known:
+        for (level, met), count in files.counts(place.conditions).items():
+            found[place.verdict(source, level, met)] += count
+    partial = any(files.is_partial for _, files in known)
+    return Share(found[Verdict.DENY], found[Verdict.ASK], found[Verdict.ALLOW], partial)
+
+
+def _files_of(workspace: Workspace, source: Source) -> _Files | None:
+    """Of a source as far as its folder can be read; None where it cannot."""
+    kept = _KEPT.setdefault(workspace, {})
+    try:
+        overlay, running = workspace.sources.overlay(source.source_id), workspace.sources.get(source.source_id)
+        if running is None:
+            return None
+        before = kept.get(source.source_id)
+        index = before[1] if before is not None and before[0] is running.folder else None
+        if index is None:
+            index = walk(running, _never, _ignore, limit=MOST_COUNTED)
+            kept[source.source_id] = (running.folder, index)
+    except WorkspaceError:
+        return None
+    rules = PermissionRules(source.permission_rules, source.default_permission)
+    return _Files(source, decide(index, overlay, rules, _never))
+
+
+def _never() -> bool:
+    return False
+
+
+def _ignore(_seen: int) -> None:
+    pass
