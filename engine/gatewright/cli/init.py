@@ -10,7 +10,7 @@ import typer
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption
 from gatewright.cli.output import print_json, print_line
-from gatewright.workspace import create_workspace, template_names
+from gatewright.workspace import create_workspace, name_schema, template_names
 
 
 def init(
@@ -22,6 +22,7 @@ def init(
     if template not in template_names():
         raise UsageProblem(f"no template `{template}` (there are: {', '.join(template_names())})")
     policy_path = create_workspace(folder, template)
+    name_schema(policy_path)
     if json:
         print_json({"policy": str(policy_path)})
     else:

@@ -36,6 +36,7 @@ NAMES = frozenset(
         "init",
         "operations",
         "permission",
+        "policy-schema",
         "preview",
         "rules",
         "selfcheck",

@@ -1,4 +1,4 @@
-"""``operations`` and ``filter``: any JSON Schema, tool definition or tool list. It opens no workspace."""
+"""``operations``, ``filter``, ``policy-schema``: JSON Schemas of tools and the policy. They open no workspace."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from gatewright.cli.opening import JsonOption
 from gatewright.cli.operationreport import OperationReport, report_of
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.cli.toolfile import ToolFile, read_tool_file
+from gatewright.policyfile import policy_schema as schema_of_policies
 from gatewright.schema import FilterResult, discover_operations, filter_with_lints, survey
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ OperationsOption = Annotated[
     str | None, typer.Option("--operations", metavar="A,B", help="the operations of a field that takes any text")
 ]
 ChosenToolOption = Annotated[str | None, typer.Option("--tool", metavar="NAME", help="one tool of a list")]
+
+
+def policy_schema(json: JsonOption = False) -> None:  # noqa: ARG001 -- it is JSON either way
+    """Print the JSON Schema of the policy file, for editors and validators."""
+    print_json(schema_of_policies())
 
 
 def operations(

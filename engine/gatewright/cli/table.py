@@ -32,6 +32,7 @@ COMMANDS = {
     "call": ("decide", "call"),
     "operations": ("schema", "operations"),
     "filter": ("schema", "filter"),
+    "policy-schema": ("schema", "policy_schema"),
     "permission": ("permission", "permission"),
     "export": ("export", "export"),
     "selfcheck": ("selfcheck", "selfcheck"),

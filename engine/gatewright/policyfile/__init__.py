@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gatewright.policyfile.place import Places as Places
     from gatewright.policyfile.reader import LoadedPolicy as LoadedPolicy
     from gatewright.policyfile.reader import parse_policy as parse_policy
+    from gatewright.policyfile.reader import policy_schema as policy_schema
     from gatewright.policyfile.render import render_policy as render_policy
     from gatewright.policyfile.store import digest_of as digest_of
     from gatewright.policyfile.store import overwrite_policy_text as overwrite_policy_text
@@ -28,7 +29,7 @@ door(
         "gatewright.policyfile.known": ("CatalogFacts", "KnownTools"),
         "gatewright.policyfile.patch": ("patch_text",),
         "gatewright.policyfile.place": ("Places",),
-        "gatewright.policyfile.reader": ("LoadedPolicy", "parse_policy"),
+        "gatewright.policyfile.reader": ("LoadedPolicy", "parse_policy", "policy_schema"),
         "gatewright.policyfile.render": ("render_policy",),
         "gatewright.policyfile.store": ("digest_of", "overwrite_policy_text", "read_policy_text", "write_policy_text"),
     },

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.report import shown
 from gatewright.base.row import name_error
+from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, told, whole
 from gatewright.policy.document import DEFAULT_MAX_OUTPUT_BYTES, Agent, Defaults
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
-from gatewright.policyfile.readcapability import read_capabilities
-from gatewright.policyfile.readrule import read_rules
+from gatewright.policyfile.readcapability import capability_shape, read_capabilities
+from gatewright.policyfile.readrule import RULES, read_rules
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,8 +23,27 @@ if TYPE_CHECKING:
 VERDICTS = {str(verdict): verdict for verdict in Verdict}
 UNLISTED = {"allow": Verdict.ALLOW, "deny": Verdict.DENY}
 NEW_TOOLS = {"hold": "hold", "allow": "allow"}
-AGENT_KEYS = ("description", "tools", "sources", "capabilities", "approvals", "user_id", "tool_rules")
-DEFAULTS_KEYS = ("unlisted_tools", "new_tools", "max_output_bytes", "timeout", "approvals", "check_formats")
+_APPROVALS = told(
+    by_name(one_of(VERDICTS)),
+    'Who has to agree, by tier (`read_only`, `side_effecting`, `privileged`), `tool` or `"tool.operation"`',
+)
+AGENT_KEYS: dict[str, Shape] = {
+    "description": told(TEXT, "What it is for"),
+    "tools": told(several(NAME), "The complete list of its tools; absent: as `unlisted_tools` says"),
+    "sources": told(several(NAME), "The complete list of its sources; absent: all"),
+    "capabilities": told(several(capability_shape()), "What kinds of things it may touch, and how far", []),
+    "approvals": _APPROVALS,
+    "user_id": told(NAME, "Whose notes the memory tools keep"),
+    "tool_rules": told(RULES, "Its rules for single tools", []),
+}
+DEFAULTS_KEYS: dict[str, Shape] = {
+    "unlisted_tools": told(one_of(UNLISTED), "What an agent without `tools` gets", str(Defaults().unlisted_tools)),
+    "new_tools": told(one_of(NEW_TOOLS), "What such an agent gets of tools that come later", Defaults().new_tools),
+    "max_output_bytes": told(whole(1), "Where results are cut", DEFAULT_MAX_OUTPUT_BYTES),
+    "timeout": told(DURATION, "How long a call may take; absent: as each tool says"),
+    "approvals": _APPROVALS,
+    "check_formats": told(FLAG, "Arguments must be what `format` in a tool's schema says", default=False),
+}
 
 
 def read_defaults(row: Row, names: Names) -> Defaults:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from gatewright.base.report import shown
 from gatewright.base.row import Row, kind_of
+from gatewright.base.shape import Shape, one_of, table
 from gatewright.policy.kinds.capability import CAPABILITIES, check_capabilities
 
 if TYPE_CHECKING:
@@ -14,6 +15,20 @@ if TYPE_CHECKING:
     from gatewright.policy.kinds.capability import Capability
 
 _KINDS = {str(kind): value for kind, value in CAPABILITIES.items()}
+
+
+def capability_shape() -> Shape:
+    """What an entry of ``capabilities`` looks like: a name, or one name with its table."""
+    alone = [name for name, kind in _KINDS.items() if not kind.example]
+    return {
+        "anyOf": [
+            one_of(alone),
+            *(
+                table({name: table(kind.keys, *(kind.keys if kind.example else ()))}, name)
+                for name, kind in _KINDS.items()
+            ),
+        ]
+    }
 
 
 def read_capabilities(row: Row) -> tuple[Capability, ...]:

@@ -11,6 +11,7 @@ from gatewright.base.printable import is_visible
 from gatewright.base.problem import Severity
 from gatewright.base.regex import late_regex
 from gatewright.base.report import shown
+from gatewright.base.shape import FLAG, NAME, TEXT, Shape, by_name, one_of, several, table, told
 from gatewright.policy.document import Catalog, CatalogType
 
 if TYPE_CHECKING:
@@ -25,12 +26,32 @@ _WHO_RUNS = {
     CatalogType.HOST: "whose tools the program that loads the policy runs",
     CatalogType.MCP: "whose server says itself which tools it has",
 }
-STARTED = ("args", "env", "cwd")
-KEYS_OF = {
-    CatalogType.HOST: ("manifest",),
-    CatalogType.MCP: ("command", *STARTED, "url", "headers_env"),
+COMMON: dict[str, Shape] = {
+    "id": told(NAME, "Its name; that of a server names the file of its pin too"),
+    "type": one_of(TYPES),
+    "trusted": told(FLAG, "Whether what the tools say of their tiers counts", default=False),
+    "prefix": told(TEXT, "Its tools are named `prefix.name`"),
 }
-KEYS = ("id", "type", "trusted", "prefix", "module", *KEYS_OF[CatalogType.HOST], *KEYS_OF[CatalogType.MCP])
+_ABOUT = {
+    CatalogType.HOST: "Tools that the program which loads the policy runs itself",
+    CatalogType.MCP: "An MCP server",
+}
+STARTED: dict[str, Shape] = {
+    "args": told(several(TEXT), "What the command is given; no shell reads it", []),
+    "env": told(several(NAME), "The names of the environment variables that it gets", []),
+    "cwd": told(NAME, "Where it is started"),
+}
+KEYS_OF: dict[CatalogType, dict[str, Shape]] = {
+    CatalogType.HOST: {"manifest": told(NAME, "The file with the tools' definitions, relative to this file")},
+    CatalogType.MCP: {
+        "command": told(NAME, "What starts the server"),
+        **STARTED,
+        "url": told(NAME, "Where the server is reached, in place of a `command`"),
+        "headers_env": told(by_name(NAME), "Headers, each with the environment variable that holds its value"),
+    },
+}
+OF_TYPES = {"module": TEXT, **KEYS_OF[CatalogType.HOST], **KEYS_OF[CatalogType.MCP]}
+KEYS = {**COMMON, **OF_TYPES}
 OWN_ORIGIN = "built-in"
 _FILE_STEM = late_regex(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
 _PREFIX = late_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,31}")
@@ -38,6 +59,24 @@ _VARIABLE = late_regex(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = late_regex(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))})
 """Names that Windows keeps for devices, whatever stands behind a dot."""
+
+
+def catalog_shape() -> Shape:
+    """What an entry of ``[[catalogs]]`` looks like: of a program's own tools, of a server by command or by address."""
+    host, server = KEYS_OF[CatalogType.HOST], KEYS_OF[CatalogType.MCP]
+    by_command = {key: shape for key, shape in server.items() if key not in {"url", "headers_env"}}
+    by_address = {key: server[key] for key in ("url", "headers_env")}
+
+    def entry(kind: CatalogType, keys: dict[str, Shape], needed: str) -> Shape:
+        return table({**COMMON, "type": told(one_of([kind]), _ABOUT[kind]), **keys}, "id", "type", needed)
+
+    return {
+        "anyOf": [
+            entry(CatalogType.HOST, host, "manifest"),
+            entry(CatalogType.MCP, by_command, "command"),
+            entry(CatalogType.MCP, by_address, "url"),
+        ]
+    }
 
 
 def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
@@ -246,7 +285,7 @@ def _id(row: Row) -> str | None:
 
 
 def _refuse_keys_of_others(row: Row, kind: CatalogType) -> None:
-    for key in KEYS[KEYS.index("module") :]:
+    for key in OF_TYPES:
         if key in row.raw and key not in KEYS_OF[kind]:
             message = f"`{key}` is not for type `{kind}`, {_WHO_RUNS[kind]}: remove it"
             row.report.error(row.at(key), "key-of-other-type", message, at_value=False)

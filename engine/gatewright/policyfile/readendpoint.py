@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gatewright.arguments import UrlRefused, parse_url
 from gatewright.base.report import shown
 from gatewright.base.row import name_error
+from gatewright.base.shape import NAME, TEXT, Shape, by_name, several, table, told
 from gatewright.policy.endpoint import (
     BLUESKY_URL,
     DISCORD_URL,
@@ -31,6 +32,28 @@ _HANDLE = re.compile(
 )
 _BAD_HANDLE = "the handle of an account is written `name.example.com`, without `@`"
 
+_SECRET = told(NAME, "The name of the environment variable with the secret")
+_AGENTS = several(NAME, 1)
+AGENT_KEYS: dict[str, Shape] = {"agents": told(_AGENTS, "Who may get messages; absent: every agent")}
+DISCORD_KEYS: dict[str, Shape] = {
+    "token_env": _SECRET,
+    "channels": told(several(TEXT, 1), "The ids of the channels; absent: any"),
+    "url": told(NAME, "Another address of the service", DISCORD_URL),
+}
+BLUESKY_KEYS: dict[str, Shape] = {
+    "handle": told(NAME, "The account that sends"),
+    "password_env": _SECRET,
+    "handles": told(several(TEXT, 1), "To whom; absent: anybody"),
+    "url": told(NAME, "Another address of the service", BLUESKY_URL),
+}
+ENDPOINTS: dict[str, Shape] = {
+    "user": told(table({}), "The person whom the agent works for"),
+    "agent": told(table(AGENT_KEYS), "Other agents"),
+    "group": told({**by_name(_AGENTS), "minProperties": 1}, "Groups of agents, `NAME = [agents]`"),
+    "discord": told(table(DISCORD_KEYS, "token_env"), "Channels of Discord"),
+    "bluesky": told(table(BLUESKY_KEYS, "handle", "password_env"), "Accounts of Bluesky"),
+}
+
 
 def read_endpoints(row: Row, agents: Collection[str]) -> Endpoints:
     """What the table says; ``agents``: the ids that it may name. What cannot be built is left out (an error)."""
@@ -49,7 +72,7 @@ def read_endpoints(row: Row, agents: Collection[str]) -> Endpoints:
 
 
 def _agent(row: Row, agents: Collection[str]) -> AgentEndpoint:
-    row.only(("agents",), "the endpoint `agent`")
+    row.only(AGENT_KEYS, "the endpoint `agent`")
     return AgentEndpoint(_agents(row, "agents", agents) if "agents" in row.raw else None)
 
 
@@ -74,7 +97,7 @@ def _agents(row: Row, key: str, known: Collection[str]) -> tuple[str, ...]:
 
 
 def _discord(row: Row) -> DiscordEndpoint | None:
-    row.only(("token_env", "channels", "url"), "the endpoint `discord`")
+    row.only(DISCORD_KEYS, "the endpoint `discord`")
     token, channels = _variable(row, "token_env", "discord"), _words(row, "channels")
     _each(row, "channels", channels, _CHANNEL, "the id of a channel is a number, written as text")
     url = _address(row, DISCORD_URL)
@@ -82,7 +105,7 @@ def _discord(row: Row) -> DiscordEndpoint | None:
 
 
 def _bluesky(row: Row) -> BlueskyEndpoint | None:
-    row.only(("handle", "password_env", "handles", "url"), "the endpoint `bluesky`")
+    row.only(BLUESKY_KEYS, "the endpoint `bluesky`")
     handle = row.text("handle") if row.require("handle", "the endpoint `bluesky`") else None
     if handle is not None and not _HANDLE.fullmatch(handle):
         row.fault("handle", "bad-value", _BAD_HANDLE)

@@ -15,15 +15,18 @@ from gatewright.base.frozen import frozen
 from gatewright.base.problem import Problem, Severity
 from gatewright.base.report import BOM, Finding, Report
 from gatewright.base.row import Raw, Row
+from gatewright.base.shape import TEXT, Shape, by_name, several, table, told
 from gatewright.policy.document import Agent, Defaults, Dialect, Policy
 from gatewright.policyfile.check import Checked, PolicyCheck
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.place import Places
-from gatewright.policyfile.readagent import read_agents, read_defaults
-from gatewright.policyfile.readcatalog import read_catalogs
-from gatewright.policyfile.readpolicy import read_policy_rules
-from gatewright.policyfile.readsource import read_sources
-from gatewright.policyfile.readworkspace import read_workspace
+from gatewright.policyfile.readagent import AGENT_KEYS, DEFAULTS_KEYS, read_agents, read_defaults
+from gatewright.policyfile.readcatalog import catalog_shape, read_catalogs
+from gatewright.policyfile.readpolicy import POLICY_KEYS, read_policy_rules
+from gatewright.policyfile.readsource import read_sources, source_shape
+from gatewright.policyfile.readtool import KEYS as SETTINGS_KEYS
+from gatewright.policyfile.readtool import read_tool_settings
+from gatewright.policyfile.readworkspace import WORKSPACE, read_workspace
 from gatewright.policyfile.report import problems_of
 
 if TYPE_CHECKING:
@@ -35,22 +38,34 @@ if TYPE_CHECKING:
 MAX_BYTES = 8 * 1024 * 1024
 MAX_KEY_PARTS = 200
 VERSION = 1
-TOP_KEYS = (
-    "gatewright",
-    "name",
-    "description",
-    "defaults",
-    "agents",
-    "sources",
-    "catalogs",
-    "tools",
-    "compositions",
-    "policy",
-    "workspace",
-)
+TOP_KEYS: dict[str, Shape] = {
+    "gatewright": told({"type": "integer", "const": VERSION}, "The version of the format"),
+    "name": told(TEXT, "What the policy is called"),
+    "description": told(TEXT, "What it is for"),
+    "defaults": told(table(DEFAULTS_KEYS), "What holds for every agent"),
+    "agents": told(by_name(table(AGENT_KEYS)), "The agents by id"),
+    "sources": told(several(source_shape()), "Folders of files that agents work with", []),
+    "catalogs": told(several(catalog_shape()), "Where tools come from besides the built-in ones", []),
+    "tools": told(by_name(table(SETTINGS_KEYS)), "What you override of single tools"),
+    "compositions": told(several({}, most=0), "Not supported yet", []),
+    "policy": told(table(POLICY_KEYS), "Rules for the calls of any agent"),
+    "workspace": told(table(WORKSPACE), "Folders, shell, web and messages"),
+}
 _AT = re.compile(r" \(at line (\d+), column (\d+)\)$|\s*\(at end of document\)$")
 _LONG_NUMBER = re.compile(r"[0-9][0-9_]{4000}")
 _DUPLICATE = ("Cannot declare", "Cannot overwrite", "Cannot mutate", "Duplicate inline")
+
+
+def policy_schema() -> Shape:
+    """The JSON Schema of a policy file (draft 7): its tables, keys and values, as this reader takes them.
+
+    Which tools, operations, agents and sources there are it cannot know; `parse_policy` checks that.
+    """
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Gatewright policy",
+        **table(TOP_KEYS, "gatewright"),
+    }
 
 
 @frozen
@@ -134,7 +149,6 @@ def _is_pattern(raw: Raw) -> bool:
 def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools | None]:
     """The policy, and the tools with those of its catalogs and as it declares them, which all the rest is held to."""
     from gatewright.policyfile.readdeclaration import read_declarations
-    from gatewright.policyfile.readtool import read_tool_settings
 
     version = row.raw.get("gatewright")
     if version is None:

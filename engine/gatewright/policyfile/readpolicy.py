@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.report import shown
 from gatewright.base.row import json_table
+from gatewright.base.shape import JSON_SCHEMA, NAME, TEXT, Shape, one_of, several, table, told
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.verdict import Verdict
@@ -20,7 +21,19 @@ if TYPE_CHECKING:
     from gatewright.policyfile.names import Names
 
 VERDICTS = {str(verdict): verdict for verdict in Verdict}
-RULE_KEYS = ("name", "effect", "agents", "tools", "operations", "when", "message")
+RULE_KEYS: dict[str, Shape] = {
+    "name": told(NAME, "What reports, refusals and the log call it"),
+    "effect": told(one_of(VERDICTS), "What becomes of the calls that it matches; the strictest rule wins"),
+    "agents": told(several(NAME, 1), "Whose calls; absent: everybody's"),
+    "tools": told(several(NAME, 1), "Of which tools; absent: of all"),
+    "operations": told(several(NAME, 1), "Of which operations; absent: of all"),
+    "when": told(JSON_SCHEMA, "A JSON Schema that the canonical arguments must fit; absent: always"),
+    "message": told(TEXT, "What the model is told when it denies"),
+}
+POLICY_KEYS: dict[str, Shape] = {
+    "default": told(one_of(VERDICTS), "What holds for calls that no rule matches", str(Verdict.ALLOW)),
+    "rules": told(several(table(RULE_KEYS, "name", "effect")), "Rules for calls of any agent", []),
+}
 _WHAT = "a policy rule"
 
 
@@ -28,7 +41,7 @@ def read_policy_rules(row: Row | None, names: Names, agents: Collection[str]) ->
     """The default and the rules; a rule that cannot be built is left out (an error)."""
     if row is None:
         return Verdict.ALLOW, ()
-    row.only(("default", "rules"), "`[policy]`")
+    row.only(POLICY_KEYS, "`[policy]`")
     seen: dict[str, int] = {}
     found: list[PolicyRule] = []
     for number, entry in enumerate(row.rows("rules"), 1):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from gatewright.base.report import shown
 from gatewright.base.row import Raw, json_table
+from gatewright.base.shape import JSON_TABLE, NAME, Shape, several, table, told, whole
 from gatewright.policy.rule import (
     ANY_TOOL,
     DEFAULT_PRIORITY,
@@ -21,7 +22,7 @@ from gatewright.policy.rule import (
 )
 from gatewright.policyfile.checkconstraint import check_constraints, check_together, warn_open
 from gatewright.policyfile.readschema import check_schemas
-from gatewright.policyfile.rulekind import kind_name, payload_path, read_kind
+from gatewright.policyfile.rulekind import kind_name, kind_shape, payload_path, read_kind
 
 if TYPE_CHECKING:
     from gatewright.base.report import RawPath
@@ -31,7 +32,19 @@ if TYPE_CHECKING:
     from gatewright.policyfile.names import Names
 
 Listed = tuple[str, ...] | None
-RULE_KEYS = ("tool_name", "rule_type", "conditions", "priority", "id", "metadata")
+RULE_KEYS: dict[str, Shape] = {
+    "tool_name": told(NAME, "The tool that the rule is about: a name, `name@major`, or `*` for every tool"),
+    "rule_type": told(kind_shape(), "What the rule says, such as `{ MaxCalls = 3 }`"),
+    "conditions": told(
+        several(NAME), "`operation:NAME`: only for these operations; for some kinds the tools that it names", []
+    ),
+    "priority": told(
+        whole(0, MAX_PRIORITY), "The order of reports, higher first; it overrides nothing", DEFAULT_PRIORITY
+    ),
+    "id": told(NAME, "A name of its own, by which reports and the log call it"),
+    "metadata": told(JSON_TABLE, "Anything that tools of your own want to keep here; it decides nothing"),
+}
+RULES = several(table(RULE_KEYS, "tool_name", "rule_type"))
 
 
 def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule, ...]:

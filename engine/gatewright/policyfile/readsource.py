@@ -5,31 +5,54 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.base.report import shown
+from gatewright.base.shape import FLAG, NAME, TEXT, Shape, one_of, several, table, told, whole
 from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, PermissionRule, Source, SourceType
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.permission import Permission
 from gatewright.policyfile.place import ids_of_paths
-from gatewright.policyfile.readrule import read_required_tools
+from gatewright.policyfile.readrule import RULES, read_required_tools
 
 if TYPE_CHECKING:
     from gatewright.base.row import Row
     from gatewright.policyfile.names import Names
 
 LEVELS = {str(level): level for level in Permission}
-SOURCE_KEYS = (
-    "id",
-    "type",
-    "base_path",
-    "default_permission",
-    "permission_rules",
-    "required_tools",
-    "watch",
-    "max_file_bytes",
-    "follow_symlinks",
-)
+SOURCE_TYPES = {str(kind): kind for kind in SourceType}
+_LEVEL = one_of(LEVELS)
+PERMISSION_KEYS: dict[str, Shape] = {
+    "pattern": told(TEXT, "A glob as in `.gitignore`; the first rule that matches decides"),
+    "permission": told(_LEVEL, "What may be done with the files that it matches"),
+    "comment": told(TEXT, "Why"),
+}
+SOURCE_KEYS: dict[str, Shape] = {
+    "id": told(NAME, "The name by which agents have it"),
+    "type": told(one_of(SOURCE_TYPES), "`file`: files to work with; `folder_changes`: a stream of what changes there"),
+    "base_path": told(
+        NAME, "Its folder, relative to this file; outside of this file's folder it must be trusted first"
+    ),
+    "default_permission": told(_LEVEL, "What may be done where no rule matches", str(Permission.READ_ONLY)),
+    "permission_rules": told(
+        several(table(PERMISSION_KEYS, "pattern", "permission")), "Levels by path; the first that matches decides", []
+    ),
+    "required_tools": told(RULES, "Tool rules that bind only the calls that go to this source", []),
+    "watch": told(FLAG, "Take changes from outside into open blocks as they happen", default=False),
+    "max_file_bytes": told(whole(1), "The largest file that is read or written", DEFAULT_MAX_FILE_BYTES),
+    "follow_symlinks": told({"const": False}, "Not supported yet", default=False),
+}
+STREAM_LACKS = ("required_tools", "watch", "max_file_bytes", "follow_symlinks")
+
+
+def source_shape() -> Shape:
+    """What an entry of ``[[sources]]`` looks like."""
+    return {
+        **table(SOURCE_KEYS, "id", "type", "base_path"),
+        "if": {"properties": {"type": one_of([SourceType.FOLDER_CHANGES])}},
+        "then": {"properties": dict.fromkeys(STREAM_LACKS, False)},
+    }
+
+
 FILE_DATA_KEYS = ("type", "paths", "permission_rules", "default_permission", "max_file_bytes")
 FOREIGN_DATA_KEYS = ("name", "recursive", "include_patterns", "exclude_patterns")
-SOURCE_TYPES = {str(kind): kind for kind in SourceType}
 DATA_TYPES = ("file", "bluesky", "discord", "shell", "custom")
 
 
@@ -74,7 +97,7 @@ def _source(row: Row, names: Names) -> Source | None:
     base_path = _base_path(row) if row.require("base_path", "a source") else None
     kind = row.choice("type", SOURCE_TYPES) if row.require("type", "a source") else None
     if kind is SourceType.FOLDER_CHANGES:
-        for key in ("required_tools", "watch", "max_file_bytes", "follow_symlinks"):
+        for key in STREAM_LACKS:
             if key in row.raw:
                 row.fault(key, "bad-value", f"a source of type `folder_changes` has no `{key}`")
     _refuse_unsupported(row)
@@ -99,7 +122,7 @@ def _common(row: Row, level_of_rules: Permission | None) -> tuple[Permission, in
 
 
 def _permission_rule(row: Row, otherwise: Permission | None) -> PermissionRule | None:
-    row.only(("pattern", "permission", "comment"), "a permission rule")
+    row.only(PERMISSION_KEYS, "a permission rule")
     pattern = row.text("pattern") if row.require("pattern", "a permission rule") else None
     if pattern is not None and (why := check_pattern(pattern)):
         row.fault("pattern", "bad-glob", why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gatewright.base.report import shown
+from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, told
 from gatewright.policy.document import ToolSettings
 from gatewright.policy.permission import PathUse
 from gatewright.policy.rule import ANY_TOOL
@@ -24,17 +25,17 @@ if TYPE_CHECKING:
 TIERS = {str(tier): tier for tier in SafetyTier}
 USES = {str(use): use for use in PathUse}
 EXTRA = {str(verdict): verdict for verdict in (Verdict.ALLOW, Verdict.DENY)}
-KEYS = (
-    "operation_field",
-    "operations",
-    "extra_arguments",
-    "operation_tiers",
-    "safety_tier",
-    "timeout",
-    "scrub",
-    "description",
-    "paths",
-)
+KEYS: dict[str, Shape] = {
+    "operation_field": told(TEXT, "The argument that selects the operation; empty: there is none"),
+    "operations": told(several(NAME, 1), "What a free text there may be"),
+    "extra_arguments": told(one_of(EXTRA), "Whether a call may give arguments that the schema does not name"),
+    "operation_tiers": told(by_name(one_of(TIERS)), "How much harm single operations can do"),
+    "safety_tier": told(one_of(TIERS), "How much harm it can do; absent: as the tool says"),
+    "timeout": told(DURATION, "How long a call may take"),
+    "scrub": told(FLAG, "Take secrets out of results", default=True),
+    "description": told(NAME, "What the model is told of it, in place of the tool's own words"),
+    "paths": told(by_name(one_of(USES)), "Which arguments are paths on disk, and what is done there"),
+}
 _NOTHING = Declaration()
 
 

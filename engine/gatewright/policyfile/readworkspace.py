@@ -11,6 +11,7 @@ from gatewright.arguments.shell import EVERY
 from gatewright.arguments.shell_program import is_option_that_runs
 from gatewright.base.report import Report, shown
 from gatewright.base.row import Row, kind_of, option
+from gatewright.base.shape import FLAG, NAME, TEXT, Shape, one_of, several, table, told
 from gatewright.policy.document import (
     ROOT_NAMES,
     Roots,
@@ -21,18 +22,56 @@ from gatewright.policy.document import (
     Web,
 )
 from gatewright.policy.endpoint import Endpoints
-from gatewright.policyfile.readendpoint import VARIABLE, read_endpoints
+from gatewright.policyfile.readendpoint import ENDPOINTS, VARIABLE, read_endpoints
 from gatewright.policyfile.readsource import path_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from gatewright.base.jsonvalue import JsonValue
     from gatewright.base.report import RawPath
     from gatewright.base.row import Raw
 
 MAX_PROVIDERS = 10
 _ENGINES = {str(engine): engine for engine in SearchEngine}
-_PROVIDER_KEYS = ("engine", "url", "api_key_env", "engine_id_env")
+_VARIABLE = told(NAME, "The name of the environment variable with the value")
+_PROVIDER_KEYS: dict[str, Shape] = {
+    "engine": one_of(_ENGINES),
+    "url": told(NAME, "Its address; SearXNG needs one"),
+    "api_key_env": _VARIABLE,
+    "engine_id_env": _VARIABLE,
+}
+_NEEDS = {SearchEngine.SEARXNG: ("url",), SearchEngine.GOOGLE: ("api_key_env", "engine_id_env")}
+_CALLED = {SearchEngine.SEARXNG: "SearXNG", SearchEngine.GOOGLE: "Google"}
+_PROVIDERS: list[JsonValue] = [
+    table({**_PROVIDER_KEYS, "engine": one_of([engine])}, "engine", *_NEEDS.get(engine, ())) for engine in SearchEngine
+]
+_BACKENDS = {str(one): one for one in ShellBackend}
+_ROOTS: dict[str, Shape] = {
+    "shared": told(NAME, "Read and written; where paths without a root's name begin"),
+    "tmp": told(NAME, "Read and written"),
+    "vault": told(NAME, "Files can only be copied out of it"),
+}
+_SHELL: dict[str, Shape] = {
+    "backend": told(one_of(_BACKENDS), "Who runs shell commands", str(ShellBackend.DISABLED)),
+    "allow": told(several(TEXT), "Programs, `program option`, and `NAME=`: a variable that may be set", []),
+    "deny": told(several(TEXT), "Programs that may not be started, whatever `allow` says", []),
+    "allow_substitution": told(FLAG, "Whether `$(...)` may stand in a command", default=False),
+}
+_WEB: dict[str, Shape] = {
+    "allow_private": told(FLAG, "Whether addresses of private networks and this machine may be reached", default=False),
+    "search": told(
+        several({"anyOf": [one_of([SearchEngine.DUCKDUCKGO]), *_PROVIDERS]}, 1, MAX_PROVIDERS),
+        "Who is asked to search, in this order",
+        [str(SearchEngine.DUCKDUCKGO)],
+    ),
+}
+WORKSPACE: dict[str, Shape] = {
+    "roots": told(table(_ROOTS), "Folders for the tools of files, relative to this file"),
+    "shell": told(table(_SHELL), "What shell commands may start"),
+    "web": told(table(_WEB), "What web tools may reach"),
+    "endpoints": told(table(ENDPOINTS), "Where messages may go"),
+}
 _ENTRY = re.compile(r"[^\s*?\[\]{}$`'\"\\|&;<>()=~#]+|[A-Za-z_][A-Za-z0-9_]*=|\[")
 
 
@@ -48,7 +87,7 @@ class WorkspaceKeys(TypedDict):
 def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
     """What the table says; the defaults without it. ``agents``: the ids that it may name."""
     row = row or Row({}, (), Report())
-    row.only(("roots", "shell", "web", "endpoints"), "`[workspace]`")
+    row.only(WORKSPACE, "`[workspace]`")
     roots, web, shell, endpoints = map(row.table, ("roots", "web", "shell", "endpoints"))
     return WorkspaceKeys(
         roots=_roots(roots) if roots else Roots(),
@@ -59,7 +98,7 @@ def read_workspace(row: Row | None, agents: Collection[str]) -> WorkspaceKeys:
 
 
 def _web(row: Row) -> Web:
-    row.only(("allow_private", "search"), "`web` of `[workspace]`")
+    row.only(_WEB, "`web` of `[workspace]`")
     web = Web(row.flag("allow_private", otherwise=False))
     if "search" not in row.raw:
         return web
@@ -86,10 +125,9 @@ def _provider(entry: object, path: RawPath, web: Row) -> SearchProvider | None:
     url, key, engine_id = row.text("url"), _variable(row, "api_key_env"), _variable(row, "engine_id_env")
     if url is not None and (isinstance(parse_url(url, allow_private=True), UrlRefused) or {"?", "#"} & set(url)):
         row.fault("url", "bad-value", "`url` is the address of a search engine: `https://host/path`")
-    if engine is SearchEngine.SEARXNG:
-        row.require("url", "SearXNG")
-    if engine is SearchEngine.GOOGLE and row.require("api_key_env", "Google"):
-        row.require("engine_id_env", "Google")
+    for needed in _NEEDS.get(engine, ()):
+        if not row.require(needed, _CALLED[engine]):
+            break
     return SearchProvider(engine, url, key, engine_id)
 
 
@@ -102,8 +140,8 @@ def _variable(row: Row, key: str) -> str | None:
 
 
 def _shell(row: Row) -> ShellSettings:
-    row.only(("backend", "allow", "deny", "allow_substitution"), "`[workspace] shell`")
-    backend = row.choice("backend", {str(one): one for one in ShellBackend})
+    row.only(_SHELL, "`[workspace] shell`")
+    backend = row.choice("backend", _BACKENDS)
     return ShellSettings(
         backend or ShellBackend.DISABLED,
         _entries(row, "allow"),

@@ -8,14 +8,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gatewright.base.report import shown
+from gatewright.base.report import Report, shown
 from gatewright.base.row import Raw, Row, kind_of
+from gatewright.base.shape import Shape, one_of, table
 from gatewright.policy.kinds.kind import ABSENT
 from gatewright.policy.rule import RULE_KINDS
 
 if TYPE_CHECKING:
-    from gatewright.base.report import RawPath, Report
+    from gatewright.base.jsonvalue import JsonValue
+    from gatewright.base.report import RawPath
     from gatewright.policy.rule import RuleKind
+
+
+def kind_shape() -> Shape:
+    """What a ``rule_type`` looks like: a name, one name with its value, or a name and its value apart."""
+    shapes = {name: kind.shape for name, kind in RULE_KINDS.items()}
+    alone = [name for name, kind in RULE_KINDS.items() if kind.read(ABSENT, (), Report()) is not None]
+    tagged: list[JsonValue] = [table({name: shape}, name) for name, shape in shapes.items() if shape is not None]
+    apart: list[JsonValue] = [
+        table({"type": one_of([name]), "value": shape}, "type", "value")
+        for name, shape in shapes.items()
+        if shape is not None
+    ]
+    return {"anyOf": [one_of(alone), *tagged, table({"type": one_of(alone)}, "type"), *apart]}
 
 
 def read_kind(value: object, path: RawPath, report: Report) -> RuleKind | None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.assembly import audit_log, permission_broker
     from gatewright.workspace.library import format_names
     from gatewright.workspace.sandbox import CopyCancelled, remove_dead_copies
-    from gatewright.workspace.template import create_workspace, template_names, write_demo
+    from gatewright.workspace.template import create_workspace, name_schema, template_names, write_demo
     from gatewright.workspace.workspace import Workspace
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "audit_log",
     "create_workspace",
     "format_names",
+    "name_schema",
     "permission_broker",
     "remove_dead_copies",
     "template_names",
@@ -62,7 +63,7 @@ door(
         "gatewright.workspace.assembly": ("audit_log", "permission_broker"),
         "gatewright.workspace.library": ("format_names",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "remove_dead_copies"),
-        "gatewright.workspace.template": ("create_workspace", "template_names", "write_demo"),
+        "gatewright.workspace.template": ("create_workspace", "name_schema", "template_names", "write_demo"),
         "gatewright.workspace.workspace": ("Workspace",),
     },
 )

@@ -11,6 +11,7 @@ from gatewright.base.atomicfile import write_atomically
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import state_folder
+from gatewright.policyfile import policy_schema
 from gatewright.workspace.location import POLICY_NAME
 
 _EMPTY = """\
@@ -19,6 +20,7 @@ gatewright = 1
 [defaults]
 unlisted_tools = "deny"
 """
+SCHEMA_NAME = "policy.schema.json"
 
 
 def template_names() -> tuple[str, ...]:
@@ -44,6 +46,20 @@ def create_workspace(folder: Path, template: str) -> Path:
     except OSError as error:
         raise WorkspaceError(f"cannot write to `{folder}`: {error.strerror or error}") from None
     return policy_path
+
+
+def name_schema(policy_path: Path) -> None:
+    """Write the JSON Schema of policies beside the policy, and name it in its first line, where editors look for it.
+
+    Raises WorkspaceError.
+    """
+    try:
+        schema_path = policy_path.parent / SCHEMA_NAME
+        if not schema_path.exists():
+            write_atomically(schema_path, f"{json.dumps(policy_schema(), indent=2)}\n".encode())
+        write_atomically(policy_path, f"#:schema {SCHEMA_NAME}\n".encode() + policy_path.read_bytes())
+    except OSError as error:
+        raise WorkspaceError(f"cannot write to `{policy_path.parent}`: {error.strerror or error}") from None
 
 
 def _copy_whole(origin: Path, folder: Path) -> None:

@@ -398,6 +398,19 @@ def test_permission_reads_paths_from_arguments_and_prints_the_deciding_rule(demo
     ]
 
 
+def test_a_new_workspace_names_the_schema_of_its_policy_for_editors(tmp_path: Path, run: Runner) -> None:
+    (tmp_path / "policy.schema.json").write_text("{}", encoding="utf-8")
+    policy = Path(run("init", tmp_path / "new", "--template", "demo", "--json").json["policy"])
+    first, name = policy.read_text("utf-8").splitlines()[0].split(" ")
+    schema = json.loads((policy.parent / name).read_text("utf-8"))
+    assert first == "#:schema"
+    assert schema == run("policy-schema").json
+    assert schema["properties"]["agents"]["additionalProperties"]["properties"]["tools"]["description"]
+    assert run("check", policy).status == 0
+    run("init", tmp_path)
+    assert (tmp_path / "policy.schema.json").read_text("utf-8") == "{}"
+
+
 def test_operations_and_filter_take_any_schema(tmp_path: Path, run: Runner) -> None:
     schema = tmp_path / "schema.json"
     schema.write_text(

@@ -83,6 +83,7 @@ def calls(ws: Path) -> list[tuple[str, ...]]:
         ("export", policy, "--agent", H, "--dialect", "pattern"),
         ("export", policy, "--dialect", H),
         ("export", policy, "--out", str(ws / f"{FILE}/out")),
+        ("policy-schema",),
         ("selfcheck", policy),
         ("audit", "verify", policy),
         ("audit", "export", policy),

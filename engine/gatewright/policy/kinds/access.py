@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, json_table, name_error
-from gatewright.policy.kinds.kind import ABSENT, Kind, check_names, listed, needs_value, read_names
+from gatewright.base.shape import JSON_SCHEMA, NAME, table
+from gatewright.policy.kinds.kind import ABSENT, NAMES, Kind, check_names, listed, needs_value, read_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ class AllowedOperations(Kind):
 
     operations: frozenset[str]
     noun = "list of operations"
+    shape = NAMES
     fits_source = True
 
     @classmethod
@@ -48,6 +50,7 @@ class RequiresConsent(Kind):
 
     scope: str | None = None
     noun = "consent"
+    shape = table({"scope": NAME})
     fits_source = True
 
     @classmethod
@@ -82,6 +85,11 @@ class ArgumentConstraints(Kind):
     fields: Mapping[str, JsonValue] = field(hash=False)
     required: tuple[str, ...] = ()
     noun = "constraint"
+    shape: ClassVar = {
+        "type": "object",
+        "properties": {"required": {"anyOf": [NAMES, JSON_SCHEMA]}},
+        "additionalProperties": JSON_SCHEMA,
+    }
     fits_source = True
 
     @property

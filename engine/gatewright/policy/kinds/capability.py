@@ -14,6 +14,7 @@ from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Row, name_error, seconds_of, size_of, whole_number
+from gatewright.base.shape import DURATION, NAME, SIZE, Shape, several, whole
 from gatewright.base.size import format_size
 from gatewright.base.word import Word
 from gatewright.policy.kinds.typed import listed_limits, listed_words, memory_limit, memory_text
@@ -21,6 +22,8 @@ from gatewright.policy.prefix import check_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_LIST = several(NAME, 1)
 
 
 class CapabilityKind(Word):
@@ -43,8 +46,8 @@ class _Capability:
     """What all kinds answer; as it stands here, of one that is granted as a whole."""
 
     __slots__ = ()
-    keys: ClassVar[tuple[str, ...]] = ()
-    """The keys of its table in the file."""
+    keys: ClassVar[dict[str, Shape]] = {}
+    """The keys of its table in the file, and what they look like."""
     example: ClassVar[str] = ""
     """Its table, where the kind may not stand without one."""
     typed_example: ClassVar[str] = ""
@@ -113,15 +116,16 @@ class _Listed(_Capability):
 
     @classmethod
     def read(cls, row: Row) -> Self | None:
-        key = cls.keys[0]
+        (key,) = cls.keys
         words = row.words(key) if row.require(key, f"`{cls.__name__}`") else None
         return None if words is None else cls(words)
 
     def plain(self) -> dict[str, object]:
-        return {self.keys[0]: list(self.scope)}
+        (key,) = self.keys
+        return {key: list(self.scope)}
 
     def check(self, path: RawPath, report: Report) -> None:
-        key, kind = self.keys[0], type(self).__name__
+        (key,), kind = self.keys, type(self).__name__
         if not self.scope:
             message = f"an empty `{key}` grants nothing: name what is granted, or leave `{kind}` out"
             report.error((*path, key), "bad-value", message)
@@ -142,7 +146,7 @@ class _Listed(_Capability):
 @frozen
 class _Net(_Listed):
     allowlist: tuple[str, ...]
-    keys = ("allowlist",)
+    keys: ClassVar = {"allowlist": _LIST}
     example = '{ allowlist = ["*.example.org"] }'
     typed_example = "*.example.org, api.example.com:8443"
     code = "bad-host"
@@ -177,7 +181,7 @@ class NetWrite(_Net):
 @frozen
 class _Fs(_Listed):
     prefixes: tuple[str, ...]
-    keys = ("prefixes",)
+    keys: ClassVar = {"prefixes": _LIST}
     example = '{ prefixes = ["notes"] }'
     typed_example = "notes, drafts/2024"
     code = "bad-prefix"
@@ -212,7 +216,7 @@ class FsWrite(_Fs):
 @frozen
 class _Db(_Listed):
     tables: tuple[str, ...]
-    keys = ("tables",)
+    keys: ClassVar = {"tables": _LIST}
     example = '{ tables = ["notes"] }'
     typed_example = "notes, tags"
 
@@ -237,7 +241,7 @@ class Exec(_Capability):
 
     cpu_limit: float | None = None
     mem_limit: int | None = None
-    keys = ("cpu_limit", "mem_limit")
+    keys: ClassVar = {"cpu_limit": DURATION, "mem_limit": SIZE}
     typed_example = "cpu 2 s, memory 64 MiB"
 
     @property
@@ -276,7 +280,7 @@ class WasmExec(_Capability):
 
     fuel: int | None = None
     memory: int | None = None
-    keys = ("fuel", "memory")
+    keys: ClassVar = {"fuel": whole(1), "memory": SIZE}
     typed_example = "fuel 1000000, memory 64 MiB"
 
     @property
@@ -316,7 +320,7 @@ class EnvRead(_Listed):
     """Reading the environment variables ``names`` (``vars`` in the file), by exact name; ``*`` is every one."""
 
     names: tuple[str, ...]
-    keys = ("vars",)
+    keys: ClassVar = {"vars": _LIST}
     example = '{ vars = ["LANG"] }'
     typed_example = "LANG, HOME"
 

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import name_error, words_of
+from gatewright.base.shape import NAME, Shape, several
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+NAMES = several(NAME)
 ABSENT = object()
 """In place of a value where a kind stands without one."""
 
@@ -25,6 +27,8 @@ class Kind:
     fits_source: ClassVar[bool] = False
     """Whether it may bind the calls that go to one source; the others are about a whole session."""
 
+    shape: ClassVar[Shape | None] = None
+    """What its value looks like; None: it takes none."""
     usage: ClassVar[str | None] = None
     """What it means, said to the model, where that is the same for every rule of the kind."""
 

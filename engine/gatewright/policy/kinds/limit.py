@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 from gatewright.base.duration import plain_duration
 from gatewright.base.durationwords import duration_words
 from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report
 from gatewright.base.row import Raw, Row, seconds_of, whole_number
+from gatewright.base.shape import DURATION, table, whole
 from gatewright.policy.kinds.kind import ABSENT, Kind, needs_value
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 @frozen
 class _Seconds(Kind):
     seconds: float
+    shape = DURATION
 
     @classmethod
     def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
@@ -37,6 +39,7 @@ class MaxCalls(Kind):
 
     calls: int
     noun = "limit of calls"
+    shape = whole(0)
     fits_source = True
 
     @classmethod
@@ -89,6 +92,8 @@ class RateLimit(Kind):
     per_s: float
     noun = "rate"
     fits_source = True
+    keys: ClassVar = {"calls": whole(1), "per": DURATION}
+    shape = table(keys, "calls", "per")
 
     @classmethod
     def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
@@ -96,7 +101,7 @@ class RateLimit(Kind):
             needs_value(path, report, "RateLimit", '{ calls = 10, per = "1m" }')
             return None
         row = Row(cast("Raw", payload), path, report)
-        row.only(("calls", "per"), "`RateLimit`")
+        row.only(cls.keys, "`RateLimit`")
         if not (row.require("calls", "`RateLimit`") and row.require("per", "`RateLimit`")):
             return None
         calls, per_s = row.integer("calls"), row.duration("per")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.shape import NAME, several
 from gatewright.policy.kinds.kind import Kind, check_names, listed, needs_value, read_names
 from gatewright.policy.toolname import ANY_TOOL, split_name
 
@@ -90,6 +91,7 @@ class ExclusiveGroups(Kind):
 
     groups: tuple[tuple[str, ...], ...]
     noun = "groups"
+    shape = several(several(NAME, 1))
 
     @classmethod
     def read(cls, payload: object, path: RawPath, report: Report) -> Self | None:
