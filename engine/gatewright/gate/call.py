@@ -39,7 +39,7 @@ if TYPE_CHECKING:
         NameTarget,
     )
     from gatewright.tools.blockport import BlockPort
-    from gatewright.tools.context import Again, Progress
+    from gatewright.tools.context import Again, OnPiece, Progress
     from gatewright.tools.port import NotePort, RootPort, SourcePort, StreamPort, WebPort
 
 MOST_AT_ONCE = 8
@@ -70,8 +70,8 @@ class Execution:
 
 @frozen
 class CallPorts:
-    """What the stages reach outside themselves. ``commit`` writes audit rows, or raises AuditUnavailable;
-    ``record`` does the same without stopping the event loop. ``results``: what pure tools gave; ``earlier``: results
+    """What the stages reach outside themselves. ``record`` writes audit rows without stopping the event loop,
+    or raises AuditUnavailable. ``results``: what pure tools gave; ``earlier``: results
     in which ids are looked up for the operator.
 
     ``absent``: tools that are known and not there now, and why. ``folder``: where relative paths of arguments and
@@ -81,7 +81,6 @@ class CallPorts:
 
     sources: SourcePort | None
     clock: Clock
-    commit: Callable[[RowBuilder], None]
     record: Recorder
     absent: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     rates: RateBook | None = None
@@ -174,6 +173,7 @@ class CallState:
         self.user_id = user_id
         self.client = client
         self.progress: Progress | None = None
+        self.on_piece: OnPiece | None = None
         self.rates: Mapping[str, float] = {}
         self.arguments: dict[str, JsonValue] = {}
         self.policy_arguments: dict[str, JsonValue] = {}
@@ -183,13 +183,13 @@ class CallState:
         state = CallState(
             self.call_id, self.agent_id, self.tool_name, self.raw, agent, self.session, ports, self.user_id, self.client
         )
-        state.answer, state.progress = self.answer, self.progress
+        state.answer, state.progress, state.on_piece = self.answer, self.progress, self.on_piece
         return state
 
     def instead(self, arguments: Mapping[str, JsonValue]) -> CallState:
         """The call with other arguments in the place of this one, at its moment; nobody was asked about it."""
         state = self.afresh(self.agent, self.ports)
-        state.raw, state.answer, state.progress = arguments, None, None
+        state.raw, state.answer, state.progress, state.on_piece = arguments, None, None, None
         state.facts, state.now_s, state.wall_s, state.rates = self.facts, self.now_s, self.wall_s, self.rates
         return state
 

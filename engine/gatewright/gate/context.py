@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from gatewright.gate.heavy import is_large
 from gatewright.gate.scope import bounds_of
+from gatewright.gate.scrub import scrub_text
 from gatewright.tools.context import StopSignal, ToolExecutionContext
 
 if TYPE_CHECKING:
     from gatewright.gate.call import CallState
+    from gatewright.tools.context import OnPiece
     from gatewright.tools.declaration import ResourceBounds
+
+_log = logging.getLogger(__name__)
 
 
 def context_of(state: CallState) -> ToolExecutionContext:
@@ -74,7 +80,21 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         approved=_approved(state),
         client=state.client,
         progress=state.progress,
+        on_piece=None if state.on_piece is None else partial(_tell_piece, state.on_piece, stop, plan.scrub),
     )
+
+
+def _tell_piece(tell: OnPiece, stop: StopSignal, scrub: bool, piece: str) -> None:
+    """Show a piece of a stream to whoever watches; a watcher that fails stops no call.
+
+    A large one, which would hold up the loop, is seen in the whole result alone.
+    """
+    if stop.is_set() or is_large(piece):
+        return
+    try:
+        tell(scrub_text(piece)[0] if scrub else piece)
+    except Exception:  # noqa: BLE001 the watcher is the host's code
+        _log.exception("a watcher of pieces failed")
 
 
 def _approved(state: CallState) -> bool:

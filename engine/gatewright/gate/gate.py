@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from gatewright.policy.edit import ChangeSet
     from gatewright.policy.right import Reason
     from gatewright.tools.blockport import BlockPort
-    from gatewright.tools.context import ToolExecutionContext
+    from gatewright.tools.context import OnPiece, ToolExecutionContext
     from gatewright.tools.port import NotePort, RootPort, SourcePort, StreamPort, WebPort
     from gatewright.tools.registry import ToolRegistry
 
@@ -98,7 +98,6 @@ class Gate:
         ports = CallPorts(
             sources,
             clock or SystemClock(),
-            self._commit,
             Recorder(self._write),
             absent or {},
             rates or RateBook(),
@@ -281,17 +280,19 @@ class Gate:
         session: Session | None = None,
         context: ToolExecutionContext | None = None,
         on_stage: OnStage | None = None,
+        on_piece: OnPiece | None = None,
         approver: Approver | None = None,
     ) -> Outcome:
         """Decide and, if allowed or approved, execute. Of ``context`` only user, client and progress count.
 
         ``session``: the conversation that the call belongs to, else the own one of the agent and user (see `session`).
         Raises WorkspaceError for a session that belongs to another agent, and for a user too many.
-        ``on_stage`` is told each stage as it passes, those of the second round after an approval too.
+        ``on_stage`` is told each stage as it passes, those after an approval too, ``on_piece`` each piece of a stream.
         """
         from gatewright.gate.callrun import CallRun
 
         state = self._state(self.in_force(), agent_id, tool, arguments, session, context, new_id("call"))
+        state.on_piece = on_piece
         calls = state.ports.record.calls
         calls.add(state.call_id)
         try:
@@ -392,13 +393,12 @@ class Gate:
             raise WorkspaceError("the workspace is closed")
         agent = force.snapshot.agent(agent_id)
         user = _user_of(agent, context)
-        if session is None:
-            session = self._own_session(agent_id, agent, user, keep=bool(call_id))
+        session = session or self._own_session(agent_id, agent, user, keep=bool(call_id))
         if session.agent_id and session.agent_id != agent_id:
             raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
-        client = context.client if context is not None else ""
-        state = CallState(call_id, agent_id, tool, arguments, agent, session, force.ports, user, client)
-        state.progress = context.progress if context is not None else None
+        state = CallState(call_id, agent_id, tool, arguments, agent, session, force.ports, user)
+        if context is not None:
+            state.client, state.progress = context.client, context.progress
         return state
 
     def _recompiled(self) -> InForce:
@@ -409,9 +409,6 @@ class Gate:
                 renewed = force.snapshot.renewed(force.snapshot.policy, None)
                 self._force = force = replace(force, snapshot=renewed)
             return force
-
-    def _commit(self, build: RowBuilder) -> None:
-        self._write(build, True)
 
     def _write(self, build: RowBuilder, wait: bool) -> bool:
         """Write rows; rows that cannot even be made are as bad as a log that cannot be written.

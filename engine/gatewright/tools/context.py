@@ -20,6 +20,9 @@ _USUAL = ResourceBounds()
 Progress = Callable[[float, float | None, str | None], None]
 """Told how far a call is: the amount done, the whole where it is known, and words where there are any."""
 
+OnPiece = Callable[[str], None]
+"""Told each piece of a stream as it comes, as text. The whole is checked later: only secrets within one are out."""
+
 Again = Callable[[Mapping[str, JsonValue]], Mapping[str, JsonValue]]
 """Gives the canonical form of other arguments with which the running call would be carried out as well.
 
@@ -53,8 +56,8 @@ class ToolExecutionContext:
     itself asked before (`Assessment.ask`), and somebody agreed. ``approved_change``: where somebody
     was asked and agreed, what gives the change that was shown. ``approved``: somebody agreed to the call, just now or
     by a standing approval. ``client``: name and version of the program that sent the call, as it says itself.
-    ``progress``: told by the tool how far it is, in the loop that it runs in. ``again``: for a tool that comes upon
-    another place on its way (a redirect); None: it may go nowhere else.
+    ``progress``: told by the tool how far it is, in the loop that it runs in; ``on_piece``: the pieces of a stream.
+    ``again``: for a tool that comes upon another place on its way (a redirect); None: it may go nowhere else.
     """
 
     agent_id: str
@@ -76,6 +79,7 @@ class ToolExecutionContext:
     approved: bool = False
     client: str = ""
     progress: Progress | None = field(default=None, compare=False, repr=False)
+    on_piece: OnPiece | None = field(default=None, compare=False, repr=False)
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
     web: WebPort | None = None
     again: Again | None = field(default=None, compare=False, repr=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any, TypeVar, overload
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar, get_args, overload
 
 from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.base.jsonvalue import JsonValue
@@ -18,9 +18,10 @@ from gatewright.tools.define import MARK, OperationMark, listing_of
 from gatewright.tools.flat import definitions
 from gatewright.tools.shape import PlainShape
 from gatewright.tools.signature import Binding, Function, bind
+from gatewright.tools.stream import check_yields, yields
 from gatewright.tools.tool import Tool
 
-_Method = TypeVar("_Method", bound=Callable[..., Awaitable[object]])
+_Method = TypeVar("_Method", bound=Callable[..., Awaitable[object] | AsyncIterator[object]])
 
 
 class FunctionTool(Tool, abstract=True):
@@ -66,7 +67,8 @@ def tool(
 def tool(function: Function | None = None, /, **declared: Any) -> FunctionTool | Callable[[Function], FunctionTool]:
     """Make a tool of an async function; name, description and parameter sentences come from it.
 
-    ``result_type`` and ``normalization`` come from the return annotation where it says them. Undeclared, the tier is
+    ``result_type`` and ``normalization`` come from the return annotation where it says them; a function that yields is
+    a stream. Undeclared, the tier is
     the strictest; ``required_capabilities`` undeclared are the kinds of its side effects. ``operations``: a function
     that lists what the parameter ``operation_field`` may be (see `Tool.with_listed_operations`). Raises
     RegistrationError for a function that cannot be one, naming the parameter.
@@ -90,8 +92,10 @@ def _tool(function: Function, declared: dict[str, Any]) -> FunctionTool:
     given = {key: value for key, value in declared.items() if value is not None}
     given |= {"name": name, "description": given.get("description") or binding.docstring.description}
     given["side_effects"] = frozenset(given.get("side_effects", ()))
-    kind = given.get("result_type") or _result_type(binding.returns, where)
-    plain = Normalization.BINARY if kind is ResultType.BINARY else Normalization.JSON
+    kind = given.get("result_type") or (ResultType.STREAM if yields(function) else _result_type(binding.returns, where))
+    check_yields(function, kind, where)
+    is_binary = kind is ResultType.BINARY or (kind is ResultType.STREAM and bytes in get_args(binding.returns))
+    plain = Normalization.BINARY if is_binary else Normalization.JSON
     return FunctionTool(function, binding, operations, **{"normalization": plain, **given, "result_type": kind})
 
 
@@ -136,10 +140,8 @@ def operation(method: _Method | None = None, /, **said: Any) -> _Method | Callab
 
 
 def _mark(method: _Method, mark: OperationMark) -> _Method:
-    if not inspect.iscoroutinefunction(method):
+    if not (inspect.iscoroutinefunction(method) or yields(method)):
         name = getattr(method, "__name__", str(method))
-        is_generator = inspect.isasyncgenfunction(method)
-        why = "yields: a tool returns its whole result" if is_generator else "is not an `async def` method"
-        raise RegistrationError(f"operation `{mark.name or name}` {why}")
+        raise RegistrationError(f"operation `{mark.name or name}` is not an `async def` method")
     setattr(method, MARK, mark)
     return method

@@ -18,6 +18,7 @@ from gatewright.tools.naming import check_operation_name, check_tool_name, major
 from gatewright.tools.needs import kinds_of
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.shape import PLAIN, InputShape, MethodShape
+from gatewright.tools.stream import awaitable, check_yields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,13 +72,11 @@ def _check_result(declared: Declaration | type[Declaration], base: type[Any], wh
         raise RegistrationError(f"{where} declares no `result_type`")
     if normal is None:
         raise RegistrationError(f"{where} declares no `normalization`")
-    if kind is ResultType.STREAM:
-        raise RegistrationError(f"{where}: a `result_type` of stream is not supported: return the whole result")
     own: type[Any] = declared if isinstance(declared, type) else type(declared)
     if normal is Normalization.CUSTOM:
         if own.normalize is base.normalize:
             raise RegistrationError(f"{where}: a custom `normalization` needs a method `normalize`")
-    elif (kind is ResultType.BINARY) != (normal is Normalization.BINARY):
+    elif kind is not ResultType.STREAM and (kind is ResultType.BINARY) != (normal is Normalization.BINARY):
         raise RegistrationError(f"{where}: `normalization` {normal} does not fit `result_type` {kind}")
 
 
@@ -153,6 +152,7 @@ def _method_shape(declared: type[Declaration], methods: Mapping[str, Callable[..
         if name in bindings:
             raise RegistrationError(f"{where} has two operations named `{name}`")
         bindings[name] = bind(method, f"operation `{name}` of {where}", is_method=True, made=made)
+        check_yields(method, declared.result_type, f"operation `{name}` of {where}")
         specs.append(_spec(declared, name, mark, bindings[name], where))
     check_parameters(specs, declared.operation_field, where)
     for name in declared.operation_capabilities:
@@ -177,8 +177,9 @@ def _spec(declared: type[Declaration], name: str, mark: OperationMark, binding: 
 
 def _model_shape(declared: type[Declaration], where: str) -> InputShape:
     run = getattr(declared, "run", None)
-    if not inspect.iscoroutinefunction(run):
+    if not (inspect.iscoroutinefunction(run) or inspect.isasyncgenfunction(run)):
         raise RegistrationError(f"{where} has an `input_model` and no `async def run(self, arguments, context)`")
+    check_yields(run, declared.result_type, f"`run` of {where}")
     kinds = {
         name: kinds_of(said, f"operation `{name}` of {where}") for name, said in declared.operation_capabilities.items()
     }
@@ -190,4 +191,4 @@ def _model_shape(declared: type[Declaration], where: str) -> InputShape:
         kinds,
     )
     field = declared.__dict__.get("operation_field")
-    return model_shape(declared.input_model, run, where, declared_field=field, say=say)
+    return model_shape(declared.input_model, awaitable(run), where, declared_field=field, say=say)

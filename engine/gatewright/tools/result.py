@@ -32,12 +32,12 @@ def checked_result(value: object, normalization: Normalization | None) -> JsonVa
 
     Raises ToolFailure for anything else, for the kind that ``normalization`` excludes, and for what is too large.
     """
-    return _Reader().result(value, normalization)
+    return ResultReader().result(value, normalization)
 
 
 def plain_result(value: object, normalization: Normalization | None) -> JsonValue | bytes:
     """The same for a value that has no code of its own; raises ForeignResult, before any of it ran, for another one."""
-    return _Reader(plain_only=True).result(value, normalization)
+    return ResultReader(plain_only=True).result(value, normalization)
 
 
 def kind_problem(result: object, kind: ResultType | None) -> str | None:
@@ -54,15 +54,15 @@ def normalized(result: JsonValue | bytes) -> bytes:
     return result if isinstance(result, bytes) else canonical_json(result)
 
 
-class _Reader:
-    """Reads one result; it counts values and characters, so that nothing endless is taken in.
+class ResultReader:
+    """Reads one result, or the pieces of one; it counts values and characters, so that nothing endless is taken in.
 
     ``plain_only``: it raises ForeignResult where code of the value would have to run. Text and numbers of other classes
     are read by Python's own methods, so what is read has no code of its own.
     """
 
     def __init__(self, *, plain_only: bool = False) -> None:
-        self._plain_only = plain_only
+        self.plain_only = plain_only
         self._values = 0
         self._size = 0
 
@@ -72,11 +72,10 @@ class _Reader:
         if issubclass(kind, (bytes, bytearray)):
             if normalization is Normalization.JSON:
                 raise _refused("bytes where JSON was declared")
-            if self._plain_only and kind is not bytes and kind is not bytearray:
+            if self.plain_only and kind is not bytes and kind is not bytearray:
                 raise ForeignResult
             data = b"".join((cast("bytes", value),))
-            if len(data) > MAX_RESULT_BYTES:
-                raise _too_large()
+            self._count(len(data))
             return data
         read = self.read(value, 1)
         if normalization is Normalization.BINARY:
@@ -101,7 +100,7 @@ class _Reader:
             return self._array(cast("list[object]", value), depth)
         if kind is dict:
             return self._object(cast("dict[object, object]", value), depth)
-        if self._plain_only:
+        if self.plain_only:
             raise ForeignResult
         match value:
             case BaseModel():
@@ -124,11 +123,14 @@ class _Reader:
             raise _refused("an object key that is not text")
         return self._text(cast("str", key))
 
-    def _text(self, value: str) -> str:
-        text = str.__str__(value)
-        self._size += len(text)
+    def _count(self, size: int) -> None:
+        self._size += size
         if self._size > MAX_RESULT_BYTES:
             raise _too_large()
+
+    def _text(self, value: str) -> str:
+        text = str.__str__(value)
+        self._count(len(text))
         if not text.isascii():
             try:
                 text.encode("utf-8")

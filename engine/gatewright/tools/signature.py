@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import field
 from functools import lru_cache
 from types import NoneType, SimpleNamespace, UnionType
@@ -31,8 +31,9 @@ from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.docstring import Docstring, parse_docstring
 from gatewright.tools.mark import marks_in
 from gatewright.tools.parameter import Parameter
+from gatewright.tools.stream import awaitable, yields
 
-Function = Callable[..., Awaitable[object]]
+Function = Callable[..., Awaitable[object] | AsyncIterator[object]]
 Made = dict[int, tuple[Any, tuple[TypeAdapter[Any], Schema]]]
 """By the identity of an annotation: the annotation, kept alive by it, and what was made of it."""
 _PLAIN = frozenset({str, int, float, bool})
@@ -42,7 +43,7 @@ _PLAIN = frozenset({str, int, float, bool})
 class Binding:
     """A function with its parameters; ``returns`` is the annotation of its result, or ``Signature.empty``."""
 
-    function: Function
+    function: Callable[..., Awaitable[object]]
     docstring: Docstring
     parameters: tuple[Parameter, ...]
     adapters: Mapping[str, TypeAdapter[Any]] = field(hash=False)
@@ -83,10 +84,8 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
     Raises RegistrationError, naming the parameter, for a function that is not async or is generic, and for a parameter
     without annotation, without JSON Schema, that is ``self`` outside a class, or that is no plain named one.
     """
-    if not inspect.iscoroutinefunction(function):
-        is_generator = inspect.isasyncgenfunction(function)
-        why = "yields: a tool returns its whole result" if is_generator else "is not an `async def` function"
-        raise RegistrationError(f"{where} {why}")
+    if not (inspect.iscoroutinefunction(function) or yields(function)):
+        raise RegistrationError(f"{where} is not an `async def` function")
     if getattr(function, "__type_params__", ()):
         raise RegistrationError(f"{where} is generic, and a tool's types must be known")
     rows = list(inspect.signature(function).parameters.values())
@@ -101,7 +100,7 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
     made = {} if made is None else made
     typed = {row.name: _typed(hints[row.name], f"{where}: parameter `{row.name}`", made) for row in own}
     return Binding(
-        function,
+        awaitable(function),
         docstring,
         tuple(_parameter(row, hints[row.name], *typed[row.name], docstring, where) for row in own),
         {name: adapter for name, (adapter, _) in typed.items()},

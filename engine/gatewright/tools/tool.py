@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from gatewright.arguments.url import UrlTarget
 from gatewright.base.errors import GatewrightError, RegistrationError, SchemaError, ToolFailure
@@ -35,7 +35,7 @@ from gatewright.schema.fieldpath import steps_of
 from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Declaration, Normalization
+from gatewright.tools.declaration import Declaration, Normalization, ResultType
 from gatewright.tools.define import check_declaration, check_examples, listing_of, shape_of
 from gatewright.tools.model import ModelShape
 from gatewright.tools.naming import major_of
@@ -329,11 +329,15 @@ class Tool(Declaration):
     ) -> JsonValue | bytes:
         """Do it; ``operation`` is ``""`` for a tool without operations. Raises ToolFailure for the model to read.
 
-        A result that has code of its own (a model, a list or mapping of another class) is read in a thread.
+        The pieces of a stream become one result. What has code of its own (a model, a list or mapping of another
+        class) is read in a thread.
         """
         from gatewright.tools.result import ForeignResult, checked_result, plain_result, unread
+        from gatewright.tools.stream import collected
 
         result = await self._shape.run(self, operation, arguments, context)
+        if self.result_type is ResultType.STREAM and isinstance(result, AsyncGenerator):
+            result = await collected(cast("AsyncGenerator[object]", result), self.normalization, context.on_piece)
         with suppress(ForeignResult):
             return plain_result(result, self.normalization)
         try:

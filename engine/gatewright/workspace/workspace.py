@@ -678,15 +678,24 @@ class Workspace:
         context: ToolExecutionContext | None = None,
         approver: Approver | None = None,
         on_stage: Callable[[StageTrace], None] | None = None,
+        on_piece: Callable[[str], None] | None = None,
     ) -> Outcome:
         """Send a call through the whole gate. ``session``: the conversation that it belongs to, else the own one
         of the agent and user.
 
         ``context``: the user that it is made for (its ``user_id``; the gate knows the rest); ``approver``: who is asked
-        where the call asks; ``on_stage`` is told each stage as it passes.
+        where the call asks; ``on_stage`` is told each stage as it passes, ``on_piece`` each
+        piece of a stream as it comes.
         """
         return await self.gate.call(
-            agent_id, tool, arguments, session=session, context=context, approver=approver, on_stage=on_stage
+            agent_id,
+            tool,
+            arguments,
+            session=session,
+            context=context,
+            approver=approver,
+            on_stage=on_stage,
+            on_piece=on_piece,
         )
 
     def sandbox(

@@ -48,7 +48,8 @@ _STAGE_NAMES = tuple(stage.name for stage in STAGES)
 class CallProgress:
     """How far a call has come, written in the thread of calls: what is known of one that never ends.
 
-    `is_asked`: a question is open. `began_s`: on the steady clock.
+    `is_asked`: a question is open. `began_s`: on the steady clock. `streamed`: the end of what a stream gave so far;
+    `is_stream_due`: it is going to be shown.
     """
 
     operation: str = ""
@@ -56,6 +57,8 @@ class CallProgress:
     is_asked: bool = False
     stages: dict[str, StageRow] = field(default_factory=dict[str, StageRow])
     began_s: float = field(default_factory=time.perf_counter)
+    streamed: str = ""
+    is_stream_due: bool = False
 
     def passed(self, row: StageRow) -> None:
         """A stage passed. One that passed before begins another round: what came after it is open again."""

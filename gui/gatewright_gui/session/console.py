@@ -96,6 +96,9 @@ STAGE_NAMES = tuple(stage.name for stage in STAGES)
 """The stages in the gate's order."""
 DECIDING_NAMES = STAGE_NAMES[: STAGE_NAMES.index("approval") + 1]
 """The stages that a decision passes; the others belong to a call."""
+MAX_STREAMED = 4_000
+"""Characters of a stream that are shown while it comes: its end."""
+STREAMED_S = 0.1
 MAX_RECORDS = 200
 MAX_KEPT = 64_000_000
 """Characters of arguments, results and changes that the history keeps at most."""
@@ -108,6 +111,8 @@ class Console(QObject):
     """`decide` or `run`."""
     stage_passed = Signal(object)
     """StageRow, as it passes."""
+    streamed = Signal(object)
+    """The last of what a stream has given so far: str."""
     finished = Signal(object)
     """CallRecord."""
     failed = Signal(object)
@@ -359,6 +364,7 @@ class Console(QObject):
                 session=run.session,
                 approver=partial(self._ask, run),
                 on_stage=lambda row: self._pass(run, row, to),
+                on_piece=partial(self._take_piece, run),
             )
         finally:
             leave()
@@ -374,6 +380,18 @@ class Console(QObject):
         passed = stage_row(row, run.workspace, gate)
         run.progress.passed(passed)
         self._tell_of(run, self.stage_passed.emit, passed)
+
+    def _take_piece(self, run: CallRun, piece: str) -> None:
+        """Keep the end of a stream, and show it now and then: it may come faster than anybody paints."""
+        progress = run.progress
+        progress.streamed = (progress.streamed + piece)[-MAX_STREAMED:]
+        if not progress.is_stream_due:
+            progress.is_stream_due = True
+            asyncio.get_running_loop().call_later(STREAMED_S, self._show_stream, run)
+
+    def _show_stream(self, run: CallRun) -> None:
+        run.progress.is_stream_due = False
+        self._tell_of(run, self.streamed.emit, run.progress.streamed)
 
     async def _ask(self, run: CallRun, request: ApprovalRequest) -> Approval:
         loop = asyncio.get_running_loop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import hashlib
 import json
 import threading
 from collections import UserDict
@@ -743,3 +744,124 @@ async def test_tool_that_somebody_cancels_before_it_begins_ends_the_call_at_once
         loop.set_task_factory(None)
     assert (outcome.status, outcome.code) == (Status.FAILED, "tool-crashed")
     assert world.row_kinds()[-1] == "ToolFailed"
+
+
+class Tap:
+    """A stream that runs until it is let go, and says whether it was closed."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    async def drip(self) -> AsyncIterator[str]:
+        try:
+            while True:
+                yield "drop\n"
+                await asyncio.sleep(0)
+        finally:
+            self.is_closed = True
+
+    async def flood(self) -> AsyncIterator[str]:
+        try:
+            while True:
+                yield "x" * 1_000_000
+        finally:
+            self.is_closed = True
+
+
+def streaming(function: Callable[[], AsyncIterator[Any]], **declared: Any) -> FunctionTool:
+    given: dict[str, Any] = {"safety_tier": SafetyTier.READ_ONLY, "description": "Streams.", **declared}
+    return tool(**given)(function)
+
+
+async def test_pieces_of_a_stream_are_told_as_they_come_and_become_one_recorded_result(make_world: MakeWorld) -> None:
+    told: list[str] = []
+    seen: list[int] = []
+
+    async def lines() -> AsyncIterator[str]:
+        for line in ("one\n", "key sk-ant-api03-" + "a1B2" * 20 + "\n", "three\n"):
+            yield line
+            seen.append(len(told))
+
+    world = make_world(listing("lines"), streaming(lines))
+    outcome = await world.call("lines", {}, on_piece=told.append)
+
+    assert seen == [1, 2, 3]
+    assert told == ["one\n", "key [REDACTED]\n", "three\n"]
+    assert outcome.output == "".join(told)
+    assert world.row_kinds() == ["ToolInvoked", "PolicyDecision", "ToolCompleted"]
+    assert world.audit is not None
+    end = json.loads(list(world.audit.rows())[-1].body)
+    whole = hashlib.sha256(json.dumps(outcome.output).encode()).hexdigest()
+    assert (end["hash"], end["bytes"]) == (whole, len(outcome.output))
+
+
+async def test_stream_of_other_values_is_a_list_and_one_of_bytes_is_bytes(make_world: MakeWorld) -> None:
+    async def rows() -> AsyncIterator[Any]:
+        yield {"row": 1}
+        yield "two"
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"\x00\x01"
+        yield b"\x02"
+
+    told: list[str] = []
+    world = make_world(listing("rows", "parts"), streaming(rows), streaming(parts))
+    assert (await world.call("rows", {}, on_piece=told.append)).output == '[{"row":1},"two"]'
+    assert told == ['{"row":1}\n', "two"]
+    assert (await world.call("parts", {})).data == b"\x00\x01\x02"
+
+
+async def test_stream_is_cut_for_the_model_like_any_result(make_world: MakeWorld) -> None:
+    async def many() -> AsyncIterator[str]:
+        for number in range(5_000):
+            yield f"{number:04}\n"
+
+    outcome = await make_world(listing("many"), streaming(many)).call("many", {})
+    assert outcome.truncated
+    assert outcome.output.endswith("[output truncated — original size: 25,000 bytes]")
+    assert outcome.data is not None
+    assert json.loads(outcome.data) == "".join(f"{number:04}\n" for number in range(5_000))
+
+
+async def test_stream_without_end_is_closed_when_its_time_is_over(make_world: MakeWorld) -> None:
+    tap, told = Tap(), list[str]()
+    bounds = ResourceBounds(timeout_s=0.1)
+    world = make_world(listing("drip"), streaming(tap.drip, name="drip", resource_bounds=bounds))
+    outcome = await world.call("drip", {}, on_piece=told.append)
+
+    assert outcome.status is Status.TIMED_OUT
+    assert tap.is_closed
+    assert told
+
+
+async def test_stream_that_is_too_large_is_closed_and_fails(make_world: MakeWorld) -> None:
+    tap = Tap()
+    outcome = await make_world(listing("flood"), streaming(tap.flood, name="flood")).call("flood", {})
+
+    assert (outcome.status, outcome.code) == (Status.FAILED, "result-too-large")
+    assert tap.is_closed
+
+
+async def test_cancelled_call_closes_its_stream_and_tells_no_more_pieces(make_world: MakeWorld) -> None:
+    tap, told = Tap(), list[str]()
+    world = make_world(listing("drip"), streaming(tap.drip, name="drip"))
+    call = asyncio.ensure_future(world.call("drip", {}, on_piece=told.append))
+    while not told:
+        await asyncio.sleep(0)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    assert tap.is_closed
+    assert world.row_kinds()[-1] == "ToolAbandoned"
+
+
+async def test_watcher_of_pieces_that_fails_stops_no_call(make_world: MakeWorld) -> None:
+    def refuse(piece: str) -> None:
+        raise ZeroDivisionError(piece)
+
+    async def lines() -> AsyncIterator[str]:
+        yield "one"
+
+    outcome = await make_world(listing("lines"), streaming(lines)).call("lines", {}, on_piece=refuse)
+    assert outcome.output == "one"

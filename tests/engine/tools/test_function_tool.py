@@ -14,6 +14,7 @@ from gatewright.tools import (
     ResourceBounds,
     ResultType,
     SideEffect,
+    Tool,
     ToolExecutionContext,
     operation,
     tool,
@@ -192,10 +193,6 @@ def function(name: str, source: str) -> Callable[..., Any]:
 DOC = '\n    """Do it."""\n'
 BAD = {
     "not async": ("def f(a: str) -> str:" + DOC, "tool `f` is not an `async def` function"),
-    "generator": (
-        "async def f(a: str) -> str:" + DOC + "    yield a",
-        "tool `f` yields: a tool returns its whole result",
-    ),
     "self": ("async def f(self, a: str) -> str:" + DOC, "parameter `self` belongs to a class"),
     "args": ("async def f(*rest: str) -> str:" + DOC, "parameter `*rest` has no fixed name"),
     "kwargs": ("async def f(**rest: str) -> str:" + DOC, "parameter `**rest` has no fixed name"),
@@ -266,13 +263,21 @@ def test_name_that_a_policy_cannot_write_is_refused(name: str) -> None:
         tool(f)
 
 
-def test_streams_are_not_supported_and_said_so() -> None:
-    async def follow() -> AsyncIterator[str]:
+def test_function_that_yields_is_a_stream_and_no_other_function_is() -> None:
+    async def follow() -> AsyncIterator[bytes]:
         """Follow it."""
-        raise NotImplementedError
+        yield b""
 
-    with pytest.raises(RegistrationError, match="stream is not supported"):
-        tool(result_type=ResultType.STREAM)(follow)
+    async def whole() -> bytes:
+        """Give all of it."""
+        return b""
+
+    made = tool(follow)
+    assert (made.result_type, made.normalization) == (ResultType.STREAM, Normalization.BINARY)
+    with pytest.raises(RegistrationError, match="`whole` yields nothing, and the `result_type` of the tool is stream"):
+        tool(result_type=ResultType.STREAM)(whole)
+    with pytest.raises(RegistrationError, match="`follow` yields, and the `result_type` of the tool is not stream"):
+        tool(result_type=ResultType.STRING)(follow)
 
 
 @pytest.mark.parametrize("bad", [0, -1, float("inf"), float("nan")])
@@ -281,13 +286,15 @@ def test_bound_that_bounds_nothing_is_refused(bad: float) -> None:
         ResourceBounds(timeout_s=bad)
 
 
-def test_operation_that_yields_is_told_so() -> None:
-    async def stream() -> AsyncIterator[str]:
-        """Stream."""
-        yield ""
+def test_operation_that_yields_in_a_tool_that_is_no_stream_is_told_so() -> None:
+    async def follow(self: object) -> AsyncIterator[str]:
+        """Follow it."""
+        yield str(self)
 
-    with pytest.raises(RegistrationError, match="operation `stream` yields: a tool returns its whole result"):
-        operation(cast("Any", stream))
+    declared = {"name": "tail", "description": "Follows.", "normalization": Normalization.JSON}
+    rest = {**declared, "result_type": ResultType.STRING, "follow": operation(follow)}
+    with pytest.raises(RegistrationError, match="operation `follow` of tool `tail` yields, and the `result_type`"):
+        type("Tail", (Tool,), rest)
 
 
 def test_example_of_a_function_that_is_no_call_is_refused_with_its_place() -> None:

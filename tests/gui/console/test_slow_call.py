@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools import Tool, tool
 from gatewright_gui.pages.console import ConsolePage, stages
+from gatewright_gui.session.console import MAX_STREAMED
 from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.verbs import rights
@@ -48,8 +49,16 @@ async def dawdle() -> str:
     return await SLOW.wait()
 
 
+@tool(safety_tier=SafetyTier.READ_ONLY)
+async def trickle() -> AsyncIterator[str]:
+    """Give some lines, and no end."""
+    for number in range(2_000):
+        yield f"line {number}\n"
+    yield await SLOW.wait()
+
+
 def slow_tools() -> tuple[Tool, ...]:
-    return (dawdle,)
+    return dawdle, trickle
 
 
 @pytest.fixture
@@ -63,6 +72,7 @@ def slow() -> Slow:
 async def demo(tmp_path: Path) -> AsyncIterator[Opened]:
     async with opened(tmp_path / "demo", Opener(slow_tools)) as made:
         assert rights.tick_tool(made.document, "operator", "dawdle", on=True)
+        assert rights.tick_tool(made.document, "operator", "trickle", on=True)
         yield made
 
 
@@ -102,6 +112,21 @@ async def test_cancel_really_ends_the_running_tool(page: ConsolePage, slow: Slow
     assert page.outcome.model.state_at(ROW) == "cancelled"
     assert page.outcome.result.none.isVisible()
     assert page.run_button.isEnabled()
+
+
+async def test_pieces_of_a_stream_are_seen_as_they_come_until_the_call_is_cancelled(
+    page: ConsolePage, slow: Slow
+) -> None:
+    page.request.tool.setEditText("trickle")
+    page.run()
+    await until(slow.begun.is_set)
+    result = page.outcome.result
+    await until(lambda: result.text.isVisible() and result.text.editor.toPlainText().endswith("line 1999\n"))
+    assert len(result.text.editor.toPlainText()) <= MAX_STREAMED
+    page.cancel()
+    await until(lambda: not page.console.is_busy)
+    await until(slow.cancelled.is_set)
+    assert result.none.isVisible()
 
 
 @pytest.mark.parametrize("where", ["run", "tool", "stages", "editor"])

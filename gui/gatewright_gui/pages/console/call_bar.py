@@ -65,6 +65,7 @@ class CallBar(QWidget):
         for signal, slot in (
             (console.began, self._began),
             (console.stage_passed, self._passed),
+            (console.streamed, self._streamed),
             (console.finished, self._finished),
             (console.failed, outcome.say_failed),
             (console.ended, self._ended),
@@ -132,6 +133,10 @@ class CallBar(QWidget):
     def _passed(self, row: StageRow) -> None:
         if self._console.is_busy:
             self._outcome.pass_stage(row)
+
+    def _streamed(self, text: str) -> None:
+        if self._console.is_busy:
+            self._outcome.show_stream(text)
 
     def _asked(self, question: PendingApproval) -> None:
         if self._console.is_busy:

@@ -11,7 +11,7 @@ from gatewright_gui.qt.layout import column_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import MessageBar, ProgressStrip, Splitter, TableView
 from gatewright_gui.qt.widget.splitter import SizeStore
-from gatewright_gui.session.calls import CallRecord, Kind, StageRow
+from gatewright_gui.session.calls import CallRecord, Kind, StageRow, cut
 from gatewright_gui.session.question import PendingApproval
 
 _DECIDE = "Ctrl+Return decides the call without any effect. "
@@ -70,6 +70,11 @@ class OutcomePanel(QWidget):
     def pass_stage(self, row: StageRow) -> None:
         """A stage passed."""
         self.model.pass_stage(row)
+
+    def show_stream(self, text: str) -> None:
+        """The call gives its result piece by piece: the last of it so far."""
+        if self.shown is None:
+            self.result.show_stream(cut(text))
 
     def ask(self, question: PendingApproval) -> None:
         """The call waits for an answer."""

@@ -242,6 +242,14 @@ class ResultPanel(QWidget):
         self.tree.clear()
         self._stack.setCurrentWidget(self.none)
 
+    def show_stream(self, text: str) -> None:
+        """The end of a result that is still coming."""
+        self.text.set_plain(text)
+        bar = self.text.editor.verticalScrollBar()
+        bar.setValue(bar.maximum())
+        self.head.set_note("still coming: its end so far")
+        self._stack.setCurrentWidget(self.text)
+
     def show_record(self, record: CallRecord, none: tuple[str, str, str]) -> None:
         """Show the result of a call; `none` is said where there is none."""
         if not is_long(record):
