@@ -27,6 +27,8 @@ class Navigator(QObject):
     that is meant, or None."""
     level_requested = Signal(object, object)
     """Id of a source, index of a permission rule from 0 or `DEFAULT_LEVEL`: the Files page shows that row."""
+    files_requested = Signal(object, object, object)
+    """Agent id, tool, operation (`""` of a tool without): the Files page shows what that comes to at each file."""
     question_told = Signal(object)
     """bool: whether a call of the console waits for an answer."""
     question_requested = Signal()
@@ -110,6 +112,11 @@ class Navigator(QObject):
         """Show a row of a source's levels."""
         self.page_requested.emit("files")  # first, as above
         self.level_requested.emit(source_id, index)
+
+    def go_to_files(self, agent_id: str, tool: str, operation: str) -> None:
+        """Show what an operation of an agent comes to at each file."""
+        self.page_requested.emit("files")  # first, as above
+        self.files_requested.emit(agent_id, tool, operation)
 
     def go_to_rule(self, place: RulePlace) -> None:
         """Show a rule where it is edited."""

@@ -5,7 +5,7 @@ them afresh.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 from weakref import WeakKeyDictionary
 
@@ -16,7 +16,6 @@ from gatewright.workspace.api import (
     PermissionRules,
     PlaceRight,
     SchemaChecker,
-    SchemaError,
     Source,
     Verdict,
     Workspace,
@@ -76,53 +75,56 @@ def path_shares(workspace: Workspace, agent_id: str, *, afresh: bool = False) ->
             for source in sources:
                 if source.source_id not in counted:
                     counted[source.source_id] = _files_of(workspace, source)
-            known = [(source, files) for source in sources if (files := counted[source.source_id]) is not None]
+            known = [files for source in sources if (files := counted[source.source_id]) is not None]
             if known:
-                found[name, operation] = _share(place, known)
+                found[name, operation] = FileUse(place).share(known)
     return found
 
 
-class _Files:
-    """The files of one source with the level of each."""
+class FileUse:
+    """What one operation of an agent comes to at any file."""
 
-    def __init__(self, source: Source, decided: Decided) -> None:
-        self.is_partial = decided.index.truncated
-        rules, default = source.permission_rules, source.default_permission
-        self._levels = {code: level_of(code, rules, default) for code in decided.counts}
-        self._decided = decided
+    def __init__(self, place: PlaceRight) -> None:
+        self._place = place
+        self._checks = [_check(condition) for condition in place.conditions]
 
-    def counts(self, conditions: Sequence[PathCondition]) -> Counter[tuple[Permission, tuple[bool, ...]]]:
-        """How many files have which level and meet which of the conditions."""
-        found: Counter[tuple[Permission, tuple[bool, ...]]] = Counter()
-        if not conditions:
-            for code, count in self._decided.counts.items():
-                found[self._levels[code], ()] += count
-            return found
-        checks = [_check(condition) for condition in conditions]
-        for folder, codes in zip(self._decided.index.folders, self._decided.codes, strict=True):
-            for name, code in zip(folder.names, codes, strict=True):
-                path = folder.prefix + name
-                found[self._levels[code], tuple([check(path) for check in checks])] += 1
-        return found
+    def verdict(self, source: Source, path: str, level: Permission) -> Verdict:
+        """At a path, from the base, that has this level."""
+        return self._place.verdict(source, level, [check(path) for check in self._checks])
+
+    def share(self, files: "Iterable[_Files]") -> Share:
+        """At all of these files."""
+        found: Counter[Verdict] = Counter()
+        partial = False
+        for one in files:
+            partial = partial or one.decided.index.truncated
+            levels = ((self.verdict(one.source, path, one.levels[code]), 1) for path, code in one.paths())
+            if not self._checks:
+                counts = one.decided.counts.items()
+                levels = ((self.verdict(one.source, "", one.levels[code]), count) for code, count in counts)
+            for verdict, count in levels:
+                found[verdict] += count
+        return Share(found[Verdict.DENY], found[Verdict.ASK], found[Verdict.ALLOW], partial)
 
 
 def _check(condition: PathCondition) -> Callable[[str], bool]:
-    """Whether a path is as the condition asks; one that cannot be checked is met by none."""
     names = tuple(cast("Mapping[str, object]", condition["properties"]))
-    try:
-        checker = SchemaChecker(dict(condition))
-    except SchemaError:
-        return lambda _path: False
+    checker = SchemaChecker(dict(condition))
     return lambda path: checker.is_valid(dict.fromkeys(names, path))
 
 
-def _share(place: PlaceRight, known: Iterable[tuple[Source, _Files]]) -> Share:
-    found: Counter[Verdict] = Counter()
-    for source, files in known:
-        for (level, met), count in files.counts(place.conditions).items():
-            found[place.verdict(source, level, met)] += count
-    partial = any(files.is_partial for _, files in known)
-    return Share(found[Verdict.DENY], found[Verdict.ASK], found[Verdict.ALLOW], partial)
+class _Files:
+    """The files of one source: `levels` by the codes of `decided`."""
+
+    def __init__(self, source: Source, decided: Decided) -> None:
+        self.source, self.decided = source, decided
+        rules, default = source.permission_rules, source.default_permission
+        self.levels = {code: level_of(code, rules, default) for code in decided.counts}
+
+    def paths(self) -> Iterator[tuple[str, int]]:
+        """Every path with its code."""
+        for folder, codes in zip(self.decided.index.folders, self.decided.codes, strict=True):
+            yield from ((folder.prefix + name, code) for name, code in zip(folder.names, codes, strict=True))
 
 
 def _files_of(workspace: Workspace, source: Source) -> _Files | None:

@@ -1,5 +1,5 @@
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QFontMetrics
+from PySide6.QtGui import QAction, QFontMetrics
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QToolTip
 
@@ -13,10 +13,12 @@ from gatewright_gui.pages.agents.source_bar import NO_SOURCE, NOTHING_AT_ALL
 from gatewright_gui.pages.agents.tool_fit import Filters, State
 from gatewright_gui.pages.agents.tool_tree import ASKING, SHARE, STATE, Column
 from gatewright_gui.pages.agents.tool_view import NARROWEST_NAME
+from gatewright_gui.pages.files.folder_tree import LEVEL
+from gatewright_gui.pages.files.page import FilesPage
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.session.verbs import capabilities, sources
+from gatewright_gui.session.verbs import capabilities, rights, sources
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, cell, click, settled, ticked, until
 
@@ -102,7 +104,8 @@ async def test_operation_that_asks_at_some_paths_shows_that_and_says_so_in_words
     verdict, switch = (cell(window, "file", "append", column) for column in (Column.VERDICT, Column.ASK))
 
     assert (verdict.data(), Asking(switch.data(ASKING))) == ("by path", Asking.SOME)
-    assert verdict.data(TIP) == "goes by the path: of 12 files allow 6, ask first 1, deny 5"
+    counted = "goes by the path: of 12 files allow 6, ask first 1, deny 5"
+    assert verdict.data(TIP) == f"{counted}\nclick: at which files"
     assert switch.data(TIP) == "some of its calls ask first"
     assert cell(window, "file", "list", Column.ASK).data(TIP) == "does not ask first"
     assert cell(window, "block", "info", Column.VERDICT).data() == "allow"
@@ -117,7 +120,7 @@ async def test_condition_on_the_path_alone_goes_by_the_path_and_its_files_are_co
 
     assert create.data() == "by path"
     before = create.data(SHARE)
-    assert create.data(TIP) == f"goes by the path: {before.words}"
+    assert create.data(TIP).splitlines()[0] == f"goes by the path: {before.words}"
     (folder / "drafts" / "run.py").write_text("1", "utf-8")  # what no rule but the one on scripts denies
     (folder / "drafts" / "run.md").write_text("1", "utf-8")
     await leave_and_come_back(window)
@@ -130,6 +133,54 @@ async def leave_and_come_back(window: MainWindow) -> None:
     for page in ("problems", "agents"):
         window.navigator.go_to_page(page)
     await settled(window)
+
+
+def files_page(window: MainWindow) -> FilesPage:
+    page = window.shelf.page("files")
+    assert isinstance(page, FilesPage)
+    return page
+
+
+def column_of_levels(window: MainWindow) -> dict[str, str]:
+    """The column of levels of the folder, by name, under its heading."""
+    tree = files_page(window).tree_model
+    heading = tree.headerData(LEVEL, Qt.Orientation.Horizontal)
+    rows = (tree.index(row, 0) for row in range(tree.rowCount()))
+    return {"": heading, **{row.data(): row.siblingAtColumn(LEVEL).data() for row in rows}}
+
+
+async def test_click_on_by_path_shows_what_the_operation_comes_to_at_each_file(window: MainWindow) -> None:
+    await choose(window, "archivist")
+
+    click(window, "file", "append", Column.VERDICT)
+    await settled(window)
+
+    shown = column_of_levels(window)
+    assert (shown[""], shown["drafts"], shown["inbox"]) == ("Verdict", "mixed", "ask first")
+    assert (shown["notes"], shown["secrets"], shown["README.md"]) == ("allow", "deny", "deny")
+    bar = files_page(window).folder.use_bar
+    assert bar.text == "What `file.append` of `archivist` comes to at each file"
+    QTest.keyClick(bar, Qt.Key.Key_Escape)
+    assert column_of_levels(window)["notes"] == "append"
+
+
+async def test_menu_of_a_row_leads_to_its_files_which_follow_the_policy(window: MainWindow) -> None:
+    await choose(window, "archivist", "append")
+    QTest.keyClick(agents_page(window).tools.view, Qt.Key.Key_Menu)
+    agents_page(window).tools.view.customContextMenuRequested.emit(QPoint(5, 5))
+    action = window.findChild(QAction, "agents.files")
+    assert action is not None
+    action.trigger()
+    await settled(window)
+    assert column_of_levels(window)["README.md"] == "deny"
+
+    sources.set_default_level(window.document, "archive", Permission.ADMIN)
+    await settled(window)
+    assert column_of_levels(window)["README.md"] == "allow"
+    rights.tick_operations(window.document, "archivist", "file", ("append",), on=False)
+    await settled(window)
+
+    assert column_of_levels(window)[""] == "Level"
 
 
 async def test_share_of_the_files_follows_the_policy_and_belongs_to_the_agent_that_is_shown(window: MainWindow) -> None:

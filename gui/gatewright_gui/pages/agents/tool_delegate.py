@@ -31,13 +31,14 @@ from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
-from gatewright_gui.qt.widget.verdict_bar import BAR_HEIGHT, BAR_WIDTH, paint_bar
+from gatewright_gui.qt.widget.share_bar import paint_bar
 from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.tool_groups import ToolGroup
 
 BOX = 16
 MARK_SIZE = 14
 _GAP = 6
+_BAR_WIDTH, _BAR_HEIGHT = 28, 6
 _WIDE, _LONGEST_NAMES = 400, 260
 """From this width of the column on descriptions stand below each other, at most so far to the right."""
 _LEAST_DESCRIPTION = 60
@@ -72,6 +73,8 @@ class ToolDelegate(Delegate):
 
     ask_toggled = Signal(object)
     """The index whose switch was clicked."""
+    files_requested = Signal(object)
+    """The index whose verdict goes by the path and was clicked."""
     searched: tuple[str, ...] = ()
     """The words that are searched for, in small letters: they are marked where they stand."""
 
@@ -192,9 +195,11 @@ class ToolDelegate(Delegate):
         place = chip_rect(rect, painter.fontMetrics(), text, with_bar=share is not None)
         paint_chip(painter, place, text, icon, role)
         if isinstance(share, Share):
-            top = place.top() + (place.height() - BAR_HEIGHT) // 2
-            bar = QRect(place.right() - BAR_WIDTH - _GAP + 1, top, BAR_WIDTH, BAR_HEIGHT)
-            paint_bar(painter, bar, (share.deny, share.ask, share.allow))
+            top = place.top() + (place.height() - _BAR_HEIGHT) // 2
+            bar = QRect(place.right() - _BAR_WIDTH - _GAP + 1, top, _BAR_WIDTH, _BAR_HEIGHT)
+            verdict, solid = current_look().palette.verdict, Qt.BrushStyle.SolidPattern
+            parts = ((share.deny, verdict.deny), (share.ask, verdict.ask), (share.allow, verdict.allow))
+            paint_bar(painter, bar, share.files, ((count, pair.fg, solid) for count, pair in parts))
 
     def _paint_ask(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
         if str(index.data(VERDICT)) == "deny":
@@ -224,6 +229,8 @@ class ToolDelegate(Delegate):
             return False
         rect: QRect = getattr(option, "rect")  # noqa: B009
         hit = hit_of(rect, Column(index.column()), event.position().toPoint())
+        if index.column() == Column.VERDICT and event.type() == QEvent.Type.MouseButtonRelease and index.data(SHARE):
+            self.files_requested.emit(index)
         if index.column() == Column.ASK and index.data(GROUP) is not None:
             return False
         if hit and event.type() == QEvent.Type.MouseButtonRelease:
@@ -252,7 +259,7 @@ def ask_rect(cell: QRect) -> QRect:
 
 def chip_rect(cell: QRect, metrics: QFontMetrics, text: str, *, with_bar: bool) -> QRect:
     """Where the chip of a verdict is, with the bar behind its words."""
-    wide = chip_width(metrics.horizontalAdvance(text), with_icon=True) + with_bar * (BAR_WIDTH + _GAP)
+    wide = chip_width(metrics.horizontalAdvance(text), with_icon=True) + with_bar * (_BAR_WIDTH + _GAP)
     height = metrics.height() + 5
     top = cell.top() + (cell.height() - height) // 2
     return QRect(cell.left() + 4, top, min(wide, cell.width() - 6), height)

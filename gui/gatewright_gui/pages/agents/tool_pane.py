@@ -21,7 +21,7 @@ from gatewright_gui.pages.agents.share_counter import ShareCounter
 from gatewright_gui.pages.agents.source_bar import SourceBar, advice_for
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
 from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters
-from gatewright_gui.pages.agents.tool_tree import ASKING, OPERATION, REASONS, TOOL, ToolTreeModel, Verbs
+from gatewright_gui.pages.agents.tool_tree import ASKING, OPERATION, REASONS, SHARE, TOOL, ToolTreeModel, Verbs
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
@@ -157,6 +157,7 @@ class ToolPane(QWidget):
         self.view.wish_requested.connect(self.wish)
         self.view.toggle_requested.connect(self.toggle)
         self.view.delegate.ask_toggled.connect(self._toggle_ask)
+        self.view.delegate.files_requested.connect(self._show_files)
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._open_menu)
         self.declaring.declared.connect(self.view.open_tool)
@@ -436,6 +437,9 @@ class ToolPane(QWidget):
         """Ask whether the selected tools are to have their own defaults again."""
         self.rights_menu.open_reset(self._agent_id, [target.tool for target in self.view.targets()])
 
+    def _show_files(self, index: QModelIndex, _checked: bool = False) -> None:
+        self._context.navigator.go_to_files(self._agent_id, index.data(TOOL), index.data(OPERATION) or "")
+
     def _try(self, tool: str, operation: str | None, _checked: bool = False) -> None:
         self._context.navigator.go_to_call(self._agent_id, tool, operation)
 
@@ -484,4 +488,9 @@ class ToolPane(QWidget):
             action.setObjectName("agents.try")
             tie_icon(action, "terminal")
             action.triggered.connect(partial(self._try, tool, operation))
+            if self.view.currentIndex().data(SHARE) is not None:
+                files = menu.addAction("At which files")
+                files.setObjectName("agents.files")
+                tie_icon(files, "folder-tree")
+                files.triggered.connect(partial(self._show_files, self.view.currentIndex()))
         menu.popup(self.view.viewport().mapToGlobal(at))

@@ -394,7 +394,8 @@ class ToolTreeModel(QAbstractItemModel):
             share = self._share(tool, operation)
             depending = dict.fromkeys(text for row in rows if (text := depending_words(row, share)))
             reasons = (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
-            return "\n".join((*reasons, *depending)) or "nothing limits it"
+            leads = ("click: at which files",) if share is not None else ()
+            return "\n".join((*reasons, *depending, *leads)) or "nothing limits it"
         return self._text(tool, operation, column)
 
     def _said(self, tool: ToolRight, operation: OperationRight | None) -> tuple[str, ...]:

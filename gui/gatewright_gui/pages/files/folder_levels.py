@@ -20,6 +20,11 @@ class FilesBelow:
     rule_word: str
 
     @property
+    def levels(self) -> tuple[Permission, ...]:
+        """The same as levels; what is protected has none."""
+        return tuple(Permission.NONE if word == PROTECTED_WORD else Permission(word) for word in self.words)
+
+    @property
     def sentence(self) -> str:
         """As words."""
         *most, last = self.words

@@ -27,7 +27,15 @@ from gatewright_gui.pages.files.level import (
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import button_text
-from gatewright_gui.qt.widget import ElidedLabel, EmptyState, IconButton, ProgressStrip, SectionHeader, TreeView
+from gatewright_gui.qt.widget import (
+    ElidedLabel,
+    EmptyState,
+    IconButton,
+    MessageBar,
+    ProgressStrip,
+    SectionHeader,
+    TreeView,
+)
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.courtesy import painting
 
@@ -126,6 +134,7 @@ class FolderPanel(QWidget):
         self.bar.leave_requested.connect(self.tree.setFocus)
         self.help_button = named(IconButton("circle-help", "What the levels mean (Shift+F1)"), "files.help")
         self.help_button.clicked.connect(self.help_requested)
+        self.use_bar = named(MessageBar(), "files.use")
         self.strip = ProgressStrip()
         self.strip.cancel_requested.connect(self.read_cancelled)
         self.empty = named(EmptyState(*_NO_FILES, parent=self._stack), "files.empty")
@@ -279,6 +288,6 @@ class FolderPanel(QWidget):
         header.add_control(self.help_button)
         header.add_control(self.refresh_button)
         path = column_of(self._path, margins=(2, 0, 2, 1))
-        column_of(header, path, self.bar, self.strip, stretch(self._stack), into=self)
+        column_of(header, path, self.use_bar, self.bar, self.strip, stretch(self._stack), into=self)
         for before, after in pairwise((self.help_button, self.refresh_button, *self.bar.stops, self.tree)):
             QWidget.setTabOrder(before, after)

@@ -12,10 +12,10 @@ from typing import Any, Literal
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from gatewright.workspace.api import Permission, frozen
+from gatewright.workspace.api import Permission, Verdict, frozen
 from gatewright_gui.pages.files.blocks import look_of, sentence_of, words_of
 from gatewright_gui.pages.files.folder_levels import FilesBelow
-from gatewright_gui.pages.files.level import LevelMark, mark_below, mark_of
+from gatewright_gui.pages.files.level import LevelMark, mark_below, mark_of, mark_of_verdicts
 from gatewright_gui.qt.look import Role
 from gatewright_gui.session.file_state import FileStanding, FolderStanding, Standings
 from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel, inside
@@ -84,6 +84,10 @@ _ANSWERED = frozenset(
 State = Literal["unread", "reading", "read"]
 
 
+Judge = Callable[[str, Permission], Verdict]
+"""What an operation comes to at a path that has this level."""
+
+
 Below = Callable[[str], FilesBelow | None]
 """Which levels the files of a folder have, whose path ends with `/`; None where that is not known."""
 
@@ -145,6 +149,7 @@ class FolderTreeModel(QAbstractItemModel):
         self._standings = Standings()
         self._news: Mapping[str, str] = {}
         self._below: Below | None = None
+        self._judge: Judge | None = None
         self._next_key = 0
         self._root = self._new("", "", "folder")
         self._is_open = False
@@ -172,6 +177,12 @@ class FolderTreeModel(QAbstractItemModel):
     def set_below(self, below: Below | None) -> None:
         """Say of folders which levels their files have; None: nothing was counted."""
         self._below = below
+        self.recolour()
+
+    def set_judge(self, judge: Judge | None) -> None:
+        """Show what an operation comes to in place of the levels; None: the levels."""
+        self._judge = judge
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, LEVEL, LEVEL)
         self.recolour()
 
     def below(self, path: str) -> FilesBelow | None:
@@ -347,7 +358,7 @@ class FolderTreeModel(QAbstractItemModel):
     ) -> Any:
         """Names of the columns."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return HEADERS[section]
+            return "Verdict" if section == LEVEL and self._judge is not None else HEADERS[section]
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -423,9 +434,13 @@ class FolderTreeModel(QAbstractItemModel):
     def _work_out_given(self, node: _Node) -> tuple[LevelMark, str]:
         is_plain_folder = node.kind == "folder" and not node.protected and node.unusable is None
         below = self.below(_model_path(node)) if is_plain_folder else None
+        level = self._level_of(inside(_model_path(node))) if is_plain_folder else self._level(node)
+        if self._judge is not None:
+            levels = below.levels if below is not None else (level.permission,)
+            judged = {self._judge(level.path, one) for one in levels} if not level.is_closed else {Verdict.DENY}
+            return mark_of_verdicts(judged), below.rule_word if below is not None else level.rule_word
         if below is not None:
             return mark_below(below), below.rule_word
-        level = self._level_of(inside(_model_path(node))) if is_plain_folder else self._level(node)
         return mark_of(level), level.rule_word
 
     def _shown(self, node: _Node) -> FolderRow:

@@ -1,17 +1,18 @@
 """How permission levels look: icon, colours, words, chips in cells, and the list to choose one from."""
 
-from collections.abc import Mapping
-from typing import Any, Literal, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter
 from PySide6.QtWidgets import QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from gatewright.workspace.api import Permission, frozen
+from gatewright.workspace.api import Permission, Verdict, frozen
 from gatewright_gui.pages.files.folder_levels import FilesBelow
-from gatewright_gui.qt.look import LevelName, Role, current_look, role_colour
+from gatewright_gui.qt.look import LevelName, Role, VerdictName, current_look, role_colour
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget import chip_width, paint_chip
+from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.files import PathLevel
 
@@ -65,7 +66,19 @@ class LevelMark:
 
     word: str
     icon: str
-    role: LevelName | Literal["neutral"]
+    role: Role
+
+
+def mark_of_verdicts(verdicts: Iterable[Verdict]) -> LevelMark:
+    """What to show for what an operation comes to at a file, or at the files of a folder."""
+    verdict, *others = set(verdicts)
+    if others:
+        return LevelMark(MIXED_WORD, MIXED_ICON, "neutral")
+    name = _VERDICTS[verdict]
+    return LevelMark(VERDICT_WORDS[name], VERDICT_ICONS[name], name)
+
+
+_VERDICTS: Mapping[Verdict, VerdictName] = {Verdict.ALLOW: "allow", Verdict.ASK: "ask", Verdict.DENY: "deny"}
 
 
 def mark_below(below: FilesBelow) -> LevelMark:

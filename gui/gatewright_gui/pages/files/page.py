@@ -12,6 +12,7 @@ from gatewright_gui.pages.files.blocks import Blocks
 from gatewright_gui.pages.files.counts import FileCounts
 from gatewright_gui.pages.files.decided_panel import DecidedPanel, OnePath
 from gatewright_gui.pages.files.file_filter import NO_FILTER
+from gatewright_gui.pages.files.file_use import ShownUse
 from gatewright_gui.pages.files.folder_panel import FolderPanel
 from gatewright_gui.pages.files.level_help import LevelHelp
 from gatewright_gui.pages.files.listing import Listing
@@ -55,6 +56,7 @@ class FilesPage(Page):
         self._blocks = Blocks(self, context, shown.folder)
         self._path = OnePath(context, shown, self.rules, self.folder, self.decided, self._blocks)
         self._counts = FileCounts(context.document, context.tasks, shown, self.rules, self.folder.bar, self)
+        self.use = ShownUse(context, shown, self.folder)
         self.listing = Listing(context.tasks, shown, self.folder, self.rules, self._counts)
         self._seen = QTimer(self, singleShot=True, interval=0)
         self._connect()
@@ -91,6 +93,7 @@ class FilesPage(Page):
     # following the document
 
     def _opened(self) -> None:
+        self.use.end()
         self._shown.source_id = None
         self._is_stale = True
         self.outside.start_over()
@@ -133,6 +136,7 @@ class FilesPage(Page):
     def _changed(self, changes: ChangeSet) -> None:
         if self._is_stale:
             return
+        self.use.refresh()
         ids = tuple(source.source_id for source in self._context.document.policy.file_sources)
         source = self._shown.source
         if (
@@ -176,6 +180,17 @@ class FilesPage(Page):
     def _take_source(self, source_id: str) -> None:
         self._shown.source_id = source_id
         self._open()
+
+    def _show_use(self, agent_id: str, tool: str, operation: str) -> None:
+        """A link from elsewhere: an operation of an agent, at the files of a source that the agent has."""
+        policy = self._context.document.policy
+        ids = [source.source_id for source in policy.sources_of(policy.agents[agent_id])]
+        if self._is_stale:
+            self._open()
+        if ids and self._shown.source_id not in ids:
+            self.rules.header.choose_source(ids[0])
+            self._choose_source(ids[0])
+        self.use.show(agent_id, tool, operation)
 
     def _go_to_level(self, source_id: str, index: int | None) -> None:
         """A link from elsewhere: a row of a source's levels."""
@@ -235,6 +250,7 @@ class FilesPage(Page):
         document.opened.connect(self._opened)
         document.policy_changed.connect(self._changed)
         self._context.navigator.level_requested.connect(self._go_to_level)
+        self._context.navigator.files_requested.connect(self._show_use)
         self.listing.base_shown.connect(self._seen.start)
         self._seen.timeout.connect(self._begin)
         self._blocks.failed.connect(self._blocks_failed)

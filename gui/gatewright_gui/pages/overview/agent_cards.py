@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
-from PySide6.QtGui import QBrush, QColor, QFont, QPainter
+from PySide6.QtGui import QColor, QFont, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from gatewright.workspace.api import plural
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
+from gatewright_gui.qt.widget.share_bar import paint_bar
 from gatewright_gui.session.calls_today import Tally
 from gatewright_gui.session.rights_picture import Share
 
@@ -118,7 +119,7 @@ class AgentCardDelegate(Delegate):
         name = line_text(painter.fontMetrics(), str(index.data()), first.width() - taken - _PAD)
         painter.drawText(first, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, name)
         share: Share | None = index.data(SHARE)
-        paint_bar(painter, QRect(room.left(), room.top() + 22, room.width(), _BAR), share)
+        _paint_share(painter, QRect(room.left(), room.top() + 22, room.width(), _BAR), share)
         painter.setFont(look.small_font)
         painter.setPen(QColor(look.palette.muted))
         last = QRect(room.left(), room.top() + 34, room.width(), 16)
@@ -127,20 +128,16 @@ class AgentCardDelegate(Delegate):
         painter.restore()
 
 
-def paint_bar(painter: QPainter, room: QRect, share: Share | None) -> None:
+def _paint_share(painter: QPainter, room: QRect, share: Share | None) -> None:
     """Solid: on; dots: ask first; stripes: blocked; what is off stays ground."""
     palette = current_look().palette
-    painter.fillRect(room, QColor(palette.neutral.soft))
-    if share is None or not share.every:
-        return
-    left, done = room.left(), 0
-    for count, colour, pattern in (
-        (share.on, palette.verdict.allow.fg, Qt.BrushStyle.SolidPattern),
-        (share.asks, palette.verdict.ask.fg, Qt.BrushStyle.Dense4Pattern),
-        (share.blocked, palette.verdict.ask.fg, Qt.BrushStyle.BDiagPattern),
-    ):
-        done += count
-        end = room.left() + room.width() * done // share.every
-        end = max(end, min(left + 2, room.right() + 1)) if count else end  # what is there is seen
-        painter.fillRect(left, room.top(), end - left, room.height(), QBrush(QColor(colour), pattern))
-        left = end
+    parts = (
+        ()
+        if share is None
+        else (
+            (share.on, palette.verdict.allow.fg, Qt.BrushStyle.SolidPattern),
+            (share.asks, palette.verdict.ask.fg, Qt.BrushStyle.Dense4Pattern),
+            (share.blocked, palette.verdict.ask.fg, Qt.BrushStyle.BDiagPattern),
+        )
+    )
+    paint_bar(painter, room, share.every if share is not None else 0, parts)
