@@ -11,17 +11,18 @@ import asyncio
 import logging
 import socket
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import uvicorn
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from gatewright.base.errors import WorkspaceError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, MutableMapping
 
     from gatewright.adapters.mcp_server import AgentServer
 
@@ -38,6 +39,10 @@ MOST_SESSIONS = 50
 MOST_REQUESTS = 100
 """Requests of one token that may be under way, open streams included."""
 MOST_CONNECTIONS = 2_000
+HEAD_S = 10.0
+"""How long a connection may take to send the head of a request, from its start or from the end of the last answer."""
+MOST_HEADLESS = 500
+"""Connections of one address that may be open without a request; for one more the oldest is closed."""
 BODY_S = 30.0
 """How long a client may take to send the body of a request."""
 IDLE_S = 30 * 60.0
@@ -177,10 +182,18 @@ def address_of(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
 
-async def serve_http(app: App, listening: socket.socket, stopped: asyncio.Future[Any]) -> None:
+async def serve_http(
+    app: App,
+    listening: socket.socket,
+    stopped: asyncio.Future[Any],
+    *,
+    head_s: float = HEAD_S,
+    most_headless: int = MOST_HEADLESS,
+) -> None:
     """Serve until ``stopped`` is done. Whoever stops closes the doors first, or streams that are open hold it up."""
     config = uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType] a callable that uvicorn's own types spell otherwise
+        http=type("Connection", (_Connection,), {"head_s": head_s, "most_headless": most_headless}),
         lifespan="off",
         ws="none",
         log_config=None,
@@ -196,6 +209,51 @@ async def serve_http(app: App, listening: socket.socket, stopped: asyncio.Future
     await asyncio.wait({serving, stopped}, return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
     await serving
+
+
+class _Connection(H11Protocol):
+    """A connection that is closed where no request begins in time; uvicorn waits for ever once a first byte came."""
+
+    head_s = HEAD_S
+    most_headless = MOST_HEADLESS
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Wait for a first request; of too many that wait the one that has done so longest goes."""
+        super().connection_made(transport)
+        self._wait()
+        waiting = [one for one in self._others() if one._late is not None and one._address == self._address]
+        if len(waiting) > self.most_headless:
+            min(waiting, key=lambda one: one._closes_s).transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._wait(is_over=True)
+        super().connection_lost(exc)
+
+    def handle_events(self) -> None:
+        """Take in what came, and wait for a head as long as nothing is being answered."""
+        super().handle_events()
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
+        self._wait(is_over=cycle is not None and not cycle.response_complete)
+
+    def _others(self) -> Iterator[_Connection]:
+        return (one for one in self.connections if isinstance(one, _Connection))
+
+    @property
+    def _address(self) -> str | None:
+        return self.client[0] if self.client else None
+
+    @property
+    def _closes_s(self) -> float:
+        return self._late.when() if self._late is not None else 0.0
+
+    def _wait(self, *, is_over: bool = False) -> None:
+        if is_over and self._late is not None:
+            self._late.cancel()
+            self._late = None
+        elif not is_over and self._late is None:
+            self._late = self.loop.call_later(self.head_s, self.transport.close)
 
 
 class _Server(uvicorn.Server):

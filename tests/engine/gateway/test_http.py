@@ -8,7 +8,7 @@ import json
 import socket
 import time
 from collections.abc import AsyncGenerator
-from contextlib import ExitStack, asynccontextmanager, redirect_stdout
+from contextlib import ExitStack, asynccontextmanager, redirect_stdout, suppress
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 
+from gatewright.adapters.mcp_http import HttpGateway, serve_http
 from gatewright.adapters.mcp_http import listen as listening_at
 from gatewright.cli.main import main
 from tests.engine.gateway.conftest import INITIALIZE, Gate, Listen, Place
@@ -214,3 +215,70 @@ def _printed(words: list[str]) -> str:
     with redirect_stdout(io.StringIO()) as out:
         assert main(words) == 0
     return out.getvalue()
+
+
+@asynccontextmanager
+async def served(**limits: Any) -> AsyncGenerator[tuple[str, int]]:
+    """The gateway's own HTTP server, without a token that it knows."""
+
+    async def no_door(_token: str) -> None:
+        return None
+
+    listening = listening_at("127.0.0.1", 0)
+    stopped = asyncio.get_running_loop().create_future()
+    serving = asyncio.ensure_future(serve_http(HttpGateway(no_door), listening, stopped, **limits))
+    try:
+        yield listening.getsockname()[:2]
+    finally:
+        stopped.set_result(None)
+        await serving
+
+
+async def dripping(writer: asyncio.StreamWriter, *, every_s: float = 0.02) -> None:
+    """Send one byte now and then, until nobody takes it any more."""
+    with suppress(ConnectionError):
+        for byte in b"x-slow: " + b"x" * 10_000:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            await asyncio.sleep(every_s)
+
+
+HEAD = b"GET /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+
+
+@pytest.mark.parametrize("first", [b"", HEAD, HEAD + b"\r\n", HEAD + b"content-length: 5000\r\n\r\n"])
+async def test_a_connection_that_drips_in_place_of_a_request_is_closed_in_time(first: bytes) -> None:
+    async with served(head_s=0.3) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        writer.write(first)
+        began_s = time.monotonic()
+        drip = asyncio.ensure_future(dripping(writer))
+        async with asyncio.timeout(10):
+            with suppress(ConnectionError):
+                await reader.read()
+        drip.cancel()
+        assert 0.2 < time.monotonic() - began_s < 5
+        writer.close()
+
+
+async def test_a_connection_that_asks_again_in_time_is_kept() -> None:
+    async with served(head_s=1.0) as (host, port):
+        reader, writer = await asyncio.open_connection(host, port)
+        until_s = time.monotonic() + 1.2
+        while time.monotonic() < until_s:
+            writer.write(HEAD + b"\r\n")
+            assert (await reader.readuntil(b"a token is needed\n")).startswith(b"HTTP/1.1 401 ")
+            await asyncio.sleep(0.05)
+        writer.close()
+
+
+async def test_of_too_many_connections_without_a_request_the_oldest_goes_and_no_client_is_locked_out() -> None:
+    async with served(most_headless=3) as (host, port):
+        opened = [await asyncio.open_connection(host, port) for _ in range(4)]
+        async with asyncio.timeout(5):
+            assert await opened[0][0].read() == b""
+            for reader, writer in opened[1:]:
+                writer.write(HEAD + b"\r\n")
+                await reader.readuntil(b"a token is needed\n")
+        for _, writer in opened:
+            writer.close()
