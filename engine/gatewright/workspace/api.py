@@ -80,7 +80,16 @@ if TYPE_CHECKING:
         Entry,
         EntryKind,
     )
-    from gatewright.policy import agentedit, approvaledit, capabilityedit, catalogedit, rights, ruleedit, sourceedit
+    from gatewright.policy import (
+        agentedit,
+        approvaledit,
+        capabilityedit,
+        catalogedit,
+        policyedit,
+        rights,
+        ruleedit,
+        sourceedit,
+    )
     from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
     from gatewright.policy.capabilityedit import Granted, needs, read_scope
     from gatewright.policy.copyrights import Along, copy_rights, rules_by_name
@@ -100,6 +109,7 @@ if TYPE_CHECKING:
         Change,
         ChangeSet,
         Edit,
+        Field,
         SourceChange,
         ToolSettingsChange,
         apply,
@@ -152,6 +162,7 @@ if TYPE_CHECKING:
     from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
     from gatewright.policy.toolname import chosen_tools, names_tool, split_name
     from gatewright.policy.verdict import Verdict, strictest
+    from gatewright.policyfile.literal import literal
     from gatewright.schema import (
         Operation,
         OperationSet,
@@ -224,6 +235,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "OPERATION_CONDITION", "OperationFacts", "OperationRight", "PathArgument", "PathCondition", "PathUse", "Periodic",
     "Permission", "PermissionRule", "PermissionRules", "PlaceRight", "Policy", "PolicyRule", "Preset", "RateLimit",
     "Reason", "Refusal", "RequiredBeforeExit", "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools",
+    "Field",
     "RequiresPrecedingTools", "RightChange", "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier",
     "Shadow", "Source", "SourceChange", "SourceType", "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts",
     "ToolRight", "ToolRule", "ToolSettings", "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply",
@@ -231,6 +243,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "chosen_tools", "copy_rights", "field_changes", "free_fields", "inverse", "kind_of", "names_tool", "needs",
     "place_rights", "preset_edit", "read_scope", "reset_tools", "rights", "ruleedit", "rules_by_name", "settings_of",
     "shadowed", "sourceedit", "split_name", "strictest", "taken_fields", "verdict_for",
+    "literal", "policyedit",
     # sources
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
     "SourceManager", "entries_of", "is_leftover",
@@ -287,7 +300,8 @@ door(
         ),
         # policy
         "gatewright.policy": (
-            "agentedit", "approvaledit", "capabilityedit", "catalogedit", "rights", "ruleedit", "sourceedit",
+            "agentedit", "approvaledit", "capabilityedit", "catalogedit", "policyedit", "rights", "ruleedit",
+            "sourceedit",
         ),
         "gatewright.policy.approvaledit": ("TIER_KEYS", "approval_keys"),
         "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
@@ -297,7 +311,7 @@ door(
             "ToolSettings",
         ),
         "gatewright.policy.edit": (
-            "AgentChange", "Change", "ChangeSet", "Edit", "SourceChange", "ToolSettingsChange", "apply",
+            "AgentChange", "Change", "ChangeSet", "Edit", "Field", "SourceChange", "ToolSettingsChange", "apply",
             "field_changes", "inverse",
         ),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
@@ -326,6 +340,8 @@ door(
         "gatewright.policy.tier": ("SafetyTier", "TIER_DEFAULTS"),
         "gatewright.policy.toolname": ("chosen_tools", "names_tool", "split_name"),
         "gatewright.policy.verdict": ("Verdict", "strictest"),
+        # policyfile
+        "gatewright.policyfile.literal": ("literal",),
         # sources
         "gatewright.sources": ("FileSource", "FileState", "Noticed"),
         "gatewright.sources.basefolder": ("BaseFolder",),
@@ -385,6 +401,7 @@ door(
 
 MODULES_NEEDED_LATER = (
     "gatewright.policyfile.patch",
+    "gatewright.policyfile.editfault",
     "gatewright.workspace.refusal",
     "gatewright.gate.callrun",
     "gatewright.workspace.sandbox",

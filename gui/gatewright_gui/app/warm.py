@@ -23,6 +23,7 @@ LATER = (
     "gatewright_gui.pages.console.page",
     "gatewright_gui.pages.memory.page",
     "gatewright_gui.pages.files.page",
+    "gatewright_gui.pages.policy.page",
     "gatewright_gui.pages.problems.problems_page",
     "gatewright_gui.pages.toml.toml_page",
     "gatewright_gui.pages.catalogs.page",

@@ -42,7 +42,7 @@ PARTS = (
             ),
             KeyRow(
                 "Ctrl+1 ... Ctrl+9, Ctrl+0",
-                "Overview, Agents, Files, Memory, Console, Approvals, Audit, TOML, Problems, Catalogs",
+                "Overview, Agents, Files, Policy, Memory, Console, Approvals, Audit, TOML, Problems",
             ),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", "undo, redo; the menu and the tooltip say what"),
             KeyRow("Ctrl+S, Ctrl+Shift+S", "save, export"),
@@ -86,6 +86,14 @@ PARTS = (
             KeyRow("F3, Shift+F3", "next and previous of them"),
             KeyRow("F5", "counts again"),
             KeyRow("Shift+F1", "explains the levels"),
+        ),
+    ),
+    KeyPart(
+        "Policy",
+        ("policy",),
+        (
+            KeyRow("Alt+Up, Alt+Down", "moves the rule"),
+            KeyRow("Enter, Ins, Del", "edits the rule, adds one, removes it"),
         ),
     ),
     KeyPart(

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 DEFAULT_SIZE = (1280, 800)
 POLICY_FILTER = "Policy files (*.toml)"
 EXPORT_FOLDER = "export-folder"
+NUMBERED = 10
+"""The pages after the tenth have no key of their own."""
 
 
 class MainWindow(QMainWindow):
@@ -111,11 +113,12 @@ class MainWindow(QMainWindow):
         for number, row in enumerate(PAGES, 1):
             button = rail.add_page(row.key, row.icon, row.label)
             button.setObjectName(f"rail.{row.key}")
-            button.setToolTip(f"{row.label} (Ctrl+{number % 10})")
+            keys = f"Ctrl+{number % 10}" if number <= NUMBERED else ""
+            button.setToolTip(f"{row.label} ({keys})" if keys else row.label)
             button.clicked.connect(self._focus_page)
             go = QAction(row.label, self)
             go.setObjectName(f"action.page.{row.key}")
-            go.setShortcut(QKeySequence(f"Ctrl+{number % 10}"))
+            go.setShortcut(QKeySequence(keys))
             go.setStatusTip(row.words)
             tie_icon(go, row.icon)
             go.triggered.connect(lambda _=False, key=row.key: self.show_page(key))

@@ -1,4 +1,4 @@
-"""The table of pages, in the order of the rail and of Ctrl+1, Ctrl+2, ... It makes none of them.
+"""The table of pages, in the order of the rail and of Ctrl+1, ..., Ctrl+9, Ctrl+0. It makes none of them.
 
 All but the one that a window begins with are imported when they are first shown: the window comes up without them.
 """
@@ -17,6 +17,12 @@ def _files(context: PageContext) -> Page:
     from gatewright_gui.pages.files import FilesPage
 
     return FilesPage(context)
+
+
+def _policy(context: PageContext) -> Page:
+    from gatewright_gui.pages.policy import PolicyPage
+
+    return PolicyPage(context)
 
 
 def _memory(context: PageContext) -> Page:
@@ -67,6 +73,9 @@ PAGES = (
     PageRow("overview", "shield", "Overview", _overview, words="all agents, risks, what waits, picture of rights"),
     PageRow("agents", "users", "Agents", AgentsPage),
     PageRow("files", "folder-tree", "Files", _files),
+    PageRow(
+        "policy", "scroll-text", "Policy", _policy, words="policy rules for all agents: deny, ask first, amount over"
+    ),
     PageRow("memory", "database", "Memory", _memory),
     PageRow("console", "terminal", "Console", _console),
     PageRow("approvals", "hand", "Approvals", _approvals),

@@ -351,9 +351,9 @@ def test_times_say_how_long_ago(seconds: float, words: str) -> None:
         (Qt.Key.Key_1, "overview"),
         (Qt.Key.Key_2, "agents"),
         (Qt.Key.Key_3, "files"),
-        (Qt.Key.Key_7, "audit"),
-        (Qt.Key.Key_9, "problems"),
-        (Qt.Key.Key_0, "catalogs"),
+        (Qt.Key.Key_4, "policy"),
+        (Qt.Key.Key_8, "audit"),
+        (Qt.Key.Key_0, "problems"),
     ],
 )
 async def test_keys_go_to_the_main_view_of_the_page_that_is_chosen(

@@ -1,0 +1,196 @@
+"""The policy rules in their order: a table whose rows are dragged."""
+
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtGui import QDropEvent, QKeyEvent
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
+
+from gatewright.workspace.api import PolicyRule, Verdict
+from gatewright_gui.pages.console.table import put_icon, tint
+from gatewright_gui.qt.layout import named
+from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
+from gatewright_gui.qt.widget.delegate import Delegate, Index
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.session.condition import when_words
+
+NAME, EFFECT, AGENTS, TOOLS, WHEN, MESSAGE = range(6)
+RULE = Qt.ItemDataRole.UserRole + 1
+WIDTHS = {NAME: 190, EFFECT: 92, AGENTS: 110, TOOLS: 140, MESSAGE: 200}
+
+
+def whom_words(rule: PolicyRule) -> str:
+    """The agents that a rule is for."""
+    return "all agents" if rule.agents is None else ", ".join(rule.agents)
+
+
+def what_words(rule: PolicyRule) -> str:
+    """The tools and operations that a rule is for."""
+    tools = "all tools" if rule.tools is None else ", ".join(rule.tools)
+    if rule.operations is None:
+        return tools
+    operations = ", ".join(rule.operations)
+    return f"{tools}: {operations}"
+
+
+class RuleListModel(FlatModel):
+    """One row for each rule; a row stays itself while it is edited and moved."""
+
+    headers = ("Rule", "Effect", "Agents", "Tools", "When", "Message")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rules: tuple[PolicyRule, ...] = ()
+
+    def set_rules(self, rules: tuple[PolicyRule, ...]) -> None:
+        """Show these."""
+        if [rule.identity for rule in rules] == [rule.identity for rule in self._rules]:
+            self._rules = rules
+            if rules:
+                self.dataChanged.emit(self.index(0, 0), self.index(len(rules) - 1, MESSAGE))
+            return
+        self.beginResetModel()
+        self._rules = rules
+        self.endResetModel()
+
+    def rule_at(self, row: int) -> PolicyRule | None:
+        """The rule of a row."""
+        return self._rules[row] if 0 <= row < len(self._rules) else None
+
+    def row_of(self, identity: int) -> int | None:
+        """Where a rule stands, whatever became of it."""
+        return next((row for row, rule in enumerate(self._rules) if rule.identity == identity), None)
+
+    def count(self) -> int:
+        """How many rules."""
+        return len(self._rules)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts."""
+        rule = self.rule_at(index.row()) if index.isValid() else None
+        if rule is None:
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
+                return self._text(rule, index.column()) or None
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{self.headers[index.column()]}: {self._text(rule, index.column()) or 'none'}"
+            case _ if role == RULE:
+                return rule
+            case _:
+                return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Rows are dragged, and dropped between rows."""
+        if not index.isValid():
+            return Qt.ItemFlag.ItemIsDropEnabled
+        return super().flags(index) | Qt.ItemFlag.ItemIsDragEnabled
+
+    def supportedDropActions(self) -> Qt.DropAction:  # noqa: N802
+        """Rows are moved."""
+        return Qt.DropAction.MoveAction
+
+    @staticmethod
+    def _text(rule: PolicyRule, column: int) -> str:
+        match column:
+            case 0:
+                return rule.name
+            case 1:
+                return VERDICT_WORDS[rule.effect.value]
+            case 2:
+                return whom_words(rule)
+            case 3:
+                return what_words(rule)
+            case 4:
+                return when_words(rule.when)
+            case _:
+                return rule.message or ""
+
+
+class RuleListDelegate(Delegate):
+    """The effect with its icon and colour; what is for all is quiet."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """Icon and colour."""
+        super().initStyleOption(option, index)
+        rule = index.data(RULE)
+        if not isinstance(rule, PolicyRule):
+            return
+        if index.column() == EFFECT:
+            put_icon(option, VERDICT_ICONS[rule.effect.value], rule.effect.value)
+            tint(option, "muted" if rule.effect is Verdict.ALLOW else rule.effect.value)
+        elif index.column() == MESSAGE or (index.column(), None) in ((AGENTS, rule.agents), (TOOLS, rule.tools)):
+            tint(option, "muted")
+
+
+class RuleList(TableView):
+    """Del removes, Ins adds, Enter edits, Alt+Up and Alt+Down move, as dragging does."""
+
+    move_requested = Signal(object)
+    """Where the first of the chosen rows shall stand: int."""
+    remove_requested = Signal()
+    add_requested = Signal()
+    edit_requested = Signal()
+
+    def __init__(self, model: RuleListModel, parent: QWidget | None = None) -> None:
+        super().__init__("Policy rules in order", parent)
+        named(self, "policy.rules")
+        self.setModel(model)
+        self.setItemDelegate(RuleListDelegate(self))
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.setTabKeyNavigation(False)
+        self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
+        self.setDragDropOverwriteMode(False)
+        header = self.horizontalHeader()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(WHEN, QHeaderView.ResizeMode.Stretch)
+        for column, width in WIDTHS.items():
+            self.setColumnWidth(column, width)
+
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """The chosen rows, from the top."""
+        return tuple(sorted({index.row() for index in self.selectionModel().selectedRows()}))
+
+    def move_by(self, step: int) -> None:
+        """Ask that the chosen rows go up or down."""
+        rows = self.chosen
+        to = rows[0] + step if rows else -1
+        if rows and 0 <= to <= self.model().rowCount() - len(rows):
+            self.move_requested.emit(to)
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+        """A verb moves the rows; the view must not take them away."""
+        point = event.position().toPoint()
+        index = self.indexAt(point)
+        below = index.isValid() and point.y() > self.visualRect(index).center().y()
+        at = index.row() + below if index.isValid() else self.model().rowCount()
+        if event.source() is self:
+            self.move_requested.emit(at - sum(row < at for row in self.chosen))
+        event.setDropAction(Qt.DropAction.IgnoreAction)
+        event.accept()
+        self.setState(QAbstractItemView.State.NoState)
+        self.viewport().update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
+        """The keys of the list."""
+        is_alt = event.modifiers() == Qt.KeyboardModifier.AltModifier
+        match event.key():
+            case Qt.Key.Key_Up | Qt.Key.Key_Down if is_alt:
+                self.move_by(-1 if event.key() == Qt.Key.Key_Up else 1)
+            case Qt.Key.Key_Delete | Qt.Key.Key_Backspace:
+                self.remove_requested.emit()
+            case Qt.Key.Key_Insert:
+                self.add_requested.emit()
+            case Qt.Key.Key_Return | Qt.Key.Key_Enter | Qt.Key.Key_F2:
+                self.edit_requested.emit()
+            case _:
+                super().keyPressEvent(event)
+
+    def choose(self, row: int) -> None:
+        """Make a row the only chosen one."""
+        self.setCurrentIndex(self.model().index(row, NAME) if row >= 0 else QModelIndex())
+        if row >= 0:
+            self.scrollTo(self.currentIndex())

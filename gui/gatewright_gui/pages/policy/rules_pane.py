@@ -1,0 +1,284 @@
+"""The policy rules: the list above, below it the chosen one as a form, tried on recorded calls beside it."""
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QHeaderView, QPushButton, QStackedWidget, QWidget
+from shiboken6 import isValid
+
+from gatewright.workspace.api import GatewrightError, PolicyRule, Verdict, plural
+from gatewright_gui.pages.console.table import table_of
+from gatewright_gui.pages.page import PageContext
+from gatewright_gui.pages.policy.rule_form import RuleForm
+from gatewright_gui.pages.policy.rule_list import RuleList, RuleListModel
+from gatewright_gui.pages.policy.tried_table import CALL, DRAFTED, THEN, TIME, TriedDelegate, TriedModel
+from gatewright_gui.qt.layout import column_of, holding, named, stretch
+from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.tried import Tried, arguments_for, try_rule
+from gatewright_gui.session.verbs import policy as verbs
+
+NO_RULES = (
+    "shield",
+    "No policy rules yet",
+    "A rule denies calls, or asks first, for several agents and tools at once, such as: amount over 100.",
+)
+TRIED_HEADING = "Tried on recorded calls"
+_CHECK_MS, _TRY_MS = 80, 250
+_TRY, _ARGUMENTS = "policy.try", "policy.arguments"
+
+
+class RulesPane(QWidget):
+    """A draft stays while one looks elsewhere; choosing another rule drops it."""
+
+    def __init__(self, context: PageContext) -> None:
+        super().__init__()
+        self._context, self._document = context, context.document
+        self._asked: tuple[str, ...] | None = ()
+        self.header = SectionHeader("Policy rules")
+        self.add_button = named(QPushButton("Add"), "policy.add", spoken="Add policy rule", tip="Add a rule (Ins)")
+        tie_icon(self.add_button, "plus")
+        self.up_button = named(IconButton("arrow-up", "Up (Alt+Up)"), "policy.up")
+        self.down_button = named(IconButton("arrow-down", "Down (Alt+Down)"), "policy.down")
+        self.remove_button = named(IconButton("trash", "Remove (Del)"), "policy.remove")
+        for control in (self.add_button, self.up_button, self.down_button, self.remove_button):
+            self.header.add_control(control)
+        self.model = RuleListModel()
+        self.view = RuleList(self.model)
+        self.form = RuleForm()
+        self.tried_words = named(Label(), "policy.tried.words", kind="muted")
+        self.tried_words.setWordWrap(True)
+        self.tried_words.setContentsMargins(8, 0, 8, 4)
+        self.tried = TriedModel()
+        self.tried_view = table_of(self.tried, TriedDelegate, TRIED_HEADING, "policy.tried")
+        self.empty = named(EmptyState(*NO_RULES, action="Add a policy rule"), "policy.empty")
+        self._below, self._stack = QStackedWidget(), QStackedWidget()
+        self._check_soon = QTimer(self, singleShot=True, interval=_CHECK_MS)
+        self._try_soon = QTimer(self, singleShot=True, interval=_TRY_MS)
+        self._lay_out()
+        self._connect()
+        self._reopen()
+
+    def _lay_out(self) -> None:
+        columns = self.tried_view.horizontalHeader()
+        columns.setStretchLastSection(False)
+        columns.setSectionResizeMode(CALL, QHeaderView.ResizeMode.Stretch)
+        for column, width in ((TIME, 108), (THEN, 112), (DRAFTED, 160)):
+            self.tried_view.setColumnWidth(column, width)
+        beside = holding(column_of(SectionHeader(TRIED_HEADING), self.tried_words, stretch(self.tried_view)))
+        edited = Splitter(Qt.Orientation.Horizontal, "policy.rule", self._context.sizes)
+        for part in (self.form, beside):
+            edited.addWidget(part)
+        edited.restore((560, 560))
+        hint = Label("Choose a rule to change it and to try it on recorded calls.")
+        hint.setProperty("kind", "muted")
+        hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        for part in (hint, edited):
+            self._below.addWidget(part)
+        whole = Splitter(Qt.Orientation.Vertical, "policy.rules", self._context.sizes)
+        for part in (self.view, self._below):
+            whole.addWidget(part)
+        whole.restore((150, 450))
+        for part in (whole, self.empty):
+            self._stack.addWidget(part)
+        column_of(self.header, stretch(self._stack), into=self)
+
+    def _connect(self) -> None:
+        self._document.opened.connect(self._reopen)
+        self._document.policy_changed.connect(self._refresh)
+        self.add_button.clicked.connect(self.add)
+        self.empty.action_requested.connect(self.add)
+        self.up_button.clicked.connect(lambda: self.view.move_by(-1))
+        self.down_button.clicked.connect(lambda: self.view.move_by(1))
+        self.remove_button.clicked.connect(self._remove)
+        self.view.selectionModel().selectionChanged.connect(self._chosen)
+        self.view.move_requested.connect(self._move)
+        self.view.remove_requested.connect(self._remove)
+        self.view.add_requested.connect(self.add)
+        for signal in (self.view.edit_requested, self.view.doubleClicked):
+            signal.connect(self._focus_form)
+        self.form.changed.connect(self._edited)
+        self.form.apply_requested.connect(self._apply)
+        self.form.revert_requested.connect(self._revert)
+        self._check_soon.timeout.connect(self._check)
+        self._try_soon.timeout.connect(self._try)
+
+    # what is shown
+
+    def show_rule(self, index: int) -> None:
+        """Choose a rule."""
+        self.view.choose(index)
+
+    @property
+    def index(self) -> int | None:
+        """Where the rule of the form stands; None for a new one."""
+        return None if self.form.before is None else self.model.row_of(self.form.before.identity)
+
+    def _reopen(self) -> None:
+        self.model.set_rules(self._document.policy.rules)
+        self._asked = ()
+        self.view.choose(0 if self.model.count() else -1)
+        self._show()
+
+    def _refresh(self, _changes: object = None) -> None:
+        """The rules after an edit; the form follows its own rule, unless it holds a draft."""
+        before, rules = self.form.before, self._document.policy.rules
+        is_draft, chosen = self.is_drafting, self.view.chosen
+        self.model.set_rules(rules)
+        row = None if before is None else self.model.row_of(before.identity)
+        if before is not None and row is None:
+            is_draft = False
+            self.view.choose(min(chosen[0] if chosen else 0, self.model.count() - 1))
+        elif before is not None and row is not None and not self.view.chosen:
+            self.view.choose(row)
+        if not is_draft:
+            self._chosen()
+        self._show()
+
+    def _focus_form(self, _index: object = None) -> None:
+        self.form.name.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    @property
+    def is_drafting(self) -> bool:
+        """Whether the form holds what is not written yet."""
+        return self._below.currentIndex() == 1 and self.form.is_changed
+
+    def _show(self) -> None:
+        count, is_new = self.model.count(), self._below.currentIndex() == 1 and self.form.before is None
+        self._stack.setCurrentIndex(0 if count or is_new else 1)
+        default = self._document.policy.default
+        self.header.set_note(
+            f"{plural(count, 'rule')}; the strictest that matches holds, deny before ask; no match: {default}"
+        )
+        chosen = self.view.chosen
+        self.up_button.setEnabled(bool(chosen) and chosen[0] > 0)
+        self.down_button.setEnabled(bool(chosen) and chosen[-1] < count - 1)
+        self.remove_button.setEnabled(bool(chosen))
+        self.add_button.setEnabled(self._document.is_open)
+
+    def _chosen(self, *_selection: object) -> None:
+        chosen = self.view.chosen
+        rule = self.model.rule_at(chosen[0]) if len(chosen) == 1 else None
+        if rule is not None:
+            self._edit(rule, rule)
+        elif self.form.before is not None:
+            self._below.setCurrentIndex(0)
+        self._show()
+
+    def _edit(self, rule: PolicyRule, before: PolicyRule | None) -> None:
+        document = self._document
+        operations = {name for facts in document.catalog for name in facts.operation_names}
+        self._below.setCurrentIndex(1)
+        self.form.offer(list(document.policy.agents), [facts.name for facts in document.catalog], sorted(operations))
+        self.form.set_rule(rule, before)
+
+    # what is done
+
+    def add(self, rule: PolicyRule | None = None) -> None:
+        """Begin a new rule, which is written when it is applied."""
+        self.view.clearSelection()
+        begun = rule if isinstance(rule, PolicyRule) else PolicyRule("", Verdict.ASK)
+        self._edit(begun, None)
+        self._show()
+        self._focus_form()
+        self.form.name.selectAll()
+
+    def _apply(self) -> None:
+        rule, index = self.form.rule, self.index
+        if rule is None or self._check():
+            return
+        if index is None:
+            if verbs.add_rule(self._document, rule):
+                self.form.before = rule
+                self.view.choose(self.model.row_of(rule.identity) or 0)
+        else:
+            self.form.before = rule  # what is written is no draft any more
+            if not verbs.change_rule(self._document, index, rule):
+                self.form.before = self.model.rule_at(index)
+        self._edited()
+
+    def _revert(self) -> None:
+        index = self.index
+        if index is None:
+            self._below.setCurrentIndex(0)
+            self.view.choose(0 if self.model.count() else -1)
+            self._show()
+        elif (rule := self.model.rule_at(index)) is not None:
+            self._edit(rule, rule)
+
+    def _move(self, to: int) -> None:
+        rows = self.view.chosen
+        kept = [rule.identity for row in rows if (rule := self.model.rule_at(row)) is not None]
+        if verbs.move_rules(self._document, rows, to) and kept:
+            self.view.choose(self.model.row_of(kept[0]) or 0)
+            self.view.setFocus()
+
+    def _remove(self) -> None:
+        rows = self.view.chosen
+        if rows and verbs.remove_rules(self._document, rows):
+            self.view.choose(min(rows[0], self.model.count() - 1))
+            self._chosen()
+
+    # the draft
+
+    def _edited(self) -> None:
+        self._check_soon.start()
+        self._try_soon.start()
+
+    def _check(self) -> bool:
+        """Say what is wrong with the draft; whether something is."""
+        rule, index = self.form.rule, self.index
+        found: tuple[verbs.Fault, ...] = ()
+        if rule is not None and self._document.is_open:
+            found = verbs.faults(self._document, lambda policy: verbs.rule_edit(policy, index, rule))
+        is_untouched = self.form.before is None and not self.form.name.text()
+        if rule is not None:
+            self.form.show_faults(() if is_untouched else found)
+        is_wrong = rule is None or bool(found)
+        is_changed = rule is None or self.form.before is None or rule != self.form.before
+        self.form.apply_button.setEnabled(is_changed and not is_wrong)
+        self.form.revert_button.setEnabled(is_changed)
+        self._ask_arguments()
+        return is_wrong
+
+    def _ask_arguments(self) -> None:
+        """Have the arguments of the tools that are named, where those are others than before."""
+        known = {facts.name for facts in self._document.catalog}
+        tools = self.form.tools.words
+        wanted = None if tools is None else tuple(name for name in tools if name.split("@")[0] in known)
+        if wanted != self._asked and self._document.is_open:
+            self._asked = wanted
+            self._context.tasks.start(self._offer_arguments(wanted), _ARGUMENTS, replace=True)
+
+    async def _offer_arguments(self, tools: tuple[str, ...] | None) -> None:
+        found = await self._context.deriver.derive(arguments_for, tools)
+        if found is None:
+            self._asked = ()
+        elif isValid(self):
+            self.form.offer_arguments(found)
+            self._check_soon.start()
+
+    def _try(self) -> None:
+        if self._below.currentIndex() == 1 and self._document.is_open and self.isVisible():
+            self._context.tasks.start(self._try_rule(), _TRY, replace=True)
+
+    async def _try_rule(self) -> None:
+        rule, index = self.form.rule, self.index
+        if rule is None or self._check():
+            self._show_tried(None, "Complete the rule: it is tried as soon as it could be written.")
+            return
+        try:
+            found = await self._context.deriver.derive(try_rule, index, rule)
+        except GatewrightError as error:
+            if isValid(self):
+                self._show_tried(None, str(error).replace("`", ""))
+            return
+        if found is not None and isValid(self):
+            self._show_tried(found, "")
+
+    def _show_tried(self, found: Tried | None, why: str) -> None:
+        self.tried.set_calls(found.calls if found is not None else ())
+        words = found.words if found is not None else why
+        self.tried_words.setText(words[:1].upper() + words[1:])

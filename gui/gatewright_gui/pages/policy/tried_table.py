@@ -1,0 +1,89 @@
+"""What a policy rule would have made of recorded calls: then, and with the rule."""
+
+from datetime import datetime
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QStyleOptionViewItem
+
+from gatewright_gui.pages.audit.call_model import mark_of, time_words
+from gatewright_gui.pages.console.table import put_icon, tint, verdict_mark
+from gatewright_gui.qt.prose import plain
+from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.widget.chip import VERDICT_WORDS
+from gatewright_gui.qt.widget.delegate import Delegate, Index
+from gatewright_gui.session.audit_call import outcome_words
+from gatewright_gui.session.tried import TriedCall
+
+TIME, CALL, THEN, DRAFTED = range(4)
+TRIED = Qt.ItemDataRole.UserRole + 1
+
+
+class TriedModel(FlatModel):
+    """One row for each call, newest first."""
+
+    headers = ("Time", "Call", "Then", "With the rule")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: tuple[TriedCall, ...] = ()
+
+    def set_calls(self, calls: tuple[TriedCall, ...]) -> None:
+        """Show these."""
+        if calls != self._calls:
+            self.beginResetModel()
+            self._calls = calls
+            self.endResetModel()
+
+    def count(self) -> int:
+        """How many calls."""
+        return len(self._calls)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Texts."""
+        if not index.isValid() or index.row() >= len(self._calls):
+            return None
+        tried = self._calls[index.row()]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self._text(tried, index.column())
+            case Qt.ItemDataRole.ToolTipRole:
+                lacks = f"\n{tried.lacks}: with these it may differ" if tried.lacks else ""
+                return f"{self._text(tried, CALL)}\nWith the rule: {plain(tried.reason)}{lacks}"
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{self.headers[index.column()]}: {self._text(tried, index.column())}"
+            case _ if role == TRIED:
+                return tried
+            case _:
+                return None
+
+    @staticmethod
+    def _text(tried: TriedCall, column: int) -> str:
+        call = tried.call
+        match column:
+            case 0:
+                return time_words(call.wall_s, datetime.now().astimezone().date())
+            case 1:
+                return f"{call.agent}: {call.called}  {call.arguments}".rstrip()
+            case 2:
+                return outcome_words(call)
+            case _:
+                was = f", today {VERDICT_WORDS[tried.now.value]}" if tried.is_changed else ""
+                return f"{VERDICT_WORDS[tried.drafted.value]}{was}"
+
+
+class TriedDelegate(Delegate):
+    """Verdicts with icon and colour; what stays as it is is quiet."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
+        """Icon and colour."""
+        super().initStyleOption(option, index)
+        tried = index.data(TRIED)
+        if not isinstance(tried, TriedCall):
+            return
+        icon, role = mark_of(tried.call) if index.column() == THEN else verdict_mark(tried.drafted.value)
+        if index.column() in {THEN, DRAFTED}:
+            put_icon(option, icon, role)
+        tint(
+            option, role if index.column() == DRAFTED and tried.is_changed else "text" if tried.is_changed else "muted"
+        )

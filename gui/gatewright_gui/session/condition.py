@@ -1,0 +1,296 @@
+"""The `when` of a policy rule as terms that one chooses and reads: an argument, a relation, a value.
+
+Terms hold all together, or any of them. What they cannot say stays a JSON Schema, shown as TOML.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from typing import cast
+
+from gatewright.workspace.api import JsonValue, folder_of, folder_pattern, frozen, is_folder, literal
+from gatewright_gui.session.argument import Argument, ArgumentKind
+
+_SCALAR: frozenset[ArgumentKind] = frozenset({"text", "number", "whole", "any"})
+_NUMBER: frozenset[ArgumentKind] = frozenset({"number", "whole", "any"})
+_TEXT: frozenset[ArgumentKind] = frozenset({"text", "any"})
+_LIST: frozenset[ArgumentKind] = frozenset({"list", "any"})
+_PLAIN: frozenset[ArgumentKind] = frozenset({"text", "number", "whole", "truth", "any"})
+_ALL: frozenset[ArgumentKind] = frozenset({"text", "number", "whole", "truth", "list", "any"})
+
+
+@frozen
+class Relation:
+    """How an argument stands to a value. ``keyword``: what says it in JSON Schema; empty: no value is asked for.
+
+    ``kinds``: the arguments that it is offered for; ``is_not``: the keyword must not hold.
+    """
+
+    words: str
+    keyword: str
+    kinds: frozenset[ArgumentKind]
+    is_not: bool = False
+    is_folder: bool = False
+    hint: str = "a value"
+
+
+RELATIONS = {
+    one.words: one
+    for one in (
+        Relation("over", "exclusiveMinimum", _NUMBER, hint="a number"),
+        Relation("at least", "minimum", _NUMBER, hint="a number"),
+        Relation("under", "exclusiveMaximum", _NUMBER, hint="a number"),
+        Relation("at most", "maximum", _NUMBER, hint="a number"),
+        Relation("in folder", "pattern", _TEXT, is_folder=True, hint="a folder, such as drafts"),
+        Relation("not in folder", "pattern", _TEXT, is_not=True, is_folder=True, hint="a folder, such as drafts"),
+        Relation("is", "const", _PLAIN),
+        Relation("is not", "const", _PLAIN, is_not=True),
+        Relation("is one of", "enum", _SCALAR, hint="values, separated by commas"),
+        Relation("is none of", "enum", _SCALAR, is_not=True, hint="values, separated by commas"),
+        Relation("matches", "pattern", _TEXT, hint="a regular expression"),
+        Relation("does not match", "pattern", _TEXT, is_not=True, hint="a regular expression"),
+        Relation("holds", "contains", _LIST, hint="a value in the list"),
+        Relation("has at least", "minItems", _LIST, hint="how many items"),
+        Relation("has at most", "maxItems", _LIST, hint="how many items"),
+        Relation("is given", "", _ALL),
+        Relation("is not given", "", _ALL, is_not=True),
+    )
+}
+"""By their words, in the order in which they are offered."""
+_WHOLE = frozenset({"minItems", "maxItems"})
+_NUMBERS = frozenset({"exclusiveMinimum", "minimum", "exclusiveMaximum", "maximum"})
+
+
+@frozen
+class Term:
+    """``or_absent``: it also holds for a call that leaves the argument out."""
+
+    field: str
+    relation: str
+    value: JsonValue = None
+    or_absent: bool = False
+
+    @property
+    def words(self) -> str:
+        """The term as one reads it, e.g. `amount over 100`."""
+        relation = RELATIONS[self.relation]
+        items = " items" if relation.keyword in _WHOLE else ""
+        said = " ".join(filter(None, (self.field, self.relation, value_text(self.value) if relation.keyword else "")))
+        odd = ""
+        if relation.keyword and self.or_absent is not relation.is_not:
+            odd = " and given" if relation.is_not else " or not given"
+        return f"{said}{items}{odd}"
+
+
+@frozen
+class Condition:
+    """All of the terms hold, or with ``is_any`` one of them; without a term it always does."""
+
+    terms: tuple[Term, ...] = ()
+    is_any: bool = False
+
+    @property
+    def words(self) -> str:
+        """The condition as one reads it."""
+        return (" or " if self.is_any else " and ").join(term.words for term in self.terms) or "always"
+
+
+When = Mapping[str, JsonValue] | bool | None
+
+
+def when_words(when: When) -> str:
+    """What a rule's `when` says, in words where terms can say it, else as TOML."""
+    condition = condition_of(when)
+    return condition.words if condition is not None else when_text(when)
+
+
+def when_text(when: When) -> str:
+    """A `when` as the value that stands in the file; empty for none."""
+    return "" if when is None else literal(dict(when) if isinstance(when, Mapping) else when)
+
+
+def read_when(text: str) -> When:
+    """A `when` typed as TOML. Raises ValueError saying what is wrong."""
+    if not text.strip():
+        return None
+    try:
+        value = tomllib.loads(f"when = {text.strip()}")
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ValueError(f"this is no TOML value: {str(error).lower()}") from None
+    if value.keys() != {"when"} or not isinstance(value["when"], dict | bool):
+        raise ValueError("a condition is one table `{ ... }`, or true or false")
+    return cast("When", value["when"])
+
+
+# terms to JSON Schema
+
+
+def when_of(condition: Condition) -> When:
+    """The JSON Schema that says the condition; None where it always holds."""
+    parts = [_part(term) for term in condition.terms]
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    if condition.is_any:
+        return {"anyOf": cast("JsonValue", parts)}
+    return _merged(parts) or {"allOf": cast("JsonValue", parts)}
+
+
+def _part(term: Term) -> dict[str, JsonValue]:
+    relation = RELATIONS[term.relation]
+    if not relation.keyword:
+        given: dict[str, JsonValue] = {"required": [term.field]}
+        return {"not": given} if relation.is_not else given
+    value = folder_pattern(str(term.value)) if relation.is_folder else term.value
+    said: JsonValue = {relation.keyword: {"const": value} if relation.keyword == "contains" else value}
+    properties: JsonValue = {term.field: {"not": said} if relation.is_not else said}
+    return {"properties": properties} if term.or_absent else {"properties": properties, "required": [term.field]}
+
+
+def _merged(parts: list[dict[str, JsonValue]]) -> dict[str, JsonValue] | None:
+    """All in one schema; None where two say something with the same keyword."""
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    rest: dict[str, JsonValue] = {}
+    absent: dict[str, bool] = {}
+    for part in parts:
+        own, asks = cast("dict[str, dict[str, JsonValue]]", part.get("properties", {})), part.get("required", [])
+        for name, schema in own.items():
+            held = cast("dict[str, JsonValue]", properties.get(name, {}))
+            if held.keys() & schema.keys() or absent.setdefault(name, not asks) is not (not asks):
+                return None
+            properties[name] = {**held, **schema}
+        required += [name for name in cast("list[JsonValue]", asks) if name not in required]
+        if "not" in part:
+            if rest:
+                return None
+            rest["not"] = part["not"]
+    said: dict[str, JsonValue] = {"properties": properties, "required": required, **rest}
+    return {key: value for key, value in said.items() if value}
+
+
+# JSON Schema to terms
+
+
+def condition_of(when: When) -> Condition | None:
+    """The condition that says the same as a `when`; None where terms cannot say it."""
+    if when is None or when is True or when == {}:
+        return Condition()
+    if not isinstance(when, Mapping):
+        return None
+    for keyword in ("anyOf", "allOf"):
+        branches = when.get(keyword)
+        if len(when) == 1 and isinstance(branches, list):
+            found = [_terms(one) if isinstance(one, dict) else () for one in branches]
+            terms = tuple(term for some in found for term in some)
+            return _same(Condition(terms, keyword == "anyOf"), when) if all(len(some) == 1 for some in found) else None
+    return _same(Condition(_terms(when)), when)
+
+
+def _same(condition: Condition, when: Mapping[str, JsonValue]) -> Condition | None:
+    said = when_of(condition)
+    is_same = condition.terms and isinstance(said, Mapping) and _sorted(said) == _sorted(when)
+    return condition if is_same else None
+
+
+def _sorted(when: Mapping[str, JsonValue]) -> object:
+    """Without the order of what is required, which says nothing."""
+    required = when.get("required")
+    return {**when, "required": sorted(map(str, required))} if isinstance(required, list) else dict(when)
+
+
+def _terms(node: Mapping[str, JsonValue]) -> tuple[Term, ...]:
+    properties, required = node.get("properties", {}), node.get("required", [])
+    if not isinstance(properties, dict) or not isinstance(required, list):
+        return ()
+    found = [
+        term
+        for name, schema in properties.items()
+        if isinstance(schema, dict)
+        for keyword, value in schema.items()
+        for term in _read(name, keyword, value, or_absent=name not in required)
+    ]
+    found += [Term(name, "is given") for name in required if isinstance(name, str) and name not in properties]
+    excluded = node.get("not")
+    named = excluded.get("required") if isinstance(excluded, dict) else None
+    if isinstance(named, list) and len(named) == 1:
+        found.append(Term(str(named[0]), "is not given"))
+    return tuple(found)
+
+
+def _read(name: str, keyword: str, value: JsonValue, *, or_absent: bool) -> list[Term]:
+    is_not = keyword == "not" and isinstance(value, dict) and len(value) == 1
+    if is_not:
+        ((keyword, value),) = cast("dict[str, JsonValue]", value).items()
+    if keyword == "contains":
+        value = value["const"] if isinstance(value, dict) and value.keys() == {"const"} else {}
+    folder = folder_of(value) if keyword == "pattern" else None
+    for words, one in RELATIONS.items():
+        if one.keyword == keyword and one.is_not is is_not and one.is_folder is (folder is not None):
+            plain = value if folder is None else folder
+            scalars = plain if isinstance(plain, list) and keyword == "enum" else [plain]
+            if all(isinstance(scalar, str | int | float) for scalar in scalars):
+                return [Term(name, words, plain, or_absent)]
+    return []
+
+
+# values as text
+
+
+def value_text(value: JsonValue) -> str:
+    """A value as one types it."""
+    if isinstance(value, list):
+        return ", ".join(map(value_text, value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def read_value(relation: str, argument: Argument, text: str) -> JsonValue:
+    """The value that was typed. Raises ValueError saying what is wanted."""
+    how, text = RELATIONS[relation], text.strip()
+    if not how.keyword:
+        return None
+    if not text:
+        raise ValueError(f"say what: {how.hint}")
+    if how.is_folder:
+        folder = text.rstrip("/")
+        if "\\" in text or not is_folder(folder):
+            raise ValueError(f"`{text}` is no folder: names with `/` between them, none of them `..`")
+        return folder
+    if how.keyword in _WHOLE:
+        if not text.isdecimal():
+            raise ValueError(f"`{text}` is no whole number")
+        return int(text)
+    if how.keyword in _NUMBERS:
+        return _number(text)
+    if how.keyword == "pattern":
+        return text
+    if how.keyword == "enum":
+        return [_scalar(argument.kind, one.strip()) for one in text.split(",") if one.strip()]
+    return _scalar("any" if how.keyword == "contains" else argument.kind, text)
+
+
+def _scalar(kind: ArgumentKind, text: str) -> JsonValue:
+    match kind:
+        case "text":
+            return text
+        case "number" | "whole":
+            return _number(text)
+        case "truth":
+            if text.lower() not in {"true", "false"}:
+                raise ValueError(f"`{text}` is neither true nor false")
+            return text.lower() == "true"
+        case _:
+            try:
+                value = cast("JsonValue", json.loads(text))
+            except (ValueError, RecursionError):
+                return text
+            return value if isinstance(value, str | int | float) else text
+
+
+def _number(text: str) -> int | float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"`{text}` is no number") from None
+    if number != number or number in {float("inf"), float("-inf")}:  # noqa: PLR0124
+        raise ValueError(f"`{text}` is no number")
+    return int(text) if text.lstrip("+-").isdecimal() else number

@@ -1,0 +1,167 @@
+"""The page Policy in the real window: rules made, tried on recorded calls, changed, moved, removed."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
+
+from gatewright.workspace import Workspace
+from gatewright_gui.pages.policy import PolicyPage
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.session.opened import opened_window, settled, until
+
+POLICY = """\
+gatewright = 1
+
+[agents.clerk]
+tools = ["file"]
+sources = ["docs"]
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "docs"
+
+# the first one
+[[policy.rules]]
+name = "no scripts"
+effect = "deny"
+tools = ["file"]
+when = { properties = { path = { pattern = '\\.sh$' } } }
+
+[[policy.rules]]
+name = "deep"
+effect = "ask"
+when = { minProperties = 9 }
+"""
+
+
+@pytest.fixture
+async def window(tmp_path: Path) -> AsyncGenerator[MainWindow]:
+    """A workspace with two recorded calls."""
+    folder = tmp_path / "desk"
+    (folder / "docs/drafts").mkdir(parents=True)
+    for name in ("a.md", "drafts/b.md"):
+        (folder / "docs" / name).write_text("one\n", encoding="utf-8")
+    (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
+    with Workspace.open(folder) as workspace:
+        for name in ("a.md", "drafts/b.md"):
+            assert (await workspace.call("clerk", "file", {"op": "read", "path": name})).decision.verdict == "allow"
+    async with opened_window(folder / "policy.toml", tmp_path) as made:
+        made.show_page("policy")
+        await settled(made)
+        yield made
+
+
+def page_of(window: MainWindow) -> PolicyPage:
+    page = window.shelf.page("policy")
+    assert isinstance(page, PolicyPage)
+    return page
+
+
+def part(window: MainWindow, kind: type[QWidget], name: str) -> QWidget:
+    found = page_of(window).findChild(kind, f"policy.{name}")
+    assert found is not None, name
+    return found
+
+
+def write(window: MainWindow, name: str, text: str) -> None:
+    field = part(window, QLineEdit, name)
+    assert isinstance(field, QLineEdit)
+    field.setFocus()
+    field.selectAll()
+    QTest.keyClicks(field, text) if text else QTest.keyClick(field, Qt.Key.Key_Delete)
+
+
+def press(window: MainWindow, name: str) -> None:
+    QTest.mouseClick(part(window, QWidget, name), Qt.MouseButton.LeftButton)
+
+
+def names(window: MainWindow) -> list[str]:
+    return [rule.name for rule in window.document.policy.rules]
+
+
+async def test_a_rule_is_tried_on_recorded_calls_before_it_is_written(window: MainWindow) -> None:
+    pane = page_of(window).rules
+    press(window, "add")
+    write(window, "name", "drafts ask")
+    write(window, "tools", "file")
+    press(window, "when.add")
+    row = pane.form.when.rows[0]
+    row.field.setEditText("path")
+    await until(lambda: row.field.findText("path") >= 0)
+    assert "over" not in [row.relation.itemText(at) for at in range(row.relation.count())]
+    row.relation.setCurrentText("in folder")
+    QTest.keyClicks(row.value, "drafts")
+    await until(lambda: pane.tried.count() == 2)
+
+    shown = [[pane.tried.index(at, column).data() for column in (2, 3)] for at in range(2)]
+    assert shown == [["allow", "ask first, today allow"], ["allow", "allow"]]
+    assert pane.tried_words.text() == "Of the newest 2 calls that it is for, 1 would differ: 1 asked first"
+    assert names(window) == ["no scripts", "deep"]
+    press(window, "apply")
+    assert names(window) == ["no scripts", "deep", "drafts ask"]
+    assert window.document.undo_stack.undoText() == "add policy rule drafts ask"
+    assert pane.model.index(2, 4).data() == "path in folder drafts"
+    decided = window.document.workspace.decide("clerk", "file", {"op": "read", "path": "drafts/b.md"})
+    assert decided.verdict == "ask"
+
+
+async def test_what_is_wrong_with_a_rule_is_told_at_its_place_and_not_written(window: MainWindow) -> None:
+    pane = page_of(window).rules
+    write(window, "name", "deep")
+    write(window, "tools", "fiel")
+    row = pane.form.when.rows[0]
+    row.value.setText("(")
+    apply = part(window, QPushButton, "apply")
+    await until(row.fault.isVisible)
+    said = [part(window, QLabel, f"{key}.said") for key in ("name", "tools")]
+    assert [label.text() for label in said if isinstance(label, QLabel) and label.isVisible()] == [
+        "a policy rule is named deep already",
+        "no tool is named fiel",
+    ]
+    assert not apply.isEnabled()
+    press(window, "revert")
+    await until(lambda: not row.isVisible())
+    assert not apply.isEnabled()
+    assert names(window) == ["no scripts", "deep"]
+
+
+async def test_what_the_form_cannot_say_is_edited_as_it_stands_in_the_file(window: MainWindow) -> None:
+    pane = page_of(window).rules
+    pane.view.setFocus()
+    QTest.keyClick(pane.view, Qt.Key.Key_Down)
+    assert pane.form.when.way.current == "toml"
+    assert pane.form.when.code.text == "{ minProperties = 9 }"
+    pane.form.when.code.selectAll()
+    QTest.keyClicks(pane.form.when.code, "{ required = ['path'] }")
+    pane.form.when.way.set_current("form")
+    assert pane.form.when.rows[0].relation.currentText() == "is given"
+    await until(pane.form.apply_button.isEnabled)
+    press(window, "apply")
+    assert window.document.policy.rules[1].when == {"required": ["path"]}
+    assert window.document.undo_stack.undoText() == "change policy rule deep"
+
+
+async def test_rules_are_moved_and_removed_by_keys_with_their_comments(window: MainWindow) -> None:
+    pane = page_of(window).rules
+    pane.view.setFocus()
+    QTest.keyClick(pane.view, Qt.Key.Key_Down, Qt.KeyboardModifier.AltModifier)
+    assert names(window) == ["deep", "no scripts"]
+    assert pane.view.chosen == (1,)
+    text = window.document.workspace.text()
+    assert text.index("# the first one") > text.index('"deep"')
+    QTest.keyClick(pane.view, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert window.document.workspace.text() == POLICY
+    QTest.keyClick(pane.view, Qt.Key.Key_Delete)
+    assert names(window) == ["deep"]
+    QTest.keyClick(pane.view, Qt.Key.Key_Delete)
+    empty = part(window, QWidget, "empty")
+    assert empty.isVisible()
+    window.document.undo()
+    window.document.undo()
+    assert names(window) == ["no scripts", "deep"]
+    assert not empty.isVisible()
