@@ -1,4 +1,4 @@
-"""The guides say what is true: their Python runs as it is printed, in order."""
+"""The documentation says what is true: its commands and snippets are carried out, and what it names is there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import asyncio
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,14 @@ import pytest
 
 import gatewright
 from gatewright.base.clock import SystemClock
+from gatewright.cli.table import COMMANDS, GROUPS, command_line
 from gatewright.memory import BlockStore
 from gatewright.policy.document import Source
 from gatewright.policyfile import KnownTools
 from gatewright.sources import Protection, SourceManager
 from gatewright.tools import ToolRegistry
-from gatewright.workspace import create_workspace
+from gatewright.workspace import Workspace
+from tests.docs.page import Run, code_spans, fences
 from tests.support.checkout import ROOT
 
 POLICY = """\
@@ -32,26 +36,59 @@ tools = ["counter", "tide"]
 tool_name = "counter"
 rule_type = { AllowedOperations = ["show"] }
 """
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def snippets(path: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", (ROOT / path).read_text(encoding="utf-8"), re.DOTALL)
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "page"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    for name in ("HOME", "GATEWRIGHT_KEYS"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    return folder
 
 
-def ran(code: list[str]) -> dict[str, Any]:
-    names: dict[str, Any] = {"__name__": "guide"}
-    for piece in code:
-        exec(compile(piece, "guide", "exec", dont_inherit=True), names)
-    return names
+def as_it_is(_: Path) -> Iterator[dict[str, Any]]:
+    yield {}
 
 
-def test_the_guide_on_tools_runs_as_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))
-    (tmp_path / "policy.toml").write_text(POLICY, encoding="utf-8")
-    names = ran(snippets("docs/tools.md"))
+def with_inbox(folder: Path) -> Iterator[dict[str, Any]]:
+    (folder / "inbox").mkdir()
+    text = 'gatewright = 1\n[[sources]]\nid = "inbox"\ntype = "folder_changes"\nbase_path = "inbox"\n'
+    (folder / "policy.toml").write_text(text, "utf-8")
+    writing = threading.Timer(0.5, (folder / "inbox" / "a.txt").write_text, ("new",))
+    with Workspace.open(folder) as workspace:
+        writing.start()
+        yield {"workspace": workspace}
+    writing.join()
+
+
+def with_policy(folder: Path) -> Iterator[dict[str, Any]]:
+    (folder / "policy.toml").write_text(POLICY, "utf-8")
+    yield {}
+
+
+BEFORE: dict[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
+    "policy.md": with_inbox,
+    "tools.md": with_policy,
+}
+"""What a page takes for granted."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_shows_is_so(page: Path, place: Path) -> None:
+    sys.modules.pop("tools", None)
+    for names in BEFORE.get(page.name, as_it_is)(place):
+        run = Run(page, place, names)
+        run.all()
+        if page.name == "tools.md":
+            check_tools(run.names, run.printed)
+
+
+def check_tools(names: dict[str, Any], printed: str) -> None:
+    """What the page on tools says in words of what its Python makes."""
     shown = {tool["name"]: tool["inputSchema"] for tool in names["shown"]}
     assert shown["counter"]["properties"]["op"]["enum"] == ["show"]
     assert "by" not in shown["counter"]["properties"]
@@ -60,7 +97,6 @@ def test_the_guide_on_tools_runs_as_printed(
     assert names["decision"].verdict == "allow"
     assert names["outcome"].output == '{"value":0}'
     assert asyncio.run(names["tide"].function("Husum")) == {"metres": 2.4, "days": 1}
-    printed = capsys.readouterr().out
     assert printed.startswith("/2 broken the tool has no `inputSchema`\n2 tools; ## Tool Usage Rules")
     assert [held.name for held in names["elsewhere"].tools()] == ["issues", "shell"]
     assert names["closed"].input_schema()["properties"]["command"]["enum"] == ["status", "restart"]
@@ -74,10 +110,44 @@ def test_the_guide_on_tools_runs_as_printed(
         assert workspace.session("reader", "night-7").calls("tide") == 2
 
 
+def test_every_command_and_option_that_the_pages_name_is_there() -> None:
+    tree: Any = command_line([*COMMANDS, *GROUPS])
+    named = 0
+    for page in PAGES:
+        synopses = [line for one in fences(page) if one.language in {"", "text"} for line in one.text.splitlines()]
+        for text in [*code_spans(page), *synopses]:
+            words = text.replace("[", " ").replace("]", " ").split()
+            if words[:1] == ["gatewright"] and words[1:2] and re.fullmatch(r"[a-z-]+(\|[a-z-]+)*", words[1]):
+                check_words(tree, words[1:], f"{page.name}: {text}")
+                named += 1
+    assert named > 35
+
+
+def check_words(tree: Any, words: list[str], place: str) -> None:
+    if words[0] in {"gui", "[gui]"}:
+        return
+    assert words[0] in tree.commands, place
+    found = [tree.commands[words[0]]]
+    if words[0] in GROUPS:
+        if len(words) == 1:
+            return
+        found = [found[0].commands.get(name) for name in words[1].split("|")]
+        assert all(found), place
+    options = {option for one in found for parameter in one.params for option in parameter.opts}
+    options |= {"--env", "--policy"} if words[0] == "serve" else set()
+    own = words[: words.index("--")] if "--" in words else words
+    for word in own:
+        if word.startswith("--"):
+            assert word.partition("=")[0].rstrip(",.") in {*options, "--help", "--json"}, (place, word)
+
+
 def test_the_guides_tool_with_a_path_reads_below_its_source_only(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/a.md").write_text("one two three\n", encoding="utf-8")
-    words = ran(snippets("docs/tools.md")[:4])["WordCount"]()
+    run = Run(ROOT / "docs/tools.md", tmp_path)
+    for fence in [one for one in fences(run.page) if one.language == "python"][:4]:
+        run.python(fence.text)
+    words = run.names["WordCount"]()
     registry = ToolRegistry()
     blocks = BlockStore(tmp_path / "state" / "memory.sqlite")
     sources = SourceManager(lambda: registry.register(words), blocks, Protection())
@@ -92,23 +162,6 @@ def test_the_guides_tool_with_a_path_reads_below_its_source_only(tmp_path: Path)
     assert counted.output == '{"words":3}'
     assert gate.decide("a", "words", {"op": "count", "path": "../policy.toml"}).stage == "arguments"
     blocks.close()
-
-
-def test_the_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    create_workspace(tmp_path / "my-workspace", "demo")
-    short, whole = [_ran_async(code) for code in snippets("README.md")]
-    for found in (short, whole):
-        assert [tool["name"] for tool in found["tools"]]
-        assert "species" in found["outcome"].output
-    assert whole["decision"].verdict == "allow"
-    assert whole["workspace"].session("archivist", "chat-17").calls("file") == 1
-    whole["workspace"].close()
-
-
-def _ran_async(code: str) -> dict[str, Any]:
-    body = "".join(f"    {line}\n" for line in code.splitlines())
-    return asyncio.run(ran([f"async def example():\n{body}    return locals()\n"])["example"]())
 
 
 def test_type_checkers_may_read_the_types_of_the_package() -> None:
