@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from gatewright.policy.permission import Action, verdict_for
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind
-from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import STRICTNESS, Verdict, strictest
 
@@ -39,7 +38,7 @@ def source_rules(source: Source, facts: ToolFacts) -> tuple[tuple[int, ToolRule]
 
 def level_verdict(source: Source, facts: ToolFacts, op: OperationFacts, level: Permission) -> Verdict:
     """The strictest that calls of the operation may come to at a file of the source with that level."""
-    actions = op.actions if facts.needs_source else _path_actions(op)
+    actions = op.actions if facts.needs_source else op.path_actions
     found = _by_action(level, actions)
     if facts.needs_source and source.required_tools:
         for _, rule in source_rules(source, facts):
@@ -128,14 +127,7 @@ class Reach:
 
 def path_outcomes(sources: Iterable[Source], op: OperationFacts) -> frozenset[Verdict]:
     """What the levels of all sources may come to for calls that name a path as an argument that counts as one."""
-    actions = _path_actions(op)
-    return frozenset(verdict_for(level, action) for one in sources for level in one.levels for action in actions)
-
-
-def _path_actions(op: OperationFacts) -> frozenset[Action]:
-    """What an operation may do at the paths that it names and its author did not mark."""
-    unknown = Action.READ if op.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
-    return frozenset(one.use.action if one.use is not None else unknown for one in op.paths if one.counts)
+    return frozenset(verdict_for(level, act) for one in sources for level in one.levels for act in op.path_actions)
 
 
 def _by_action(level: Permission, actions: Iterable[Action]) -> frozenset[Verdict]:

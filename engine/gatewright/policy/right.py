@@ -116,6 +116,12 @@ class OperationFacts:
     places: frozenset[str] = frozenset()
 
     @property
+    def path_actions(self) -> frozenset[Action]:
+        """What is done at the paths that count; where nothing says it, a writing unless the operation only reads."""
+        unknown = Action.READ if self.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
+        return frozenset(one.use.action if one.use is not None else unknown for one in self.paths if one.counts)
+
+    @property
     def judgeable(self) -> frozenset[CapabilityKind]:
         """The kinds whose reach a call can be judged by, paths that nobody marked included."""
         return self.judged | _FILES if any(one.counts for one in self.paths) else self.judged

@@ -122,6 +122,7 @@ if TYPE_CHECKING:
     from gatewright.policy.place_right import PathCondition, PlaceRight, place_rights
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.preset import Preset, preset_edit
+    from gatewright.policy.reach import level_verdict
     from gatewright.policy.right import (
         Layer,
         OperationFacts,
@@ -240,9 +241,9 @@ __all__ = [  # noqa: RUF022 (by floor)
     "Shadow", "Source", "SourceChange", "SourceType", "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts",
     "ToolRight", "ToolRule", "ToolSettings", "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply",
     "approval_keys", "approvaledit", "capabilityedit", "catalogedit", "changed_rights", "check_pattern",
-    "chosen_tools", "copy_rights", "field_changes", "free_fields", "inverse", "kind_of", "names_tool", "needs",
-    "place_rights", "preset_edit", "read_scope", "reset_tools", "rights", "ruleedit", "rules_by_name", "settings_of",
-    "shadowed", "sourceedit", "split_name", "strictest", "taken_fields", "verdict_for",
+    "chosen_tools", "copy_rights", "field_changes", "free_fields", "inverse", "kind_of", "level_verdict", "names_tool",
+    "needs", "place_rights", "preset_edit", "read_scope", "reset_tools", "rights", "ruleedit", "rules_by_name",
+    "settings_of", "shadowed", "sourceedit", "split_name", "strictest", "taken_fields", "verdict_for",
     "literal", "policyedit",
     # sources
     "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
@@ -320,6 +321,7 @@ door(
         "gatewright.policy.place_right": ("PathCondition", "PlaceRight", "place_rights"),
         "gatewright.policy.policyrule": ("PolicyRule",),
         "gatewright.policy.preset": ("Preset", "preset_edit"),
+        "gatewright.policy.reach": ("level_verdict",),
         "gatewright.policy.right": (
             "Layer", "OperationFacts", "OperationRight", "PathArgument", "Reason", "ToolFacts", "ToolRight",
         ),

@@ -52,6 +52,14 @@ PARTS = (
         ),
     ),
     KeyPart(
+        "Overview",
+        ("overview",),
+        (
+            KeyRow("Up, Down, Left, Right", "in the picture of rights: to another agent, tool or source"),
+            KeyRow("Space, Escape", "shows only what concerns it, shows all"),
+        ),
+    ),
+    KeyPart(
         "Agents",
         ("agents",),
         (

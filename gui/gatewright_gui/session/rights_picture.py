@@ -2,26 +2,38 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from weakref import WeakKeyDictionary
 
 from gatewright.workspace.api import (
     Action,
     AgentView,
     OperationFacts,
+    OperationRight,
+    Policy,
     SafetyTier,
+    Source,
+    ToolRight,
     Verdict,
     Workspace,
     frozen,
+    level_verdict,
 )
+from gatewright_gui.session.tool_groups import by_origin, group_of
 
 AT_A_TIME_S = 0.03
 """How long one question may take; then what is known is shown, and the next is asked."""
 MOST_RISKS = 200
+MOST_AGENTS, MOST_TOOLS, MOST_SOURCES = 12, 16, 6
+"""What a picture shows one by one; the others stand together."""
+MOST_GROUPS = 4
+"""Groups of tools whose others stand together each; those of further groups stand together as one."""
+AGENT, TOOL, SOURCE = range(3)
+"""The columns of the picture."""
 
 
 @frozen
-class Share:
+class RightShare:
     """How many operations of an agent are on without asking, ask first, are blocked, and are off.
 
     `privileged`: how many of those that are on or ask.
@@ -55,20 +67,74 @@ class Risk:
 
 
 @frozen
-class _Reach:
-    """What is kept of an agent: its share, and its risks as (tool, operation, privileged)."""
+class Node:
+    """An agent, a tool or a source, or several that stand together (``name`` is empty then, ``members`` how many).
 
-    share: Share
+    ``size``: its operations that are on, asking ones included, of all agents; ``group``: where a tool comes from.
+    """
+
+    column: int
+    name: str
+    size: int
+    members: int = 1
+    group: str = ""
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.name or f"and {self.members:,} more"
+
+
+@frozen
+class Flow:
+    """Operations of a tool that are on for an agent (``source`` None), or by which it comes at a source.
+
+    The parts are numbers of nodes; ``allow`` operations are on without asking, ``ask`` ones ask first.
+    """
+
+    agent: int
+    tool: int
+    source: int | None
+    allow: int
+    ask: int
+
+
+@frozen
+class RightsPicture:
+    """Who may do how much with what: agents, tools and sources, each column from the top down."""
+
+    nodes: tuple[Node, ...] = ()
+    flows: tuple[Flow, ...] = ()
+
+
+class _Count(Counter[Verdict]):
+    """Operations by verdict."""
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        return self[Verdict.ALLOW], self[Verdict.ASK]
+
+
+@frozen
+class _Reach:
+    """What is kept of an agent: its share, its risks as (tool, operation, privileged), and its operations that are on.
+
+    Those are counted by tool, and by tool and source.
+    """
+
+    share: RightShare
     risks: tuple[tuple[str, str, bool], ...]
+    tools: Mapping[str, tuple[int, int]]
+    sources: Mapping[tuple[str, str], tuple[int, int]]
 
 
 _reaches: WeakKeyDictionary[AgentView, _Reach] = WeakKeyDictionary()
 """By the view that it was read off: an edit gives another one to the agents that it concerns, and to no others."""
 
 
-def shares_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, Share]:
+def shares_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, RightShare]:
     """The shares of these agents: of the first at least, of the others while there is time."""
-    found: dict[str, Share] = {}
+    found: dict[str, RightShare] = {}
     until = time.monotonic() + AT_A_TIME_S
     for agent_id in agent_ids:
         if agent_id in workspace.policy.agents:
@@ -78,45 +144,143 @@ def shares_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, Share
     return found
 
 
-def risks_of(workspace: Workspace) -> tuple[Risk, ...]:
-    """The riskiest operations, privileged ones and those of most agents first."""
+def rights_together(workspace: Workspace) -> tuple[tuple[Risk, ...], RightsPicture]:
+    """The riskiest operations, privileged ones and those of most agents first, and the picture of all rights."""
+    reaches = {agent_id: _reach(workspace, agent_id) for agent_id in workspace.policy.agents}
+    return _risks(reaches), _picture(workspace, reaches)
+
+
+def _risks(reaches: Mapping[str, _Reach]) -> tuple[Risk, ...]:
     agents: defaultdict[tuple[str, str, bool], list[str]] = defaultdict(list)
-    for agent_id in workspace.policy.agents:
-        for risk in _reach(workspace, agent_id).risks:
+    for agent_id, reach in reaches.items():
+        for risk in reach.risks:
             agents[risk].append(agent_id)
     ranked = sorted(agents, key=lambda risk: (not risk[2], -len(agents[risk]), risk))
     return tuple(Risk(*risk, tuple(agents[risk])) for risk in ranked[:MOST_RISKS])
+
+
+# what is read off the view of an agent
 
 
 def _reach(workspace: Workspace, agent_id: str) -> _Reach:
     view = workspace.view(agent_id)
     found = _reaches.get(view)
     if found is None:
-        found = _reaches[view] = _read_off(view)
+        policy = workspace.policy
+        found = _reaches[view] = _read_off(view, policy.sources_of(policy.agents[agent_id]), policy)
     return found
 
 
-def _read_off(view: AgentView) -> _Reach:
-    counts, risks = Counter[str](), list[tuple[str, str, bool]]()
+def _read_off(view: AgentView, sources: tuple[Source, ...], policy: Policy) -> _Reach:
+    share, risks = Counter[str](), list[tuple[str, str, bool]]()
+    tools: defaultdict[str, _Count] = defaultdict(_Count)
+    places: defaultdict[tuple[str, str], _Count] = defaultdict(_Count)
     for name, right in view.rights.items():
         for op, row in zip(right.facts.operations, right.operations, strict=True):
-            if not row.ticked:
-                counts["off"] += 1
-                continue
-            if row.verdict is Verdict.DENY:
-                counts["blocked"] += 1
+            if not row.ticked or row.verdict is Verdict.DENY:
+                share["blocked" if row.ticked else "off"] += 1
                 continue
             is_privileged = row.tier is SafetyTier.PRIVILEGED
-            counts["privileged"] += is_privileged
-            counts["on" if row.verdict is Verdict.ALLOW else "asks"] += 1
+            share["privileged"] += is_privileged
+            share["on" if row.verdict is Verdict.ALLOW else "asks"] += 1
             if row.verdict is Verdict.ALLOW and (is_privileged or deletes(op)):
                 risks.append((name, op.name, is_privileged))
-    share = Share(*(counts[name] for name in ("on", "asks", "blocked", "off", "privileged")))
-    return _Reach(share, tuple(risks))
+            tools[name][row.verdict] += 1
+            for source_id, verdict in _places(right, op, row, sources, policy):
+                places[name, source_id][verdict] += 1
+    return _Reach(
+        RightShare(*(share[name] for name in ("on", "asks", "blocked", "off", "privileged"))),
+        tuple(risks),
+        {name: count.pair for name, count in tools.items()},
+        {place: count.pair for place, count in places.items()},
+    )
 
 
 def deletes(op: OperationFacts) -> bool:
     """Whether a call may delete a file or a block."""
-    return Action.DELETE in op.actions or any(
-        one.use is not None and one.use.action is Action.DELETE for one in op.paths
-    )
+    return Action.DELETE in op.actions or Action.DELETE in op.path_actions
+
+
+def _places(
+    right: ToolRight, op: OperationFacts, row: OperationRight, sources: tuple[Source, ...], policy: Policy
+) -> Iterator[tuple[str, Verdict]]:
+    """The sources that calls of an operation come at, and what these come to there at best."""
+    facts = right.facts
+    for source in sources if facts.needs_source else policy.file_sources if op.path_actions else ():
+        said = {level_verdict(source, facts, op, level) for level in source.levels}
+        if said != {Verdict.DENY}:
+            is_free = Verdict.ALLOW in said and row.verdict is Verdict.ALLOW
+            yield source.source_id, Verdict.ALLOW if is_free else Verdict.ASK
+
+
+# the picture
+
+
+def _picture(workspace: Workspace, reaches: Mapping[str, _Reach]) -> RightsPicture:
+    """Every agent and source that there is room for, and every tool of which an operation is on."""
+    sizes: Counter[str] = Counter()
+    at_source: Counter[str] = Counter()
+    for reach in reaches.values():
+        for name, pair in reach.tools.items():
+            sizes[name] += sum(pair)
+        for (_, source_id), pair in reach.sources.items():
+            at_source[source_id] += sum(pair)
+    agents = {agent_id: sum(map(sum, reach.tools.values())) for agent_id, reach in reaches.items()}
+    sources = {source.source_id: at_source[source.source_id] for source in workspace.policy.file_sources}
+    nodes: list[Node] = []
+    node_of_agent = _place(nodes, AGENT, agents, MOST_AGENTS)
+    node_of_tool = _place_tools(nodes, workspace, sizes)
+    node_of_source = _place(nodes, SOURCE, sources, MOST_SOURCES)
+    flows: defaultdict[tuple[int, int, int | None], list[int]] = defaultdict(lambda: [0, 0])
+    for agent_id, reach in reaches.items():
+        agent = node_of_agent[agent_id]
+        for name, pair in reach.tools.items():
+            _add(flows[agent, node_of_tool[name], None], pair)
+        for (name, source_id), pair in reach.sources.items():
+            _add(flows[agent, node_of_tool[name], node_of_source[source_id]], pair)
+    return RightsPicture(tuple(nodes), tuple(Flow(*place, *count) for place, count in flows.items()))
+
+
+def _add(count: list[int], pair: tuple[int, int]) -> None:
+    count[0] += pair[0]
+    count[1] += pair[1]
+
+
+def _place(
+    nodes: list[Node], column: int, sizes: Mapping[str, int], most: int, group: str = "", *, keeps_order: bool = True
+) -> dict[str, int]:
+    """Add nodes for these, the largest one by one where they are too many; the number of the node of each."""
+    if len(sizes) <= most and keeps_order:
+        shown, rest = list(sizes), list[str]()
+    else:
+        ranked = sorted(sizes, key=lambda name: -sizes[name])
+        alone = most if len(ranked) <= most else max(most - 1, 0)
+        shown, rest = ranked[:alone], ranked[alone:]
+    found: dict[str, int] = {}
+    for name in shown:
+        found[name] = len(nodes)
+        nodes.append(Node(column, name, sizes[name], 1, group))
+    if rest:
+        found |= dict.fromkeys(rest, len(nodes))
+        nodes.append(Node(column, "", sum(sizes[name] for name in rest), len(rest), group))
+    return found
+
+
+def _place_tools(nodes: list[Node], workspace: Workspace, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Tools stand by where they come from; what there is no room for stands at the end of its group."""
+    origins = {facts.name: facts.origin for facts in workspace.catalog}
+    catalogs = workspace.policy.catalogs
+    groups = by_origin((name for name in origins if name in sizes), origins.__getitem__, catalogs)
+    largest = {name for name, _ in Counter(sizes).most_common(MOST_TOOLS)}
+    ordered = sorted(groups, key=lambda origin: -sum(sizes[name] for name in groups[origin]))
+    own, others = set(ordered[:MOST_GROUPS]), dict[str, int]()
+    found: dict[str, int] = {}
+    for origin, names in groups.items():
+        if origin in own:
+            alone = sum(name in largest for name in names)
+            most = alone if alone == len(names) else alone + 1
+            title = group_of(origin, catalogs).title
+            found |= _place(nodes, TOOL, {name: sizes[name] for name in names}, most, title)
+        else:
+            others |= {name: sizes[name] for name in names}
+    return found | (_place(nodes, TOOL, others, 1, "Other catalogs", keeps_order=False) if others else {})

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest_asyncio
-from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtCore import QModelIndex, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QPushButton
 
@@ -12,9 +12,12 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.overview import OverviewPage
+from gatewright_gui.pages.overview.picture import PAD, RightsCanvas
+from gatewright_gui.session.rights_picture import AGENT, MOST_AGENTS, MOST_TOOLS, SOURCE, TOOL, rights_together
 from gatewright_gui.session.verbs.rights import ask_first
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import demo, opened_window, settled, until
+from tests.support.largeworkspace import large_opener, write_large
 
 Said = Qt.ItemDataRole.AccessibleTextRole
 UNKNOWN = '\n[agents.scribe]\ntools = ["file"]\nsources = []\n'
@@ -126,6 +129,90 @@ async def test_everything_leads_to_where_it_is_changed(page: OverviewPage) -> No
         window.show_page("overview")
         QTest.mouseClick(line, Qt.MouseButton.LeftButton)
         assert window.shelf.current_key == key
+
+
+async def test_picture_has_the_rights_that_the_engine_says_and_a_choice_lights_what_it_concerns(
+    page: OverviewPage,
+) -> None:
+    canvas, workspace = page.rights.canvas, window_of(page).document.workspace
+    picture = canvas.picture
+    numbers = {(node.column, node.name): number for number, node in enumerate(picture.nodes)}
+    wanted = {
+        (agent_id, name): (
+            sum(row.ticked and row.verdict is Verdict.ALLOW for row in right.operations),
+            sum(row.ticked and row.verdict is Verdict.ASK for row in right.operations),
+        )
+        for agent_id in workspace.policy.agents
+        for name, right in workspace.rights(agent_id).items()
+        if (TOOL, name) in numbers
+    }
+    drawn = {
+        (picture.nodes[flow.agent].name, picture.nodes[flow.tool].name): (flow.allow, flow.ask)
+        for flow in picture.flows
+        if flow.source is None and picture.nodes[flow.tool].name
+    }
+    assert drawn == {place: count for place, count in wanted.items() if count != (0, 0)}
+    assert any(ask for _, ask in drawn.values())
+
+    # by mouse: an agent, then a band; the list has the same rows
+    press(canvas, box_of(canvas, numbers[AGENT, "researcher"]))
+    assert {row[0] for row in listed(page)} == {"researcher"}
+    assert numbers[AGENT, "operator"] not in canvas.drawing.lit
+    assert numbers[SOURCE, "archive"] in canvas.drawing.lit
+    QTest.mouseClick(page.rights.all_button, Qt.MouseButton.LeftButton)
+    band = next(
+        one for one in canvas.drawing.bands if one.part == (numbers[AGENT, "archivist"], numbers[TOOL, "tracker"])
+    )
+    press(canvas, band.begin.center() + QPointF(2, 0))
+    assert canvas.accessibleDescription() == "archivist may use tracker: 3 operations (3 ask first)"
+    assert listed(page) == [("archivist", "tracker", "", "0", "3")]
+    press(canvas, band.begin.center() + QPointF(2, 0))
+    assert len(canvas.drawing.lit) == len(picture.nodes)
+
+    # by keys
+    canvas.setFocus()
+    for key in (Qt.Key.Key_Up, Qt.Key.Key_Up, Qt.Key.Key_Up, Qt.Key.Key_Space):
+        QTest.keyClick(canvas, key)
+    assert canvas.accessibleDescription().startswith("archivist: ")
+    assert {row[0] for row in listed(page)} == {"archivist"}
+    for key in (Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Escape):
+        QTest.keyClick(canvas, key)
+    assert canvas.accessibleDescription().startswith("archive: ")
+    assert len(listed(page)) == len(picture.flows)
+
+
+def box_of(canvas: RightsCanvas, number: int) -> QPointF:
+    return next(box.rect.center() for box in canvas.drawing.boxes if box.number == number)
+
+
+def press(canvas: RightsCanvas, at: QPointF) -> None:
+    place = (at + QPointF(PAD, PAD)).toPoint()
+    QTest.mouseMove(canvas, place)
+    QTest.mouseClick(canvas, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, place)
+
+
+def listed(page: OverviewPage) -> list[tuple[str, ...]]:
+    model = page.rights.model
+    return [
+        tuple(str(model.index(row, column).data()) for column in range(model.columnCount()))
+        for row in range(model.rowCount())
+    ]
+
+
+def test_what_there_is_no_room_for_stands_together_and_nothing_is_lost(tmp_path: Path) -> None:
+    with large_opener(40).open(write_large(tmp_path / "large", 20, 40)) as workspace:
+        _, picture = rights_together(workspace)
+        rights = [workspace.rights(agent_id) for agent_id in workspace.policy.agents]
+    on = sum(row.ticked and not row.is_hidden for held in rights for right in held.values() for row in right.operations)
+
+    for column, most, every in ((AGENT, MOST_AGENTS, 20), (TOOL, MOST_TOOLS + 1, 40)):
+        nodes = [node for node in picture.nodes if node.column == column]
+        assert len(nodes) == most
+        assert sum(node.members for node in nodes) == every
+        assert sum(node.size for node in nodes) == on
+        assert nodes[-1].title == f"and {every - most + 1} more"
+        assert [node.size for node in nodes[:-1]] == sorted((node.size for node in nodes[:-1]), reverse=True)
+    assert sum(flow.allow + flow.ask for flow in picture.flows) == on
 
 
 async def test_workspace_without_agents_says_what_to_do(tmp_path: Path) -> None:

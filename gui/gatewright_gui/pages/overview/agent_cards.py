@@ -13,7 +13,7 @@ from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.share_bar import paint_bar
 from gatewright_gui.session.calls_today import Tally
-from gatewright_gui.session.rights_picture import Share
+from gatewright_gui.session.rights_picture import RightShare
 
 Index = QModelIndex | QPersistentModelIndex
 AGENT_ID = Qt.ItemDataRole.UserRole + 1
@@ -29,7 +29,7 @@ class AgentCardModel(QAbstractListModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._agents: tuple[str, ...] = ()
-        self._shares: Mapping[str, Share] = {}
+        self._shares: Mapping[str, RightShare] = {}
         self._calls: Tally = {}
 
     def set_agents(self, agent_ids: Sequence[str]) -> None:
@@ -39,7 +39,7 @@ class AgentCardModel(QAbstractListModel):
             self._agents = tuple(agent_ids)
             self.endResetModel()
 
-    def set_shares(self, shares: Mapping[str, Share]) -> None:
+    def set_shares(self, shares: Mapping[str, RightShare]) -> None:
         """What is known of them."""
         self._shares = dict(shares)
         self._tell()
@@ -74,7 +74,7 @@ class AgentCardModel(QAbstractListModel):
                 return {AGENT_ID: agent_id, SHARE: share, CALLS: calls}.get(role)
 
 
-def share_words(share: Share | None) -> str:
+def share_words(share: RightShare | None) -> str:
     """`41 of 57 on, 3 ask first, 5 privileged`: what its model sees, and what of that is worth a look."""
     if share is None:
         return "counting..."
@@ -118,7 +118,7 @@ class AgentCardDelegate(Delegate):
         painter.setPen(QColor(look.palette.text))
         name = line_text(painter.fontMetrics(), str(index.data()), first.width() - taken - _PAD)
         painter.drawText(first, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, name)
-        share: Share | None = index.data(SHARE)
+        share: RightShare | None = index.data(SHARE)
         _paint_share(painter, QRect(room.left(), room.top() + 22, room.width(), _BAR), share)
         painter.setFont(look.small_font)
         painter.setPen(QColor(look.palette.muted))
@@ -128,7 +128,7 @@ class AgentCardDelegate(Delegate):
         painter.restore()
 
 
-def _paint_share(painter: QPainter, room: QRect, share: Share | None) -> None:
+def _paint_share(painter: QPainter, room: QRect, share: RightShare | None) -> None:
     """Solid: on; dots: ask first; stripes: blocked; what is off stays ground."""
     palette = current_look().palette
     parts = (

@@ -5,17 +5,19 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QListView, QStacke
 
 from gatewright_gui.pages.overview.agent_cards import AGENT_ID, AgentCardDelegate, AgentCardModel
 from gatewright_gui.pages.overview.notices import Notices
+from gatewright_gui.pages.overview.picture_pane import PicturePane
 from gatewright_gui.pages.overview.risks import RISK, RiskModel
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.calls_today import CallsToday, Tally
 from gatewright_gui.session.document import ChangeSet
-from gatewright_gui.session.rights_picture import Risk, Share, risks_of, shares_of
+from gatewright_gui.session.rights_picture import RightShare, RightsPicture, Risk, rights_together, shares_of
 
 TASK = "overview.shares"
 
@@ -27,7 +29,7 @@ class OverviewPage(Page):
         super().__init__()
         self.setObjectName("overview")
         self._context = context
-        self._shares: dict[str, Share] = {}
+        self._shares: dict[str, RightShare] = {}
         self._stale: set[str] = set()
         """Agents whose share is of an older policy."""
         self._is_whole = False
@@ -37,6 +39,7 @@ class OverviewPage(Page):
         self.view = self._make_list()
         self.notices = Notices(context)
         self.risk_view = self._make_risks()
+        self.rights = PicturePane(context.sizes)
         self.calls = CallsToday(context.document, context.tasks, self.isVisible, self)
         self._stack = QStackedWidget()
         self.empty = EmptyState(
@@ -74,32 +77,36 @@ class OverviewPage(Page):
         view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         view.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
-        view.setColumnWidth(0, 190)
-        view.setColumnWidth(1, 90)
+        view.setColumnWidth(0, 150)
+        view.setColumnWidth(1, 88)
         view.clicked.connect(self._show_risk)
         view.activated.connect(self._show_risk)
         return view
 
     def _lay_out(self) -> None:
-        safe = named(
-            EmptyState("shield-check", "Nothing risky is on without asking", "Privileged and deleting operations ask."),
-            "overview.safe",
-        )
+        safe = named(Label("Nothing privileged or deleting is on without asking."), "overview.safe", kind="muted")
+        safe.setWordWrap(True)
         self._risk_stack = QStackedWidget()
         self._risk_stack.addWidget(self.risk_view)
-        self._risk_stack.addWidget(safe)
-        left = holding(column_of(self.agents_header, stretch(self.view), SectionHeader("To look at"), self.notices))
-        right = holding(
-            column_of(SectionHeader("On without asking", "privileged, or deletes"), stretch(self._risk_stack))
-        )
-        split = Splitter(Qt.Orientation.Horizontal, "overview", self._context.sizes)
-        for pane in (left, right):
-            split.addWidget(pane)
-        split.setStretchFactor(1, 1)
-        split.restore((400, 720))
-        self._stack.addWidget(split)
+        self._risk_stack.addWidget(holding(column_of(safe, stretch(), margins=(3, 1))))
+        agents = holding(column_of(self.agents_header, stretch(self.view)))
+        risky = SectionHeader("On without asking", "privileged, or deletes")
+        lower = holding(column_of(risky, stretch(self._risk_stack), SectionHeader("To look at"), self.notices))
+        left = self._split(Qt.Orientation.Vertical, "overview.left", (agents, lower), (360, 220), 0)
+        whole = self._split(Qt.Orientation.Horizontal, "overview", (left, self.rights), (340, 780), 1)
+        self._stack.addWidget(whole)
         self._stack.addWidget(self.empty)
         column_of(stretch(self._stack), into=self)
+
+    def _split(
+        self, along: Qt.Orientation, key: str, panes: tuple[QWidget, QWidget], sizes: tuple[int, int], grows: int
+    ) -> Splitter:
+        split = Splitter(along, key, self._context.sizes)
+        for pane in panes:
+            split.addWidget(pane)
+        split.setStretchFactor(grows, 1)
+        split.restore(sizes)
+        return split
 
     def main_view(self) -> QWidget:
         """The agents; without one the way to the first."""
@@ -120,6 +127,7 @@ class OverviewPage(Page):
     def _begin_anew(self) -> None:
         self._shares.clear()
         self.risks.set_risks(())
+        self.rights.show_picture(RightsPicture())
         self._follow(ChangeSet(frozenset(), frozenset(), everything=True))
 
     def _follow(self, changes: ChangeSet) -> None:
@@ -150,11 +158,13 @@ class OverviewPage(Page):
                     self._stale -= shares.keys()
                     self.cards.set_shares(self._shares)
                 continue
-            risks = await deriver.derive(risks_of)
-            if risks is not None:
+            together = await deriver.derive(rights_together)
+            if together is not None:
+                risks, picture = together
                 self._is_whole = True
                 self.risks.set_risks(risks)
                 self._risk_stack.setCurrentIndex(0 if risks else 1)
+                self.rights.show_picture(picture)
 
     def _show_calls(self, calls: Tally) -> None:
         self.cards.set_calls(calls)

@@ -1,0 +1,118 @@
+"""The rights of all agents as a picture or as a list of the same facts, and above it what one points at in words."""
+
+from typing import Any
+
+from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QPushButton, QScrollArea, QStackedWidget, QWidget
+
+from gatewright_gui.pages.overview.picture import RightsCanvas
+from gatewright_gui.pages.overview.picture_layout import Part, lit_flows
+from gatewright_gui.pages.page import ViewStore
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.rights_picture import Flow, RightsPicture
+
+Index = QModelIndex | QPersistentModelIndex
+MODE_KEY = "overview.rights"
+LEGEND = "solid: on, dots: ask first; a click on an agent, a tool, a source or a band shows what concerns it"
+
+
+class FlowModel(FlatModel):
+    """A row for each right, and for each place that a tool comes at by it."""
+
+    headers = ("Agent", "Tool", "Comes at", "On", "Ask first")
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._picture = RightsPicture()
+        self._flows: list[Flow] = []
+
+    def show_flows(self, picture: RightsPicture, chosen: Part) -> None:
+        """Show what a part of the picture concerns; () is all of it."""
+        self.beginResetModel()
+        self._picture, self._flows = picture, lit_flows(picture, chosen)
+        self.endResetModel()
+
+    def count(self) -> int:
+        """How many rows."""
+        return len(self._flows)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """Names and counts."""
+        if not index.isValid() or index.row() >= len(self._flows):
+            return None
+        if role != Qt.ItemDataRole.DisplayRole:
+            return None
+        flow = self._flows[index.row()]
+        names = [
+            "" if number is None else self._picture.nodes[number].title
+            for number in (flow.agent, flow.tool, flow.source)
+        ]
+        return (*names, f"{flow.allow:,}", f"{flow.ask:,}")[index.column()]
+
+
+class PicturePane(QWidget):
+    """Both views show what is chosen in the picture."""
+
+    def __init__(self, views: ViewStore) -> None:
+        super().__init__()
+        self._views = views
+        self.canvas = RightsCanvas()
+        self.model = FlowModel(self)
+        self.words = named(ElidedLabel(role="muted"), "overview.words")
+        self.mode = named(Segmented("Picture or list"), "overview.mode")
+        self.mode.add_segment("picture", "Picture")
+        self.mode.add_segment("list", "List", tooltip="The same in words and numbers")
+        self.list = named(TableView("Rights of all agents"), "overview.flows")
+        self.list.setModel(self.model)
+        for column in range(3):
+            self.list.setColumnWidth(column, 170)
+        self.list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.nothing = EmptyState(
+            "shield", "Nothing is on yet", "Tick operations on the page Agents: here is seen who may do what with what."
+        )
+        scroll = QScrollArea()
+        scroll.setWidget(self.canvas)
+        scroll.setWidgetResizable(True)
+        scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._stack = QStackedWidget()
+        for view in (scroll, self.list, self.nothing):
+            self._stack.addWidget(view)
+        header = SectionHeader("Rights")
+        self.all_button = named(
+            QPushButton("Show all"), "overview.all", tip="Light everything again (Escape)", kind="link"
+        )
+        self.all_button.clicked.connect(lambda: self.canvas.choose(self.canvas.chosen))
+        for control in (self.all_button, self.mode):
+            header.add_control(control)
+        column_of(header, row_of(stretch(self.words), margins=(2, 0, 2, 1)), stretch(self._stack), into=self)
+        self.canvas.chosen_changed.connect(self._choose)
+        self.canvas.told.connect(self._tell)
+        self.mode.current_changed.connect(self._show_mode)
+        if views.choice(MODE_KEY) == "list":
+            self.mode.set_current("list")
+        self._choose(())
+        self._tell("")
+
+    def show_picture(self, picture: RightsPicture) -> None:
+        """Show other rights."""
+        self.canvas.show_picture(picture)
+        self._choose(self.canvas.chosen)
+        self._show_mode(self.mode.current)
+
+    def _choose(self, chosen: Part) -> None:
+        self.model.show_flows(self.canvas.picture, chosen)
+        self.all_button.setVisible(bool(chosen))
+
+    def _tell(self, words: str) -> None:
+        self.words.set_text(words or LEGEND)
+
+    def _show_mode(self, mode: object) -> None:
+        self._views.set_choice(MODE_KEY, str(mode))
+        self._stack.setCurrentIndex(2 if not self.canvas.picture.flows else 1 if mode == "list" else 0)
