@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from gatewright.workspace.api import Layer, OperationRight, Reason, ToolRight, Verdict, strictest
+from gatewright.workspace.api import Layer, OperationFacts, OperationRight, Reason, ToolRight, Verdict, strictest
+from gatewright_gui.pages.agents.value_words import value_words
 from gatewright_gui.session.path_share import Share
 
 
@@ -64,14 +65,14 @@ def tool_asking(right: ToolRight) -> Asking:
     return Asking.SOME if found - {Asking.NO} else Asking.NO
 
 
-def depending_words(right: OperationRight, share: Share | None = None) -> str:
+def depending_words(op: OperationFacts, right: OperationRight, share: Share | None = None) -> str:
     """What some calls of an operation come to by their arguments, in a sentence; empty where all come to the same.
 
     `share`: how many files it may touch, where that was counted.
     """
-    found = {"path": _some_words(right.by_path), "values": _some_words(right.by_value)}
-    if share is not None:
-        found["path"] = share.words
+    path = share.words if share is not None else _some_words(right.by_path)
+    values = "; ".join(value_words(op, right).sentences) or _some_words(right.by_value)
+    found = {"path": path, "values": values}
     return "; ".join(f"goes by the {what}: {words}" for what, words in found.items() if words)
 
 
@@ -95,8 +96,6 @@ def operation_reasons(right: OperationRight) -> tuple[Reason, ...]:
     return tuple(reason for reason in right.reasons if reason.verdict is Verdict.DENY)
 
 
-DEPENDING = ("by path", "by value")
-"""The verdict of what is allowed for some arguments only, or asks for some."""
 _VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "off"}
 
 
@@ -124,24 +123,35 @@ def description_of(tool: ToolRight, operation: OperationRight | None) -> str:
     """What a row says of itself."""
     if operation is None:
         return tool.facts.description
-    return next(op.description for op in tool.facts.operations if op.name == operation.operation)
+    return facts_of(tool, operation).description
+
+
+def facts_of(tool: ToolRight, operation: OperationRight) -> OperationFacts:
+    """What is known of the operation of a row."""
+    return next(op for op in tool.facts.operations if op.name == operation.operation)
 
 
 def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
-    """Allow, by path or value, ask first, off, mixed; `off` says by which layer where the box is ticked."""
+    """Allow, by path or value, ask first, off, mixed; `off` says by which layer where the box is ticked.
+
+    What goes by values says which, where that is short: `up to 100`.
+    """
     if operation is None:
-        shown = {_verdict_word(op) for op in tool.operations if not op.is_hidden}
+        rows = zip(tool.facts.operations, tool.operations, strict=True)
+        shown = {_verdict_word(op, row) for op, row in rows if not row.is_hidden}
         if shown:
             return shown.pop() if len(shown) == 1 else "mixed"
     if state_of(tool, operation) is RowState.OVERRULED:
         reasons = [r for r in reasons_of(tool, operation) if r.verdict is Verdict.DENY]
         return f"off: {_SHORT.get(reasons[0].layer, reasons[0].layer)}" if reasons else "off"
-    return _verdict_word(operation) if operation else _VERDICT_WORDS[Verdict.DENY]
+    return _verdict_word(facts_of(tool, operation), operation) if operation else _VERDICT_WORDS[Verdict.DENY]
 
 
-def _verdict_word(row: OperationRight) -> str:
-    if row.verdict is Verdict.ALLOW and (row.by_path or row.by_value):
-        return DEPENDING[not row.by_path]
+def _verdict_word(op: OperationFacts, row: OperationRight) -> str:
+    if row.verdict is Verdict.ALLOW and row.by_path:
+        return "by path"
+    if row.verdict is Verdict.ALLOW and row.by_value:
+        return value_words(op, row).short or "by value"
     return _VERDICT_WORDS[row.verdict]
 
 

@@ -14,7 +14,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QCursor, QFont, QFontMetrics, QMouseEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QTreeView
 
-from gatewright_gui.pages.agents.row_state import DEPENDING, Asking, RowState
+from gatewright_gui.pages.agents.row_state import Asking, RowState
 from gatewright_gui.pages.agents.tool_tree import (
     ASKING,
     COUNT,
@@ -189,7 +189,7 @@ class ToolDelegate(Delegate):
             icon, role = "triangle-alert", "ask"
         elif text == "mixed":
             icon, role = "circle-dot", "muted"
-        elif text in DEPENDING:
+        elif icon == "circle-check" and text != "allow":
             icon, role = ("hand", "ask") if Asking(index.data(ASKING)) is Asking.SOME else ("list-filter", "allow")
         share = index.data(SHARE)
         place = chip_rect(rect, painter.fontMetrics(), text, with_bar=share is not None)

@@ -19,6 +19,7 @@ from gatewright_gui.pages.agents.row_state import (
     asking_of,
     depending_words,
     description_of,
+    facts_of,
     looks_alike,
     reasons_of,
     same_shape,
@@ -390,9 +391,8 @@ class ToolTreeModel(QAbstractItemModel):
         if column is Column.ASK:
             return ASK_TIPS[asking_of(tool, operation)]
         if column is Column.VERDICT:
-            rows = (operation,) if operation else tool.operations
-            share = self._share(tool, operation)
-            depending = dict.fromkeys(text for row in rows if (text := depending_words(row, share)))
+            share, rows = self._share(tool, operation), (operation,) if operation else tool.operations
+            depending = dict.fromkeys(filter(None, (depending_words(facts_of(tool, row), row, share) for row in rows)))
             reasons = (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
             leads = ("click: at which files",) if share is not None else ()
             return "\n".join((*reasons, *depending, *leads)) or "nothing limits it"
