@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urljoin
 
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_url
+from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.document import SearchEngine, SearchProvider, Web
 
@@ -65,7 +65,7 @@ class WebClient:
             answer = await get(target, headers, network, wants=is_read)
             location = answer.header("location").strip() if answer.status in _REDIRECTS else ""
             if not location:
-                return await asyncio.to_thread(page_of, target.text, answer, raw=raw)
+                return await aio.to_thread(page_of, target.text, answer, raw=raw)
             try:
                 onward = self._target(follow(urljoin(target.text, location)))
             except ValueError:
@@ -83,7 +83,7 @@ class WebClient:
         for one in self._web.search:
             try:
                 network = self._network(one.url is not None or self.allow_private)
-                async with asyncio.timeout(SEARCH_S):
+                async with aio.timeout(SEARCH_S):
                     found = await ask(one, address_of(one), query, count, freshness, network, self._variables)
             except (ToolFailure, TimeoutError) as error:
                 why = str(error) if isinstance(error, ToolFailure) else "it did not answer in time"

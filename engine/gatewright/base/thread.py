@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
@@ -10,14 +9,16 @@ from contextlib import suppress
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from gatewright.base import aio
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+def in_own_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> aio.Future[T]:
     """What ``function`` gives or raises, in the caller's context. Whoever cancels it only ceases to wait."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
+    loop = aio.get_running_loop()
+    future: aio.Future[T] = loop.create_future()
     call = partial(contextvars.copy_context().run, function, *args, **kwargs)
 
     def work() -> None:

@@ -17,7 +17,7 @@ from gatewright.base.frozen import frozen
 from gatewright.blocks.difftext import diff_text
 from gatewright.blocks.edit import Append, Overwrite, Redo, Undo, kind_of
 from gatewright.blocks.field import FieldType, check_type
-from gatewright.blocks.guard import PASSING, guarded
+from gatewright.blocks.guard import guarded, passing
 from gatewright.blocks.history import CREATE, MERGE, Step, redo_target, undo_target, way
 from gatewright.blocks.initial import content_of, with_defaults
 from gatewright.blocks.item import check_new
@@ -175,7 +175,7 @@ class Block:
             else:
                 ops = plan(self._document, self.schema, edit, hand)
             check_growth(self._document, ops, self.char_limit)
-        except (GatewrightError, *PASSING):
+        except (GatewrightError, *passing()):
             raise
         except BaseException as error:
             raise WeMustFix("an edit cannot be planned") from error
@@ -254,7 +254,7 @@ class Block:
         """The state that the document is in, as ``Step.after`` holds it."""
         try:
             return self._document.loro.state_frontiers.encode()
-        except PASSING:
+        except passing():
             raise
         except BaseException as error:
             raise WeMustFix("a block's state cannot be had") from error
@@ -288,7 +288,7 @@ class Block:
             with guarded(WeMustFix("a block cannot be put back")):
                 self._document.loro.commit()
                 self._document = Document(_with_own_name(self._document.loro.fork_at(before)), self.schema)
-            if isinstance(error, PASSING):
+            if isinstance(error, passing()):
                 raise
             raise WeMustFix("a planned edit cannot be done") from error
 

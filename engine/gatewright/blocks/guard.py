@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from gatewright.base import aio
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from gatewright.base.errors import GatewrightError
 
-PASSING = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError)
-"""What is nobody's failure: interrupts, the end of the program, cancellation."""
+
+def passing() -> tuple[type[BaseException], ...]:
+    """What is nobody's failure: interrupts, the end of the program, cancellation."""
+    return KeyboardInterrupt, SystemExit, GeneratorExit, aio.CancelledError
 
 
 @contextmanager
@@ -20,7 +23,7 @@ def guarded(failure: GatewrightError) -> Generator[None]:
     """Any error of Loro becomes ``failure``; interrupts and cancellation pass."""
     try:
         yield
-    except PASSING:
+    except passing():
         raise
     except BaseException as error:
         raise failure from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json as jsonlib
 import shlex
 import sys
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered
 from gatewright.cli.exit import VERDICT_EXIT, Exit
 from gatewright.cli.inbox import print_messages
@@ -91,7 +91,7 @@ def call(
             raise typer.Exit(_only_decide(workspace, agent_id, tool, read_argument(args), held, as_json=json))
         messages: list[Received] = []
         workspace.messages.subscribe(messages.append)
-        outcome = asyncio.run(_called(workspace, agent_id, tool, read_argument(args), session, approver))
+        outcome = aio.run(_called(workspace, agent_id, tool, read_argument(args), session, approver))
         if json:
             more = {"messages": [message.to_json() for message in messages]} if messages else {}
             print_json({**outcome.to_json(), **more})
@@ -145,7 +145,7 @@ class _Approver:
         print_error(jsonlib.dumps(dict(request.arguments), ensure_ascii=False))
         if request.diff:
             print_error(request.diff, keep="\n\t")
-        answer = await asyncio.to_thread(_answer)
+        answer = await aio.to_thread(_answer)
         if not answer:
             raise NobodyAnswered("the input ended before an answer came")
         return Approval(approved=answer.strip() in {"y", "yes"}, who="command line")

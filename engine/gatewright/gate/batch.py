@@ -8,10 +8,10 @@ still be made is the gate's to say, by the rules.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from gatewright.base import aio
 from gatewright.base.frozen import frozen
 from gatewright.gate.accumulator import BrokenCall, ToolCall, arguments_of
 from gatewright.gate.call import MOST_AT_ONCE, RawArguments, Stage
@@ -86,7 +86,7 @@ async def call_many(
     """
     numbered = tuple(enumerate(calls))
     outcomes: dict[int, Outcome] = {}
-    room = asyncio.Semaphore(max(1, most))
+    room = aio.Semaphore(max(1, most))
 
     async def make(number: int, call: ToolCall | BrokenCall) -> None:
         async with room:
@@ -104,7 +104,7 @@ async def call_many(
         if len(group) == 1:
             await make(*group[0])
             continue
-        async with asyncio.TaskGroup() as tasks:
+        async with aio.TaskGroup() as tasks:
             for number, call in group:
                 tasks.create_task(make(number, call))
     return tuple(outcomes[number] for number, _ in numbered)

@@ -12,7 +12,6 @@ It decides nothing and shows nothing: whoever shows questions subscribes, in thi
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import threading
@@ -21,6 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gatewright.base import aio
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.ids import new_id
@@ -50,9 +50,9 @@ _log = logging.getLogger(__name__)
 class _Waiter:
     """A call that waits. ``answer`` is settled from any thread; only the first time counts."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, deadline_s: float) -> None:
+    def __init__(self, loop: aio.AbstractEventLoop, deadline_s: float) -> None:
         self.deadline_s = deadline_s
-        self.answer: asyncio.Future[Approval | None] = loop.create_future()
+        self.answer: aio.Future[Approval | None] = loop.create_future()
         self._loop = loop
 
     def settle(self, approval: Approval | None) -> None:
@@ -132,16 +132,16 @@ class PermissionBroker:
             process_id=os.getpid(),
             waiting=1,
         )
-        waiter = _Waiter(asyncio.get_running_loop(), self._clock.monotonic_s() + self._limits.timeout_s)
+        waiter = _Waiter(aio.get_running_loop(), self._clock.monotonic_s() + self._limits.timeout_s)
         posting = _Posting(self._store, asked, self._limits.waiting)
         answer: Approval | None = None
         try:
-            refusal = await asyncio.to_thread(posting.post)
+            refusal = await aio.to_thread(posting.post)
             if refusal is not None:
                 return refusal
             self._wait(asked.request_id, waiter)
             answer = await waiter.answer
-        except asyncio.CancelledError:
+        except aio.CancelledError:
             await self._given_up(asked.request_id, posting)
             raise
         return await self._taken(asked, posting, answer)
@@ -150,7 +150,7 @@ class PermissionBroker:
         """Whether an operator is attached, here or in another process (or calls wait without one)."""
         if self._waits_alone or self._listeners:
             return True
-        return await asyncio.to_thread(self._store.has_listener)
+        return await aio.to_thread(self._store.has_listener)
 
     def subscribe(
         self, callback: Callable[[tuple[ApprovalRequest, ...]], None], *, announce: bool = True
@@ -256,14 +256,14 @@ class PermissionBroker:
         """The answer that stands in the end: one that came in the moment the time was over counts."""
         with self._lock:
             self._waiters.pop(asked.request_id, None)
-        last = await asyncio.shield(asyncio.to_thread(posting.withdraw))
+        last = await aio.shield(aio.to_thread(posting.withdraw))
         self._news.set()
         return answer or last or _refused("approval-timed-out", f"nobody answered within {self._limits.timeout_s:g} s")
 
     async def _given_up(self, request_id: str, posting: _Posting) -> None:
         with self._lock:
             self._waiters.pop(request_id, None)
-        await asyncio.shield(asyncio.to_thread(posting.give_up))
+        await aio.shield(aio.to_thread(posting.give_up))
         self._news.set()
 
     def _wait(self, request_id: str, waiter: _Waiter) -> None:

@@ -5,7 +5,6 @@ What cannot be recorded is not made.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message, record
@@ -71,7 +71,7 @@ class CallRun:
             await state.ports.record(_then(opening, record.requested(state, request)))
         except AuditUnavailable as error:
             return self._outcome(state, _unrecordable(decision, error), Status.DENIED)
-        except asyncio.CancelledError as error:
+        except aio.CancelledError as error:
             if error.__cause__ is None:  # the rows are in the log, and want an end
                 await self._given_up(state)
             raise
@@ -81,7 +81,7 @@ class CallRun:
             return self._outcome(state, decision, Status.UNANSWERED, message.to_model(message.UNANSWERED))
         try:
             approval = await _kept(state, request, approval, self._approver)
-        except asyncio.CancelledError:
+        except aio.CancelledError:
             await self._given_up(state)
             raise
         asks = frozenset(ask.key for ask in request.asks)
@@ -129,7 +129,7 @@ class CallRun:
         """Execute; a call that was executed and is cancelled on its way through the later stages gets its end too."""
         try:
             return await passage.act()
-        except asyncio.CancelledError:
+        except aio.CancelledError:
             if passage.state.execution is not None:
                 await give_up(passage.state)
             raise
@@ -215,7 +215,7 @@ def request_of(state: CallState) -> ApprovalRequest:
 
 async def _with_records(state: CallState, request: ApprovalRequest) -> ApprovalRequest:
     """The question with what its ids stand for, which may take a moment to find out."""
-    records = await asyncio.to_thread(state.ports.earlier.of, state.session, request.arguments)
+    records = await aio.to_thread(state.ports.earlier.of, state.session, request.arguments)
     return replace(request, records=records) if records else request
 
 
@@ -232,11 +232,11 @@ async def _kept(state: CallState, request: ApprovalRequest, approval: Approval, 
     """
     grants = state.ports.grants
     if grants is None and approval.grant_id and isinstance(approver, PermissionBroker):
-        return await unbroken(asyncio.ensure_future(asyncio.to_thread(approver.used, approval)))
+        return await unbroken(aio.ensure_future(aio.to_thread(approver.used, approval)))
     if grants is None or approval.grant_id or not approval.lasts:
         return approval
     try:
-        grant = await unbroken(asyncio.ensure_future(asyncio.to_thread(grants.remember, request, approval)))
+        grant = await unbroken(aio.ensure_future(aio.to_thread(grants.remember, request, approval)))
     except WorkspaceError:
         return replace(approval, remember=Remember.ONCE, seconds=None)
     return replace(approval, grant_id=grant.grant_id)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import traceback
 from typing import cast
 
+from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.thread import in_own_thread
@@ -66,7 +66,7 @@ class Raised:
 async def read_error(error: BaseException) -> Raised:
     """Ask an exception what it is, for a moment at most."""
     work = in_own_thread(_read, error)
-    await asyncio.wait({work}, timeout=READ_S)
+    await aio.wait({work}, timeout=READ_S)
     if work.done():
         return work.result()
     work.cancel()

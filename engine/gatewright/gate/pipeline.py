@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.compile.finding import Finding
 from gatewright.compile.redactor import EMPTY
@@ -202,7 +202,7 @@ def run_stage(stage: Stage, state: CallState) -> StageResult:
     """What the stage says; whatever it raises is a denial, a panic of a compiled library (no Exception) too."""
     try:
         return stage.run(state)
-    except (KeyboardInterrupt, SystemExit, asyncio.CancelledError):
+    except (KeyboardInterrupt, SystemExit, aio.CancelledError):
         raise
     except BaseException as error:  # noqa: BLE001 the stage boundary
         return _broken(stage.name, error)
@@ -211,7 +211,7 @@ def run_stage(stage: Stage, state: CallState) -> StageResult:
 async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
     try:
         return await stage.run(state)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError):
+    except (KeyboardInterrupt, SystemExit, GeneratorExit, aio.CancelledError):
         raise
     except BaseException as error:  # noqa: BLE001 the stage boundary
         return _broken(stage.name, error)

@@ -9,11 +9,11 @@ until that thread is idle again later rows follow it there, which keeps their or
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
+from gatewright.base import aio
 from gatewright.gate.audit import AuditEntry, AuditUnavailable
 from gatewright.record import renew_after_fork
 
@@ -52,9 +52,9 @@ class Recorder:
         elif self._waiting or not self._write(build, False):
             await unbroken(self._to_thread(build))
 
-    def _join(self, build: RowBuilder) -> asyncio.Future[None]:
+    def _join(self, build: RowBuilder) -> aio.Future[None]:
         """With the rows that other calls of this turn of the loop write."""
-        loop, batch = asyncio.get_running_loop(), self._batch
+        loop, batch = aio.get_running_loop(), self._batch
         if batch is None or batch.loop is not loop:
             batch = self._batch = _Batch(loop)
             loop.call_soon(self._commit, batch)
@@ -73,11 +73,11 @@ class Recorder:
         else:
             self._to_thread(batch.rows).add_done_callback(lambda done: batch.end(done.exception()))
 
-    def _to_thread(self, build: RowBuilder) -> asyncio.Future[bool]:
+    def _to_thread(self, build: RowBuilder) -> aio.Future[bool]:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="gatewright-audit")
         self._waiting += 1
-        future = asyncio.get_running_loop().run_in_executor(self._thread, self._write, build, True)
+        future = aio.get_running_loop().run_in_executor(self._thread, self._write, build, True)
         future.add_done_callback(self._is_back)
         return future
 
@@ -88,12 +88,12 @@ class Recorder:
 class _Batch:
     """Rows of several calls of one loop for one commit. Those of a call that cannot be made are that call's failure."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: aio.AbstractEventLoop) -> None:
         self.loop = loop
-        self._parts: list[tuple[RowBuilder, asyncio.Future[None]]] = []
+        self._parts: list[tuple[RowBuilder, aio.Future[None]]] = []
         self._failed: dict[int, AuditUnavailable] = {}
 
-    def add(self, build: RowBuilder) -> asyncio.Future[None]:
+    def add(self, build: RowBuilder) -> aio.Future[None]:
         """Take the rows in; the answer is done when they are committed."""
         written = self.loop.create_future()
         self._parts.append((build, written))
@@ -122,14 +122,14 @@ class _Batch:
                 written.set_exception(failure)
 
 
-async def unbroken(future: asyncio.Future[T]) -> T:
+async def unbroken(future: aio.Future[T]) -> T:
     """What ``future`` gives, waited for to its end; a cancellation is raised when it has ended, from its exception."""
     cancelled = False
     while not future.done():
         try:
-            await asyncio.wait({future})
-        except asyncio.CancelledError:
+            await aio.wait({future})
+        except aio.CancelledError:
             cancelled = True
     if cancelled:
-        raise asyncio.CancelledError from future.exception()
+        raise aio.CancelledError from future.exception()
     return future.result()

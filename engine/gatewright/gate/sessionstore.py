@@ -7,7 +7,6 @@ copied does not. An older copy of the same session that is put back, and a delet
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import json
@@ -18,6 +17,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from gatewright.base import aio
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.gate.keys import Home
@@ -68,7 +68,7 @@ class SessionStore:
         while (holder := self._try_lock(name)) is None:
             if deadline is not None and time.monotonic() >= deadline:
                 raise SessionConflict(f"the session `{session_id}` is held by another process")
-            await asyncio.sleep(_LOCK_STEP_S)
+            await aio.sleep(_LOCK_STEP_S)
         try:
             session = self.resume(session_id, agent_id=agent_id)
             session.is_held = True
@@ -76,7 +76,7 @@ class SessionStore:
                 yield session
             finally:
                 try:
-                    await unbroken(asyncio.ensure_future(asyncio.to_thread(self.save, session)))
+                    await unbroken(aio.ensure_future(aio.to_thread(self.save, session)))
                 finally:
                     session.is_held = False
         finally:

@@ -5,9 +5,9 @@ What it answers is plain JSON. Reading one record is done at once; whatever open
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
+from gatewright.base import aio
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.memory.archive import Archive
@@ -196,7 +196,7 @@ class AgentBlocks:
             made = self._archive(agent_id).insert(content, metadata, granted=granted)
             return {"id": made.entry_id, "created_at": iso_utc(made.created_at)}
 
-        return await asyncio.to_thread(work)
+        return await aio.to_thread(work)
 
     async def search(
         self,
@@ -231,7 +231,7 @@ class AgentBlocks:
             )
             return {"hits": _told(found, blocks)}
 
-        return await asyncio.to_thread(work)
+        return await aio.to_thread(work)
 
     # inside
 
@@ -250,7 +250,7 @@ class AgentBlocks:
         )
 
     async def _in_thread(self, agent_id: str, work: Callable[[BlockService], JsonValue]) -> JsonValue:
-        return await asyncio.to_thread(work, self._service(agent_id))
+        return await aio.to_thread(work, self._service(agent_id))
 
 
 def _told(found: Iterable[Hit], blocks: Mapping[str, str]) -> list[JsonValue]:

@@ -140,12 +140,12 @@ class BlockStore:
 
     def get(self, label: str) -> StoredBlock | None:
         """The shared block with that label, whoever changed it last; None when there is none."""
-        from gatewright.memory import blocktable
-
         query = "SELECT label, source_id, snapshot, disk_digest, updated_at FROM block WHERE label = ?"
         with self._open() as (connection, version):
             if connection is None:
                 return None
+            from gatewright.memory import blocktable
+
             if version < blocktable.FIRST_READ:
                 row = connection.execute(query, (label,)).fetchone()
                 return StoredBlock(*row) if row else None

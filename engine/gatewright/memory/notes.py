@@ -7,13 +7,13 @@ of the process and of the machine; what was deleted is in no file any more, its 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import uuid
 from collections import OrderedDict
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
+from gatewright.base import aio
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.memory.fulltext import query_words, snippet, spaced, why_no_index
@@ -278,15 +278,15 @@ class NoteBook:
 
     async def save(self, content: str, *, user_id: str) -> str:
         """Keep a new note; its id."""
-        return (await asyncio.to_thread(self.of(user_id).save, content))[0]
+        return (await aio.to_thread(self.of(user_id).save, content))[0]
 
     async def update(self, note_id: str, content: str, *, user_id: str) -> None:
         """Put another text in the place of a note's."""
-        await asyncio.to_thread(self.of(user_id).update, note_id, content)
+        await aio.to_thread(self.of(user_id).update, note_id, content)
 
     async def delete(self, note_id: str, *, user_id: str) -> None:
         """Forget a note."""
-        await asyncio.to_thread(self.of(user_id).delete, note_id)
+        await aio.to_thread(self.of(user_id).delete, note_id)
 
     async def search(self, query: str, *, user_id: str, top_k: int, said: Sequence[str] = ()) -> JsonValue:
         """``hits``, the best first, each with text, source, score, note_id; ``by_meaning``: whether a model helped."""
@@ -301,7 +301,7 @@ class NoteBook:
                 hits.append({"text": text, "source": source, "score": hit.score, "note_id": hit.note_id})
             return {"hits": hits, "by_meaning": _embedder() is not None}
 
-        return await asyncio.to_thread(work)
+        return await aio.to_thread(work)
 
 
 def _database(path: Path, make: Callable[[Connection], object] | None = None) -> Database:

@@ -59,14 +59,22 @@ def filter_operations(
 
 
 def filter_with_lints(
-    schema: Schema, allowed: Iterable[str], *, field: str | None = None, operations: Iterable[str] | None = None
+    schema: Schema,
+    allowed: Iterable[str],
+    *,
+    field: str | None = None,
+    operations: Iterable[str] | None = None,
+    found: OperationSet | None = None,
 ) -> FilterResult:
-    """As `filter_operations`, with lints and the names that other texts need to lose."""
+    """As `filter_operations`, with lints and the names that other texts need to lose.
+
+    ``found``: what `discover_operations` read in the schema, where somebody asked before.
+    """
     declared = None if operations is None else tuple(dict.fromkeys(operations))
     source = schema
     if declared is not None:
         source, field = with_declared(inline_references(schema), field, declared)
-    found = discover_operations(source, field=field)
+    found = found or discover_operations(source, field=field)
     if found is None:
         where = f" at `{field}`" if field else ""
         raise SchemaError(f"the schema offers no operations{where}")

@@ -99,10 +99,12 @@ class HeldBlocks:
 
     def get(self, relative: str) -> HeldBlock | None:
         """The block of a file, or None. Raises WorkspaceError for a damaged one."""
+        stored = self.store.get(self.label_of(relative))
+        if stored is None:
+            return None
         from gatewright.blocks import TextBlock
 
-        stored = self.store.get(self.label_of(relative))
-        return None if stored is None else HeldBlock(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
+        return HeldBlock(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
 
     def has(self, relative: str) -> bool:
         """Whether there is a block of a file, damaged or not."""

@@ -8,13 +8,13 @@ level says of it is asked there once more: ``approved`` is for what a level only
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import os
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
+from gatewright.base import aio
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission
@@ -454,12 +454,12 @@ class SourceManager:
         return list(status_below(source, at.relative, self.overlay(source.source_id).level_of))
 
     async def _in_thread(self, at: Located, work: Callable[[FileSource], Answer], *, changes: bool = False) -> Answer:
-        return await asyncio.to_thread(self._alone, at, work, changes)
+        return await aio.to_thread(self._alone, at, work, changes)
 
     async def _change(
         self, at: Located, action: Action, approved: Approved, work: Callable[[FileSource], Answer]
     ) -> Answer:
-        return await asyncio.to_thread(self._alone, at, work, True, action, approved)
+        return await aio.to_thread(self._alone, at, work, True, action, approved)
 
     def _alone(
         self,

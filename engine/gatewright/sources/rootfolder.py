@@ -7,12 +7,12 @@ changes something is alone with it, among processes too. What may be done in whi
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, Located
@@ -107,43 +107,41 @@ class RootFolders:
 
     async def read(self, absolute: str) -> JsonValue:
         """The text of a file and its size."""
-        return await asyncio.to_thread(self._read, self._paths.at(absolute))
+        return await aio.to_thread(self._read, self._paths.at(absolute))
 
     async def list_folder(self, absolute: str, *, stopped: Callable[[], bool]) -> JsonValue:
         """The names in a folder."""
-        return await asyncio.to_thread(self._list, self._paths.at(absolute), stopped)
+        return await aio.to_thread(self._list, self._paths.at(absolute), stopped)
 
     async def search(
         self, absolute: str, find: Callable[[str], int | None], *, hits: int, stopped: Callable[[], bool]
     ) -> JsonValue:
         """The lines of texts below a folder, or of one file, where ``find`` answers a position."""
-        return await asyncio.to_thread(self._search, self._paths.at(absolute), find, hits, stopped)
+        return await aio.to_thread(self._search, self._paths.at(absolute), find, hits, stopped)
 
     async def write(
         self, absolute: str, content: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
         """Make a file with the folders above it, or replace it in one step."""
-        return await asyncio.to_thread(self._write_text, self._paths.at(absolute), content, granted, approved)
+        return await aio.to_thread(self._write_text, self._paths.at(absolute), content, granted, approved)
 
     async def edit(
         self, absolute: str, old: str, new: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
         """Put ``new`` in the one place of ``old``."""
-        return await asyncio.to_thread(self._edit, self._paths.at(absolute), old, new, granted, approved)
+        return await aio.to_thread(self._edit, self._paths.at(absolute), old, new, granted, approved)
 
     async def delete(
         self, absolute: str, *, recursive: bool, granted: Action | None, approved: Approved = False
     ) -> JsonValue:
         """Remove a file or folder."""
-        return await asyncio.to_thread(self._delete, self._paths.at(absolute), recursive, granted, approved)
+        return await aio.to_thread(self._delete, self._paths.at(absolute), recursive, granted, approved)
 
     async def copy(
         self, source: str, destination: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
         """Copy the bytes of a file."""
-        return await asyncio.to_thread(
-            self._copy, self._paths.at(source), self._paths.at(destination), granted, approved
-        )
+        return await aio.to_thread(self._copy, self._paths.at(source), self._paths.at(destination), granted, approved)
 
     # in a thread
 

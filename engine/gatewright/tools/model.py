@@ -13,7 +13,7 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
-from gatewright.schema import OperationSet, discover_operations, filter_operations, filter_with_lints, schema_of
+from gatewright.schema import OperationSet, discover_operations, filter_with_lints, schema_of
 from gatewright.schema.walk import Schema, objects, properties_of
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
@@ -32,7 +32,6 @@ class ModelShape:
     specs: tuple[OperationSpec, ...]
     adapter: TypeAdapter[Any] = field(hash=False)
     function: Run
-    asked: str | None = None
 
     @property
     def operation_field(self) -> str | None:
@@ -52,11 +51,11 @@ class ModelShape:
         """The model's schema reduced to the shown operations."""
         if self.found is None:
             return self.schema if PLAIN in shown else None
-        return filter_operations(self.schema, shown, field=self.asked)
+        return filter_with_lints(self.schema, shown, found=self.found).schema
 
     def cleaned(self, text: str, shown: frozenset[str]) -> str:
         """``text`` cleaned like those inside the schema."""
-        return text if self.found is None else filter_with_lints(self.schema, shown, field=self.asked).clean(text)
+        return text if self.found is None else filter_with_lints(self.schema, shown, found=self.found).clean(text)
 
     def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
         """By the model's own field and default."""
@@ -111,8 +110,8 @@ def model_shape(
     _check_known(found, say, where)
     marks = _marks(model, where)
     names = found.names if found else (PLAIN,)
-    specs = tuple(_spec(schema, found, name, marks, say, declared_field) for name in names)
-    return ModelShape(schema, found, specs, TypeAdapter[Any](model), function, declared_field)
+    specs = tuple(_spec(schema, found, name, marks, say) for name in names)
+    return ModelShape(schema, found, specs, TypeAdapter[Any](model), function)
 
 
 def _check_known(found: OperationSet | None, say: OperationFactsOf, where: str) -> None:
@@ -128,9 +127,8 @@ def _spec(
     name: str,
     marks: Mapping[str, tuple[Mark, ...]],
     say: OperationFactsOf,
-    asked: str | None,
 ) -> OperationSpec:
-    own = filter_operations(schema, [name], field=asked) if found else schema
+    own = filter_with_lints(schema, [name], found=found).schema if found else schema
     properties = _all_properties(own or {})
     operation = next((o for o in found.operations if o.name == name), None) if found else None
     required = operation.required if operation else tuple(own.get("required", ()) if own else ())

@@ -43,7 +43,7 @@ class Reading:
             return filter_with_lints(self.schema, shown, field=self.asked, operations=self.names)
         if shown.issuperset(self.found.names):
             return FilterResult(self.schema, (), self.found)
-        return filter_with_lints(self.schema, shown, field=self.asked)
+        return filter_with_lints(self.schema, shown, found=self.found)
 
 
 def discovered_reading(schema: Schema, inlined: Schema) -> Reading | None:

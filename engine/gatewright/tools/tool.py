@@ -6,7 +6,6 @@ when the class is defined. ``abstract=True`` leaves both to its own subclasses o
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from gatewright.arguments.url import UrlTarget
+from gatewright.base import aio
 from gatewright.base.errors import GatewrightError, RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
@@ -342,7 +342,7 @@ class Tool(Declaration):
             return plain_result(result, self.normalization)
         try:
             return await in_own_thread(checked_result, result, self.normalization)
-        except asyncio.CancelledError:
+        except aio.CancelledError:
             if not context.cancelled:
                 raise
             raise unread() from None

@@ -7,10 +7,10 @@ cannot be done is denied before anybody is asked.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from typing import TYPE_CHECKING
 
+from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
 from gatewright.base.printable import printable
@@ -77,7 +77,7 @@ async def spend(state: CallState) -> Finding | None:
         return None
     if grant.kind is not Remember.ONCE:
         return None if grants.spend(grant) else _withdrawn(grant.who)
-    spent = await unbroken(asyncio.ensure_future(asyncio.to_thread(grants.spend, grant)))
+    spent = await unbroken(aio.ensure_future(aio.to_thread(grants.spend, grant)))
     return None if spent else _withdrawn(grant.who)
 
 

@@ -8,12 +8,12 @@ stages that follow.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.base.json_copy import copied
 from gatewright.base.jsonvalue import canonical_json
@@ -87,7 +87,7 @@ async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
     """Spend the approval and record the call; what is not recorded is not made, and its slot is given back."""
     try:
         refusal = await spend(state)
-    except asyncio.CancelledError:
+    except aio.CancelledError:
         release(state, taken)
         await _close_cancelled(state, {"started": False}, state.pending)
         raise
@@ -103,7 +103,7 @@ async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
     except AuditUnavailable as error:
         release(state, taken)
         return denied("audit-unavailable", str(error), message.UNRECORDED)
-    except asyncio.CancelledError as error:
+    except aio.CancelledError as error:
         release(state, taken)
         if error.__cause__ is None:  # the rows are in the log, and want an end
             await _close_cancelled(state, {"started": False})
@@ -115,7 +115,7 @@ async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
 
 
 async def _execute(state: CallState) -> None:
-    stop, loop = StopSignal(), asyncio.get_running_loop()
+    stop, loop = StopSignal(), aio.get_running_loop()
     ended = loop.create_future()
     task = loop.create_task(_invoke(state, running_context(state, stop), ended))
     try:
@@ -124,12 +124,12 @@ async def _execute(state: CallState) -> None:
             await _take_result(state, task)
         else:
             await _stop(state, task, stop)
-    except asyncio.CancelledError:
+    except aio.CancelledError:
         await _cancel(state, task, stop)
         raise
 
 
-async def _invoke(state: CallState, context: ToolExecutionContext, ended: asyncio.Future[None]) -> JsonValue | bytes:
+async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Future[None]) -> JsonValue | bytes:
     try:
         if state.ports.in_copy and state.plan.tool.actor.leaves_copy:
             raise ToolFailure(message.NOT_IN_COPY, code="not-in-copy")
@@ -142,7 +142,7 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: asynci
         _wake(ended)
 
 
-async def _is_done(task: asyncio.Future[Any], ended: asyncio.Future[None], timeout_s: float) -> bool:
+async def _is_done(task: aio.Future[Any], ended: aio.Future[None], timeout_s: float) -> bool:
     """Wait for a task of its own; whether it ended in time.
 
     Like `asyncio.wait`, at half the price: the task itself says that it ends, so that whoever waits is woken one turn
@@ -157,12 +157,12 @@ async def _is_done(task: asyncio.Future[Any], ended: asyncio.Future[None], timeo
     return task.done()
 
 
-def _wake(ended: asyncio.Future[None]) -> None:
+def _wake(ended: aio.Future[None]) -> None:
     if not ended.done():
         ended.set_result(None)
 
 
-async def _take_result(state: CallState, task: asyncio.Future[JsonValue | bytes]) -> None:
+async def _take_result(state: CallState, task: aio.Future[JsonValue | bytes]) -> None:
     """Take in what became of a tool that ran to its end."""
     try:
         result = task.result()
@@ -186,11 +186,11 @@ def fail(state: CallState, code: str, text: str, detail: str, status: Status = S
     state.end(status, code, message.to_model(valid(text)), valid(detail))
 
 
-async def _stop(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -> None:
+async def _stop(state: CallState, task: aio.Future[Any], stop: StopSignal) -> None:
     """Ask the tool to stop; it may take a moment, and no more."""
     stop.set()
     task.cancel()
-    done, _ = await asyncio.wait({task}, timeout=GRACE_S)
+    done, _ = await aio.wait({task}, timeout=GRACE_S)
     _forget(task)
     late = f"the tool took longer than {state.plan.timeout_s:g} s"
     failure = task.exception() if done and not task.cancelled() else None
@@ -203,12 +203,12 @@ async def _stop(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -
         state.end(Status.ABANDONED, "abandoned", message.to_model(message.ABANDONED), late)
 
 
-async def _cancel(state: CallState, task: asyncio.Future[Any], stop: StopSignal) -> None:
+async def _cancel(state: CallState, task: aio.Future[Any], stop: StopSignal) -> None:
     """The caller gave up: the tool is asked to stop. `give_up` records the end."""
     stop.set()
     task.cancel()
     try:
-        await asyncio.wait({task}, timeout=GRACE_S)
+        await aio.wait({task}, timeout=GRACE_S)
     finally:
         _forget(task)
         state.stopped = task.done()
@@ -220,7 +220,7 @@ async def give_up(state: CallState) -> None:
     await _close_cancelled(state, {"stopped": state.stopped})
 
 
-def _forget(task: asyncio.Future[Any]) -> None:
+def _forget(task: aio.Future[Any]) -> None:
     """Nobody waits for the result any more; whatever it turns out to be is dropped."""
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
 

@@ -6,12 +6,12 @@ hash. The hash is of the normalised bytes. What a tool says of its own failure i
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import time
 from typing import TYPE_CHECKING
 
+from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.thread import in_own_thread
@@ -78,10 +78,10 @@ class _TooLate(Exception):
     """The tool's own normalisation did not end within the time of its call."""
 
 
-async def _in_time(state: CallState, work: asyncio.Future[_Normal]) -> _Normal:
+async def _in_time(state: CallState, work: aio.Future[_Normal]) -> _Normal:
     """What is worked out within the time that is left of the call."""
     begun_s = state.execution.began_s if state.execution is not None else time.monotonic()
-    await asyncio.wait({work}, timeout=max(0.0, begun_s + state.plan.timeout_s - time.monotonic()))
+    await aio.wait({work}, timeout=max(0.0, begun_s + state.plan.timeout_s - time.monotonic()))
     if not work.done():
         work.cancel()
         raise _TooLate
