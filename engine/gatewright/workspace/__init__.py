@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.assembly import audit_log, permission_broker
     from gatewright.workspace.library import format_names
     from gatewright.workspace.sandbox import CopyCancelled, remove_dead_copies
+    from gatewright.workspace.team import verify_export
     from gatewright.workspace.template import create_workspace, name_schema, template_names, write_demo
     from gatewright.workspace.workspace import Workspace
 
@@ -43,6 +44,7 @@ __all__ = [
     "permission_broker",
     "remove_dead_copies",
     "template_names",
+    "verify_export",
     "write_demo",
 ]
 
@@ -63,6 +65,7 @@ door(
         "gatewright.workspace.assembly": ("audit_log", "permission_broker"),
         "gatewright.workspace.library": ("format_names",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "remove_dead_copies"),
+        "gatewright.workspace.team": ("verify_export",),
         "gatewright.workspace.template": ("create_workspace", "name_schema", "template_names", "write_demo"),
         "gatewright.workspace.workspace": ("Workspace",),
     },

@@ -565,8 +565,13 @@ class Workspace:
         self._watches.follow()
         return problems
 
-    def export(self, folder: Path, *, dialect: str = "gatewright", agent_id: str | None = None) -> tuple[Path, ...]:
-        """Write the policy, its manifests, and the folders it names, for a deployment. Raises WorkspaceError."""
+    def export(
+        self, folder: Path, *, dialect: str = "gatewright", agent_id: str | None = None, team: bool = False
+    ) -> tuple[Path, ...]:
+        """Write the policy, its manifests, and the folders it names, for a deployment. Raises WorkspaceError.
+
+        ``team``: with what people need who have nothing but that folder, and a manifest that `verify_export` reads.
+        """
         from gatewright.workspace import export as exporting
 
         state = self._state
@@ -574,7 +579,16 @@ class Workspace:
         whole = dialect == "gatewright"
         bases = written_folders(state.policy) if whole else []
         manifests = state.book.contents(state.policy.catalogs) if whole else {}
-        return exporting.write_export(folder, texts, self.folder, bases, manifests)
+        if not team:
+            return exporting.write_export(folder, texts, self.folder, bases, manifests)
+        from gatewright.workspace.team import team_texts, write_manifest
+
+        if folder.resolve() == self.folder.resolve():
+            raise WorkspaceError("an export for a team has a folder of its own")
+        files = exporting.write_export(
+            folder, {**texts, **team_texts(state.policy, self.rights)}, self.folder, bases, manifests
+        )
+        return (*files, write_manifest(folder, files, bases)[0])
 
     def export_texts(self, dialect: str, agent_id: str | None = None) -> dict[str, str]:
         """File name to text of what ``export`` writes."""

@@ -1,0 +1,171 @@
+"""What an export for a team has besides the policy: how to start, who may do what, and a manifest of hashes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from gatewright.base.atomicfile import write_atomically
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.report import shown
+from gatewright.gate import STATE_FOLDER
+from gatewright.policy.verdict import Verdict
+from gatewright.policyfile import policy_schema
+from gatewright.workspace.template import SCHEMA_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from gatewright.policy.document import Policy
+    from gatewright.policy.right import ToolRight
+
+    Rights = Callable[[str], Mapping[str, ToolRight]]
+
+MANIFEST = "export.json"
+_START = '''\
+"""One call behind the gate: python start.py AGENT TOOL '{"argument": "value"}'."""
+import asyncio
+import sys
+
+from gatewright import Workspace
+
+
+async def main(agent_id: str, tool: str, arguments: str) -> None:
+    with Workspace.open(".") as workspace:  # tools=[...] for those that this program brings along
+        async with workspace.sessions.hold("start", agent_id=agent_id) as session:  # limits count in it
+            print(len(workspace.view(agent_id).tools("anthropic")), "tools for the model")  # and .usage_rules
+            outcome = await workspace.call(agent_id, tool, arguments, session=session, approver=workspace.broker)
+            print(outcome.status, outcome.output)
+
+
+asyncio.run(main(*sys.argv[1:]))
+'''
+_README = """\
+# {name}
+
+{description}Exported by Gatewright {version}. It needs that version or a newer one:
+`pip install "gatewright>={version}"`.
+
+| file | is |
+|---|---|
+| `policy.toml` | what each agent may do; the catalogs and manifests beside it belong to it |
+| `start.py` | fifteen lines that make one call: `python start.py AGENT TOOL '{{"argument": "value"}}'` |
+| `{manifest}` | the hash of each file: `gatewright export --verify .` finds any change |
+
+`gatewright check .` says whether the policy can be enforced here, `gatewright serve . --agent AGENT` gives the tools of
+an agent to any MCP client, `gatewright .` opens the window. What asks waits for the window, or for
+`gatewright approvals list . --watch`.
+
+## Who may do what
+
+What stands under *some ask* depends on the file, or on values of the call. What is in none of the columns is off.
+{rights}"""
+
+
+class _Manifest(BaseModel):
+    """``export.json``: who wrote it, the SHA-256 of each file, the folders whose content is not its own."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    gatewright: str
+    files: dict[str, str]
+    folders: list[str]
+
+
+def team_texts(policy: Policy, rights: Rights) -> dict[str, str]:
+    """File name to text of what a team gets besides the policy; ``rights``: those of an agent on each tool."""
+    readme = _README.format(
+        name=policy.name or "A policy for agents",
+        description=f"{policy.description}. " if policy.description else "",
+        version=version("gatewright"),
+        manifest=MANIFEST,
+        rights="".join(_rights(policy, rights)),
+    )
+    schema = f"{json.dumps(policy_schema(), indent=2)}\n"
+    return {"README.md": readme, "start.py": _START, SCHEMA_NAME: schema}
+
+
+def write_manifest(folder: Path, files: Iterable[Path], folders: Iterable[str]) -> tuple[Path, str]:
+    """Write the manifest of ``files`` into ``folder``; its path, and the digest of itself. Raises WorkspaceError."""
+    try:
+        hashes = {file.relative_to(folder).as_posix(): _hash(file) for file in files}
+        said = _Manifest(gatewright=version("gatewright"), files=hashes, folders=sorted(set(folders)))
+        content = f"{said.model_dump_json(indent=2)}\n".encode()
+        write_atomically(folder / MANIFEST, content)
+    except OSError as error:
+        raise WorkspaceError(f"cannot export to `{folder}`: {error.strerror or error}") from None
+    return folder / MANIFEST, hashlib.sha256(content).hexdigest()
+
+
+def verify_export(folder: Path) -> tuple[str, int, tuple[str, ...]]:
+    """The digest of the manifest, how many files it names, and every difference between it and what is there.
+
+    What lies in the state folder and in the folders of the sources is not part of an export. Raises WorkspaceError when
+    there is no manifest that can be read.
+    """
+    try:
+        content = (folder / MANIFEST).read_bytes()
+        said = _Manifest.model_validate_json(content)
+        problems = [*_changed(folder, said), *_added(folder, said)]
+    except OSError as error:
+        raise WorkspaceError(f"cannot read `{error.filename or folder}`: {error.strerror or error}") from None
+    except ValidationError:
+        raise WorkspaceError(f"`{folder / MANIFEST}` is no manifest of an export") from None
+    return hashlib.sha256(content).hexdigest(), len(said.files), tuple(problems)
+
+
+def _changed(folder: Path, said: _Manifest) -> Iterator[str]:
+    for name, wanted in sorted(said.files.items()):
+        path = folder / name
+        if Path(name).is_absolute() or ".." in Path(name).parts:
+            yield f"{shown(name)} names a place outside the export"
+        elif not os.path.lexists(path):
+            yield f"{shown(name)} is missing"
+        elif path.is_symlink() or not path.is_file():
+            yield f"{shown(name)} is no plain file"
+        elif _hash(path) != wanted:
+            yield f"{shown(name)} was changed"
+
+
+def _added(folder: Path, said: _Manifest) -> Iterator[str]:
+    foreign = {folder / name for name in (STATE_FOLDER, *said.folders)} - {folder}
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if Path(place) / name not in foreign)
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        for name in sorted([*names, *links]):
+            path = (Path(place) / name).relative_to(folder).as_posix()
+            if path not in said.files and path != MANIFEST:
+                yield f"{shown(path)} was added"
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _rights(policy: Policy, rights: Rights) -> Iterator[str]:
+    for agent_id, agent in policy.agents.items():
+        yield f"\n### {agent_id}\n\n{f'{agent.description}.' if agent.description else ''}\n\n"
+        rows = [row for right in rights(agent_id).values() if (row := _row(right))]
+        if not rows:
+            yield "No tools.\n"
+            continue
+        yield "| tool | on | some ask | ask first |\n|---|---|---|---|\n"
+        yield from rows
+
+
+def _row(right: ToolRight) -> str:
+    """The operations of a tool that the agent sees, in three columns; empty for a tool that it does not see."""
+    columns: tuple[list[str], ...] = ([], [], [])
+    for one in right.operations:
+        if not one.is_hidden:
+            at = 2 if one.verdict is Verdict.ASK else int(one.asks_for_some)
+            columns[at].append(one.operation or "yes")
+    if right.is_hidden or not any(columns):
+        return ""
+    return f"| {' | '.join([right.facts.name, *map(', '.join, columns)])} |\n"

@@ -1,0 +1,130 @@
+"""An export for a team: it starts, says who may do what, and any change of it is found."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gatewright.cli.main import main
+from gatewright.workspace import create_workspace
+from tests.engine.cli.conftest import Runner
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("team")
+    policy = create_workspace(place / "demo", "demo")
+    assert main(["export", str(policy), "--team", "--out", str(place / "out")]) == 0
+    return place / "out"
+
+
+def copy(exported: Path, to: Path) -> Path:
+    for path in sorted(exported.rglob("*")):
+        goal = to / path.relative_to(exported)
+        if path.is_dir():
+            goal.mkdir(parents=True, exist_ok=True)
+        else:
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            goal.write_bytes(path.read_bytes())
+    return to
+
+
+def test_the_starter_of_an_export_makes_a_gated_call_and_the_export_stays_whole(
+    exported: Path, tmp_path: Path, run: Runner
+) -> None:
+    folder = copy(exported, tmp_path / "here")
+    (folder / "workspace" / "notes").mkdir()
+    (folder / "workspace" / "notes" / "a.md").write_text("heron", encoding="utf-8")
+
+    words = [sys.executable, "start.py", "archivist", "file", '{"op": "read", "path": "notes/a.md"}']
+    keys = {**os.environ, "GATEWRIGHT_KEYS": str(tmp_path / "keys")}
+    printed = subprocess.run(
+        words, cwd=folder, env=keys, stdout=subprocess.PIPE, text=True, check=True, timeout=60
+    ).stdout
+    assert printed.splitlines()[0].endswith("tools for the model")
+    assert "allowed" in printed
+    assert "heron" in printed
+    assert len((folder / "start.py").read_text("utf-8").split("\n\n\n")[1].splitlines()) <= 15
+
+    verified = run("export", "--verify", folder, "--json")
+    assert verified.status == 0
+    assert verified.json["problems"] == []
+    assert verified.json["files"] >= 5
+
+
+def test_the_readme_of_an_export_says_who_may_do_what_and_which_version_it_needs(exported: Path, run: Runner) -> None:
+    readme = (exported / "README.md").read_text("utf-8")
+    assert f'"gatewright>={run("--version").out.strip()}"' in readme
+    part = readme.partition("### archivist")[2].partition("###")[0]
+    (row,) = (line for line in part.splitlines() if line.startswith("| file |"))
+    shown = run("preview", exported, "--agent", "archivist").json
+    (tool,) = (tool for tool in shown if tool["name"] == "file")
+    columns = row.strip("|").split("|")[1:]
+    assert sorted(name.strip() for name in ",".join(columns).split(",") if name.strip()) == sorted(
+        tool["inputSchema"]["properties"]["op"]["enum"]
+    )
+    assert "No tools." in readme.partition("### newcomer")[2]
+
+
+def _change(folder: Path) -> None:
+    policy = folder / "policy.toml"
+    policy.write_text(policy.read_text("utf-8").replace('"deny"', '"allow"', 1), encoding="utf-8")
+
+
+def _link(folder: Path) -> None:
+    (folder / "start.py").rename(folder.parent / "start.py")
+    (folder / "start.py").symlink_to(folder.parent / "start.py")
+
+
+def _lose(folder: Path) -> None:
+    (folder / "station-tools.json").unlink()
+
+
+def _add(folder: Path) -> None:
+    (folder / "gatewright.py").write_text("x", encoding="utf-8")
+
+
+def _add_folder(folder: Path) -> None:
+    (folder / "catalogs").symlink_to(folder.parent)
+
+
+@pytest.mark.parametrize(
+    ("tamper", "said"),
+    [
+        (_change, "`policy.toml` was changed"),
+        (_lose, "`station-tools.json` is missing"),
+        (_link, "`start.py` is no plain file"),
+        (_add, "`gatewright.py` was added"),
+        (_add_folder, "`catalogs` was added"),
+    ],
+)
+def test_any_change_of_an_export_is_found(
+    exported: Path, tmp_path: Path, run: Runner, tamper: Callable[[Path], object], said: str
+) -> None:
+    folder = copy(exported, tmp_path / "here")
+    tamper(folder)
+    found = run("export", "--verify", folder)
+    assert found.status == 1
+    assert said in found.out.splitlines()
+    assert "1 difference;" in found.out
+
+
+def test_a_manifest_that_names_places_outside_or_is_none_is_refused(
+    exported: Path, tmp_path: Path, run: Runner
+) -> None:
+    folder = copy(exported, tmp_path / "here")
+    said = json.loads((folder / "export.json").read_text("utf-8"))
+    said["files"]["../export.json"] = "0"
+    (folder / "export.json").write_text(json.dumps(said), encoding="utf-8")
+    assert "`../export.json` names a place outside the export" in run("export", "--verify", folder).out
+    (folder / "export.json").write_text("{}", encoding="utf-8")
+    assert run("export", "--verify", folder).status == 2
+    assert run("export", "--verify", tmp_path).status == 2
+    assert run("export", exported, "--team").status == 2
+    assert run("export", exported, "--team", "--out", exported).status == 2
