@@ -69,9 +69,8 @@ def _verify(folder: Path, *, as_json: bool) -> Exit:
     else:
         for problem in problems:
             print_line(problem)
-        print_line(
-            f"{files} files, {len(problems)} {'difference' if len(problems) == 1 else 'differences'}; the manifest is sha256:{digest}"
-        )
+        count = f"{len(problems)} difference{'' if len(problems) == 1 else 's'}"
+        print_line(f"{files} files, {count}; the manifest is sha256:{digest}")
     return Exit.PROBLEMS if problems else Exit.OK
 
 
