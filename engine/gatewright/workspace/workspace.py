@@ -17,7 +17,7 @@ from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.once import once
 from gatewright.base.problem import Problem, Severity
 from gatewright.builtins import MessagePort, ShellPort
-from gatewright.gate import is_durable
+from gatewright.gate import AgentView, is_durable
 from gatewright.policy.document import PINS
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from gatewright.base.problem import Address, Place
     from gatewright.builtins import Message
     from gatewright.gate import (
-        AgentView,
         Alarm,
         ApprovalLimits,
         Approver,
@@ -476,8 +475,13 @@ class Workspace:
 
         Compiles what differs from the policy in force: for a large catalog not on the GUI thread.
         """
+        view = self.view_under(policy, agent_id)
+        return {} if view is None else view.rights
+
+    def view_under(self, policy: Policy, agent_id: str) -> AgentView | None:
+        """What ``view`` would answer if ``policy`` were in force; None where it has no such agent."""
         agent = self.gate.snapshot().renewed(policy, None).agent(agent_id)
-        return {} if agent is None else agent.rights
+        return None if agent is None else AgentView(agent)
 
     def view(self, agent_id: str) -> AgentView:
         """What the model of one agent sees."""

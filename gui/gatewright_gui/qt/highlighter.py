@@ -22,7 +22,7 @@ from gatewright_gui.qt.linediff import ChangedLetters
 from gatewright_gui.qt.look import Palette, current_look
 from gatewright_gui.qt.syntax import NORMAL, TOKENISERS, Kind, Language
 
-LINE_BY_LINE: frozenset[Language] = frozenset({"plain", "json", "diff"})
+LINE_BY_LINE: frozenset[Language] = frozenset({"plain", "json", "diff", "quiet"})
 """Languages in which no line needs the one before it."""
 STRONGER = 0.16
 """How much of the words' colour goes into the ground of changed letters; more would cost contrast."""

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 Kind = Literal[
     "key", "string", "number", "keyword", "punctuation", "comment", "heading", "code", "added", "removed", "hunk"
 ]
-Language = Literal["plain", "json", "toml", "markdown", "diff"]
+Language = Literal["plain", "json", "toml", "markdown", "diff", "quiet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,11 @@ def plain(line: str, state: int) -> Tokenised:
     """No spans."""
     del line
     return [], state
+
+
+def quiet_line(line: str, state: int) -> Tokenised:
+    """All of it stands back."""
+    return [Span(0, len(line), "comment")], state
 
 
 def json_line(line: str, state: int) -> Tokenised:
@@ -161,6 +166,7 @@ TOKENISERS: dict[Language, Tokeniser] = {
     "toml": toml_line,
     "markdown": markdown_line,
     "diff": diff_line,
+    "quiet": quiet_line,
 }
 
 

@@ -201,8 +201,8 @@ class Preview:
     counts: Counts
     provider: str = ""
     lints: tuple[LintRow, ...] = ()
-    turned_off: str = ""
-    """Why a ticked tool is hidden all the same; empty when it is not ticked."""
+    unsent: str = ""
+    """What is shown in place of what the model does not get; empty where it gets the tool."""
     whole_schema: str = ""
     """The schema, where what is shown of it is cut."""
 
@@ -221,24 +221,53 @@ def provider_formats() -> tuple[str, ...]:
 
 def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str) -> Preview:
     """The texts for one agent; limited to one tool when `tool` is given."""
-    view = workspace.view(agent_id)
+    view, unsent = workspace.view(agent_id), ""
+    rights = view.rights
+    if tool is not None and tool in rights and rights[tool].is_hidden:
+        view, unsent = _if_sent(workspace, agent_id, rights[tool])
     names = [listing.name for listing in view.listings()]
     chosen = [index for index, name in enumerate(names) if tool in (None, name)]
     shaped = view.tools(provider)
-    shown = [shaped[index] for index in chosen]
-    lints = lint_rows(view, provider, tool)
+    shown = [shaped[index] for index in chosen] or _whole(view, tool if unsent else None, provider)
+    lints = () if unsent else lint_rows(view, provider, tool)
     schema = _schema(shown, one=tool is not None)
     return Preview(
         agent_id,
         tool,
         Foldable.json(_cut(schema, MAX_SHOWN)),
         view.instructions if tool is None else _rules_of(view.usage_rules, tool),
-        _counts(view.rights),
+        _counts(rights),
         provider,
         _placed(lints, [names[index] for index in chosen], shown, one=tool is not None),
-        _turned_off(view.rights.get(tool or "")),
+        unsent,
         schema,
     )
+
+
+NOT_SENT = "Not sent to the model: what it would see if"
+
+
+def _if_sent(workspace: Workspace, agent_id: str, right: ToolRight) -> "tuple[AgentView, str]":
+    """The view of the agent if a tool were ticked, and what to say of it."""
+    from gatewright.workspace.api import EditRefused, apply, rights
+
+    try:
+        edit = rights.tick_tool(workspace.policy, workspace.catalog, agent_id, right.facts.name, on=True)
+        view = workspace.view_under(apply(workspace.policy, edit), agent_id) or workspace.view(agent_id)
+    except EditRefused:
+        view = workspace.view(agent_id)
+    after = view.rights[right.facts.name]
+    if not after.is_hidden:
+        return view, f"{NOT_SENT} ticked"
+    reason = next((op.reasons[0].text for op in after.operations if op.is_overruled), "")
+    return view, f"{NOT_SENT} nothing blocked it{f' ({reason})' if reason else ''}".replace("`", "")
+
+
+def _whole(view: "AgentView", tool: str | None, provider: str) -> list[dict[str, Any]]:
+    """A tool that is blocked even if it is ticked, as if nothing were limited; nothing for None."""
+    from gatewright.workspace.api import format_named
+
+    return [format_named(provider).render(one) for one in view.unrestricted_listings() if one.name == tool]
 
 
 def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: str, base: Base) -> Comparison:
@@ -270,7 +299,7 @@ def _of(tool: str | None, listings: "Iterable[ToolListing]") -> "list[ToolListin
 
 @frozen
 class Reception:
-    """How every provider takes one of an agent's tools, or all of them."""
+    """How every provider takes one of an agent's tools, or all of them; no states: nothing is sent."""
 
     agent_id: str
     tool: str | None
@@ -279,12 +308,9 @@ class Reception:
 
 def reception(workspace: Workspace, agent_id: str, tool: str | None) -> Reception:
     """Ask every provider's spelling; the first time takes long where there are many tools."""
-    return Reception(agent_id, tool, provider_states(workspace.view(agent_id), tool))
-
-
-def _turned_off(right: ToolRight | None) -> str:
-    overruled = [op for op in right.operations if op.is_overruled] if right else []
-    return overruled[0].reasons[0].text if overruled else ""
+    view = workspace.view(agent_id)
+    is_sent = any(tool in (None, listing.name) for listing in view.listings())
+    return Reception(agent_id, tool, provider_states(view, tool) if is_sent else ())
 
 
 def _schema(tools: Sequence[Mapping[str, Any]], *, one: bool) -> str:

@@ -288,7 +288,10 @@ async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: Main
     assert counts(window)[0] == 0
     agents_page(window).tools.show_row("file", "load")
     await settled(window)
-    assert agents_page(window).preview.empty.accessibleName() == "file is turned off"
+    unsent = agents_page(window).preview.unsent.text()
+    assert unsent.startswith("Not sent to the model: what it would see if nothing blocked it (")
+    assert "source" in unsent
+    assert '"delete"' in agents_page(window).preview.code.text
 
 
 async def test_why_names_the_rule_and_a_click_goes_to_its_line(window: MainWindow) -> None:
@@ -332,7 +335,7 @@ async def test_preview_shows_other_formats_and_all_tools(window: MainWindow) -> 
     await choose(window, "archivist", "read")
     preview = agents_page(window).preview
     preview.scope.set_current("agent")
-    preview.format.setCurrentIndex(preview.format.findData("anthropic"))
+    preview.choose_format("anthropic")
     await settled(window)
 
     assert "input_schema" in preview.code.text

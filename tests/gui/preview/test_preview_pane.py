@@ -41,6 +41,26 @@ async def test_every_provider_says_how_it_takes_the_tool_and_a_click_chooses_its
         assert preview.lints.isVisible() == bool(lints)
 
 
+async def test_tool_that_is_off_is_shown_as_it_would_be_if_ticked_and_no_provider_is_said_to_take_it(
+    window: MainWindow,
+) -> None:
+    preview = await chosen(window, "archivist", "context")
+    assert preview.unsent.isVisible()
+    assert preview.unsent.text() == "Not sent to the model: what it would see if ticked"
+    assert preview.code.language == "quiet"
+    assert {button.accessibleName().split(": ")[1] for button in preview.providers.buttons.values()} == {
+        "nothing is sent"
+    }
+    text = preview.code.text
+
+    click(window, "context", None)
+    await settled(window)
+
+    assert not preview.unsent.isVisible()
+    assert (preview.code.text, preview.code.language) == (text, "json")
+    assert preview.providers.buttons["mcp"].accessibleName() == "MCP: ok"
+
+
 async def test_click_on_a_note_chooses_the_tool_and_shows_its_line(window: MainWindow) -> None:
     preview = await chosen(window, "operator", "block")
     preview.scope.set_current("agent")

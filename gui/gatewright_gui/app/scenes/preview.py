@@ -2,9 +2,9 @@
 
 import json
 
-from PySide6.QtWidgets import QComboBox
-
 from gatewright_gui.app.scenes.player import Tour, names
+from gatewright_gui.pages.preview.provider_tabs import ProviderTabs
+from gatewright_gui.session.preview import provider_formats
 
 
 def preview(tour: Tour) -> None:
@@ -23,16 +23,16 @@ def preview(tour: Tour) -> None:
     tour.check(f"`{operation}` is taken away", lines and all(line.startswith("-") for line in lines))
     tour.show("difference", f"without limits {operation} would be in {len(lines)} lines more")
     tour.choose("preview.part", "schema")
-    formats = tour.find("preview.format", QComboBox)
-    for row in range(formats.count()):
-        tour.choose_in(formats, row)
+    formats = provider_formats()
+    for form in formats:
+        tour.click(f"preview.provider.{form}")
         compare_schema(tour)
-    tour.show("formats", f"the schema of {tool} is the engine's in {formats.count()} formats")
+    tour.show("formats", f"the schema of {tool} is the engine's in {len(formats)} formats")
 
 
 def compare_schema(tour: Tour) -> None:
     """The text of the preview is the engine's schema of the tool, in the format that is chosen."""
-    form = str(tour.find("preview.format", QComboBox).currentData())
+    form = tour.find("preview.providers", ProviderTabs).current
     view = tour.document.workspace.view(tour.subject.agent_id)
     at = [listing.name for listing in view.listings()].index(tour.subject.tool)
     wanted = json.loads(json.dumps(view.tools(form)[at], default=dict))

@@ -1,31 +1,22 @@
-"""How providers take what is shown: a button for each of them, and the notes of the chosen one."""
+"""What the chosen provider makes of the tools that are shown, note by note."""
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QGridLayout,
-    QSizePolicy,
-    QStyle,
-    QStyleOptionViewItem,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Level
 from gatewright_gui.qt.layout import column_of, named, stretch
-from gatewright_gui.qt.look import Role, current_look, tie_icon
-from gatewright_gui.qt.plaintext import label_text, line_text, tip_text
+from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.plaintext import label_text, line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.session.preview import LEVEL_WORDS, PROVIDER_WORDS, LintRow, ProviderState, Reception, level_words
+from gatewright_gui.session.preview import LEVEL_WORDS, LintRow, level_words
 
 Index = QModelIndex | QPersistentModelIndex
 
@@ -216,66 +207,3 @@ class LintPane(QWidget):
 def _counts(rows: tuple[LintRow, ...]) -> str:
     counts: dict[Level, int] = {level: sum(row.level == level for row in rows) for level in LEVEL_LOOKS}
     return ", ".join(level_words(lv, n) for lv, n in counts.items() if n)
-
-
-COLUMNS = 2
-
-
-class ProviderStrip(QWidget):
-    """Lines up in columns; the chosen format is the one that is down."""
-
-    provider_chosen = Signal(object)
-    """Name of a format: str."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        named(self, "preview.providers", spoken="How each provider takes the tools")
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setSpacing(2)
-        self.buttons: dict[str, QToolButton] = {}
-        for place, name in enumerate(PROVIDER_WORDS):
-            self._add(place, name)
-        for column in range(COLUMNS):
-            self._grid.setColumnStretch(column, 1)
-
-    def _add(self, place: int, name: str) -> None:
-        button = named(QToolButton(), f"preview.provider.{name}", kind="small")
-        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        button.setFont(current_look().small_font)
-        button.setIconSize(QSize(12, 12))
-        button.setCheckable(True)
-        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        button.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        button.clicked.connect(partial(self._clicked, name))
-        self.buttons[name] = button
-        self._grid.addWidget(button, place // COLUMNS, place % COLUMNS)
-        self.show_state(ProviderState(name, None, 0), known=False)
-
-    def _clicked(self, name: str, _down: bool = False) -> None:
-        self.buttons[name].setChecked(True)
-        self.provider_chosen.emit(name)
-
-    def choose(self, name: str) -> None:
-        """Press the button of a format."""
-        for key, button in self.buttons.items():
-            button.setChecked(key == name)
-
-    def show_reception(self, found: Reception | None) -> None:
-        """Say how each provider takes what is shown; None: they are being asked."""
-        states = found.states if found is not None else [ProviderState(name, None, 0) for name in self.buttons]
-        for state in states:
-            self.show_state(state, known=found is not None)
-
-    def show_state(self, state: ProviderState, *, known: bool) -> None:
-        """Say it of one provider; `known` False: it is being asked."""
-        button, words = self.buttons.get(state.provider), PROVIDER_WORDS.get(state.provider, state.provider)
-        if button is None:
-            return
-        icon, role = LEVEL_LOOKS[state.level] if state.level else ("circle-check", "allow")
-        tie_icon(button, icon if known else "clock", role if known else "muted")
-        said = state.words if known else "..."
-        button.setText(f"{words} {said}")
-        button.setAccessibleName(f"{words}: {said}")
-        why = LEVEL_TIPS[state.level] if state.level else "the provider takes it as it is"
-        button.setToolTip(tip_text(f"{words}: {said}, {why}") if known else f"{words}: not known yet")

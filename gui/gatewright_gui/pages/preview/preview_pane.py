@@ -9,27 +9,26 @@ from typing import cast
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QComboBox, QSizePolicy, QStackedWidget, QWidget
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
 from gatewright.workspace.api import plural
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.preview.answers import Answers, Wanted
-from gatewright_gui.pages.preview.lint_pane import LintPane, ProviderStrip
+from gatewright_gui.pages.preview.lint_pane import LintPane
+from gatewright_gui.pages.preview.provider_tabs import FORMAT_WORDS, ProviderTabs
 from gatewright_gui.pages.preview.token_table import TokenTable, as_table, rule_words, total_words
-from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import Gap, column_of, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.icon_label import IconLabel
+from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.memory_watch import MemoryWatch
-from gatewright_gui.session.preview import PROVIDER_WORDS, Base, Counts, Difference, LintRow, Preview, provider_formats
-
-FORMAT_WORDS = {**PROVIDER_WORDS, "openai": "OpenAI (chat)", "openai-responses": "OpenAI (responses)"}
-
+from gatewright_gui.session.preview import Base, Counts, Difference, LintRow, Preview
 
 PARTS = (
     ("schema", "Schema", "The tools as the model is given them"),
@@ -100,7 +99,6 @@ class PreviewPane(QWidget):
         self._wanted_place: LintRow | None = None
         self.part = Segmented("What to show", is_dense=True)
         self.scope = Segmented("Of which tools")
-        self.format = QComboBox()
         self.base = Segmented("Compared with")
         self.about = ElidedLabel(role="muted")
         self.code = CodeView("Preview")
@@ -112,7 +110,8 @@ class PreviewPane(QWidget):
         self.counts = ElidedLabel(role="muted")
         self.tokens = ElidedLabel(role="text")
         self.token_rule = ElidedLabel(role="muted")
-        self.providers = ProviderStrip()
+        self.providers = ProviderTabs()
+        self.unsent = Label()
         self._lay_out()
         self._watch = MemoryWatch(context.document, context.tasks, self._shows_context, parent=self)
         self._connect()
@@ -123,17 +122,14 @@ class PreviewPane(QWidget):
         for choice, segments in ((self.part, PARTS), (self.scope, SCOPES), (self.base, BASES)):
             for key, text, tip in segments:
                 choice.add_segment(key, text, tooltip=tip)
-        for name in provider_formats():
-            self.format.addItem(FORMAT_WORDS.get(name, name), name)
-        self.providers.choose(str(self.format.currentData()))
-        self.format.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.format.setMinimumContentsLength(8)
-        self.format.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        named(self.format, spoken="Provider format", tip="The shape in which a provider takes tools")
+        self.unsent.setWordWrap(True)
+        self.unsent.setContentsMargins(8, 2, 8, 6)
+        self.unsent.setProperty("kind", "heading")
+        self.unsent.hide()
         parts: dict[str, QWidget] = {
             "part": self.part,
             "scope": self.scope,
-            "format": self.format,
+            "unsent": self.unsent,
             "base": self.base,
             "about": self.about,
             "code": self.code,
@@ -164,9 +160,9 @@ class PreviewPane(QWidget):
         tokens = current_look().tokens
         controls = column_of(
             row_of(self.part, stretch()),
-            row_of(self.scope, stretch(), stretch(self.format, 2), space=2),
+            row_of(self.scope, stretch(), space=2),
             space=1,
-            margins=(2, 1),
+            margins=(2, 1, 2, 0),
         )
         bar = row_of(self.base, Gap(1), stretch(self.about), margins=(2, 0, 1, 1))
         bar.setSpacing(2)
@@ -174,8 +170,8 @@ class PreviewPane(QWidget):
         bar.addWidget(self.copy_tokens)
         coins = IconLabel("coins", "muted", size=tokens.small_icon_size)
         cost = row_of(coins, self.tokens, stretch(), self.token_rule, space=1)
-        foot = column_of(self.counts, cost, self.providers, space=1, margins=(2, 1))
-        column_of(controls, bar, stretch(split), foot, into=self)
+        foot = column_of(self.counts, cost, space=1, margins=(2, 1))
+        column_of(controls, self.providers, bar, self.unsent, stretch(split), foot, into=self)
 
     def _connect(self) -> None:
         document, selection = self._context.document, self._context.selection
@@ -183,7 +179,6 @@ class PreviewPane(QWidget):
             signal.connect(self._ask)
         selection.tool_changed.connect(self._ask_texts)
         self.scope.current_changed.connect(self._ask_texts)
-        self.format.currentIndexChanged.connect(self._format_changed)
         self.part.current_changed.connect(self._part_changed)
         self.base.current_changed.connect(self._part_changed)
         document.saved.connect(self._ask_comparison)
@@ -191,7 +186,7 @@ class PreviewPane(QWidget):
         self._answers.changed.connect(self._show)
         self._answers.received.connect(self.providers.show_reception)
         self._answers.counted.connect(self._take_report)
-        self.providers.provider_chosen.connect(self.choose_format)
+        self.providers.provider_chosen.connect(self._ask)
         self.lints.place_requested.connect(self._go_to_place)
         self.table.tool_requested.connect(self.tool_requested)
 
@@ -203,11 +198,11 @@ class PreviewPane(QWidget):
     @property
     def provider(self) -> str:
         """The chosen format."""
-        return str(self.format.currentData())
+        return self.providers.current
 
     def choose_format(self, provider: str) -> None:
         """Show what another provider is given."""
-        self.format.setCurrentIndex(self.format.findData(provider))
+        self.providers.choose(provider)
 
     def event(self, event: QEvent) -> bool:
         """The keys of the text work in the whole pane, and Ctrl+Shift+C copies all that is shown."""
@@ -264,10 +259,6 @@ class PreviewPane(QWidget):
         self._ask_context()
         self._show()
 
-    def _format_changed(self, _index: int) -> None:
-        self.providers.choose(self.provider)
-        self._ask()
-
     def _take_report(self, report: object) -> None:
         self.table.tokens.set_report(self._answers.report)
         self._show_tokens()
@@ -318,8 +309,10 @@ class PreviewPane(QWidget):
     def _show_bar(self, part: str, shown: Preview | None) -> None:
         """The buttons that fit the part, whether there is something to copy or not."""
         is_table = part == "tokens"
-        for choice in (self.scope, self.format):
+        for choice in (self.scope, self.providers):
             choice.setEnabled(part != "context")
+        self.unsent.setText(shown.unsent if shown is not None and part in {"schema", "rules"} else "")
+        self.unsent.setVisible(bool(self.unsent.text()))
         self.base.setVisible(part == "difference")
         self.copy_tokens.setVisible(is_table)
         self.copy_tokens.setEnabled(self._answers.report is not None)
@@ -361,11 +354,9 @@ class PreviewPane(QWidget):
     def _show_schema(self, shown: Preview) -> None:
         if not shown.is_empty:
             self._stack.setCurrentWidget(self.code)
-            self.code.set_json(shown.schema, key="agent" if shown.tool is None else "tool", whole=shown.whole_schema)
+            key = "agent" if shown.tool is None else "tool"
+            self.code.set_json(shown.schema, key=key, whole=shown.whole_schema, is_quiet=bool(shown.unsent))
             self._tell_lines(len(self.code.editor.lines))
-        elif shown.turned_off:
-            text = f"It is ticked, and another layer turns it off: {shown.turned_off.replace('`', '')}."
-            self._say_empty("layers", f"{shown.tool} is turned off", text)
         elif shown.tool is not None:
             text = f"The model of {shown.agent_id} does not see {shown.tool}. Tick it to show it."
             self._say_empty("eye-off", f"{shown.tool} is hidden", text)

@@ -129,15 +129,19 @@ class CodeView(QWidget):
         self.set_wrapping(default if kept is None else kept)
         self.wrapping_changed.connect(partial(_keep, store, key))
 
-    def set_json(self, text: str | Foldable, *, key: str = "", whole: str | None = None) -> None:
+    def set_json(
+        self, text: str | Foldable, *, key: str = "", whole: str | None = None, is_quiet: bool = False
+    ) -> None:
         """Show JSON text; it is the caller's to indent it. A long one is best made `Foldable` beside the window.
 
         What is folded is kept for each `key`. `whole`: what copying copies, where the text is only a part of it.
+        `is_quiet`: without colours, as something that is not so.
         """
+        language: Language = "quiet" if is_quiet else "json"
         if isinstance(text, Foldable):
-            self._set(text.text, "json", text, key)
-        elif not self._shows(text, "json", key):
-            self._set(text, "json", Foldable.json(text), key)
+            self._set(text.text, language, text, key)
+        elif not self._shows(text, language, key):
+            self._set(text, language, Foldable.json(text), key)
         self._text = self._shown if whole is None else whole
 
     def set_toml(self, text: str) -> None:
