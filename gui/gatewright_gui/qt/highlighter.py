@@ -22,7 +22,7 @@ from gatewright_gui.qt.linediff import ChangedLetters
 from gatewright_gui.qt.look import Palette, current_look
 from gatewright_gui.qt.syntax import NORMAL, TOKENISERS, Kind, Language
 
-LINE_BY_LINE: frozenset[Language] = frozenset({"plain", "json", "diff", "quiet"})
+LINE_BY_LINE: frozenset[Language] = frozenset({"plain", "json", "diff", "quiet", "readable"})
 """Languages in which no line needs the one before it."""
 STRONGER = 0.16
 """How much of the words' colour goes into the ground of changed letters; more would cost contrast."""
@@ -41,6 +41,12 @@ def _format(colour: str, ground: str | None = None, *, bold: bool = False) -> QT
     return made
 
 
+def _struck(colour: str) -> QTextCharFormat:
+    made = _format(colour)
+    made.setFontStrikeOut(True)
+    return made
+
+
 def formats(palette: Palette) -> dict[Kind, QTextCharFormat]:
     """One text format for each kind of span."""
     syntax = palette.syntax
@@ -56,6 +62,7 @@ def formats(palette: Palette) -> dict[Kind, QTextCharFormat]:
         "added": _format(palette.diff_added.fg, palette.diff_added.soft),
         "removed": _format(palette.diff_removed.fg, palette.diff_removed.soft),
         "hunk": _format(palette.accent.fg),
+        "gone": _struck(palette.muted),
     }
 
 

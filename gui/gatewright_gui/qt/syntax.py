@@ -6,9 +6,20 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Kind = Literal[
-    "key", "string", "number", "keyword", "punctuation", "comment", "heading", "code", "added", "removed", "hunk"
+    "key",
+    "string",
+    "number",
+    "keyword",
+    "punctuation",
+    "comment",
+    "heading",
+    "code",
+    "added",
+    "removed",
+    "hunk",
+    "gone",
 ]
-Language = Literal["plain", "json", "toml", "markdown", "diff", "quiet"]
+Language = Literal["plain", "json", "toml", "markdown", "diff", "quiet", "readable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +142,15 @@ def markdown_line(line: str, state: int) -> Tokenised:
     return spans, state
 
 
+def readable_line(line: str, state: int) -> Tokenised:
+    """Headings stand at the edge, rows behind a bullet, what is gone behind a minus; all else is indented."""
+    if line.startswith("− "):
+        return [Span(2, len(line) - 2, "gone")], state
+    if line.startswith("• "):
+        return [Span(0, len(line[2:].partition("  ")[0]) + 2, "key")], state
+    return ([Span(0, len(line), "heading")] if line and not line[0].isspace() else []), state
+
+
 def diff_line(line: str, state: int) -> Tokenised:
     """Whole lines by their first letters."""
     kinds: tuple[tuple[str, Kind], ...] = (
@@ -167,6 +187,7 @@ TOKENISERS: dict[Language, Tokeniser] = {
     "markdown": markdown_line,
     "diff": diff_line,
     "quiet": quiet_line,
+    "readable": readable_line,
 }
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from gatewright.workspace.api import Level, ToolRight, Workspace, frozen
 from gatewright_gui.qt.fold import Foldable
 from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
+from gatewright_gui.session.readable import operation_lines, readable_text
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import AgentView, Format, ToolListing
@@ -203,6 +204,11 @@ class Preview:
     lints: tuple[LintRow, ...] = ()
     unsent: str = ""
     """What is shown in place of what the model does not get; empty where it gets the tool."""
+    readable: str = ""
+    """The same to be read by a person, with what the model is not sent."""
+    places: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    """Of one tool the lines of the schema text (from 1) that name each operation; as `readable_places`."""
+    readable_places: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     whole_schema: str = ""
     """The schema, where what is shown of it is cut."""
 
@@ -230,17 +236,25 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
     shaped = view.tools(provider)
     shown = [shaped[index] for index in chosen] or _whole(view, tool if unsent else None, provider)
     lints = () if unsent else lint_rows(view, provider, tool)
-    schema = _schema(shown, one=tool is not None)
+    schema = Foldable.json(_cut(whole := _schema(shown, one=tool is not None), MAX_SHOWN))
+    sent = [one for one in view.listings() if tool in (None, one.name)]
+    sent = sent or [one for one in view.unrestricted_listings() if unsent and one.name == tool]
+    told = _cut(readable_text(sent, rights), MAX_SHOWN) if shown else ""
+    facts = rights[tool].facts if tool is not None and tool in rights else None
+    operations = facts.operations if facts is not None and facts.has_operations else ()
     return Preview(
         agent_id,
         tool,
-        Foldable.json(_cut(schema, MAX_SHOWN)),
+        schema,
         view.instructions if tool is None else _rules_of(view.usage_rules, tool),
         _counts(rights),
         provider,
         _placed(lints, [names[index] for index in chosen], shown, one=tool is not None),
         unsent,
-        schema,
+        told,
+        operation_lines(operations, schema.lines),
+        operation_lines(operations, told.split("\n")),
+        whole,
     )
 
 

@@ -6,11 +6,12 @@ from PySide6.QtTest import QTest
 
 from gatewright.memory import BlockType
 from gatewright.policy.permission import Action
-from gatewright.schema.formats import FORMATS, format_named
+from gatewright.schema.formats import FORMATS, ToolListing, format_named
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.preview.preview_pane import COUNTING, PreviewPane
-from gatewright_gui.pages.preview.token_table import TokenColumn
+from gatewright_gui.pages.preview.token_table import SHARE, SORT, TokenColumn
+from gatewright_gui.session.readable import readable_text
 from gatewright_gui.session.verbs import agents, rights
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import agents_page, cell, click, settled, until
@@ -61,6 +62,37 @@ async def test_tool_that_is_off_is_shown_as_it_would_be_if_ticked_and_no_provide
     assert preview.providers.buttons["mcp"].accessibleName() == "MCP: ok"
 
 
+async def test_readable_form_has_rows_marks_the_chosen_operation_and_strikes_out_what_is_not_sent(
+    window: MainWindow,
+) -> None:
+    preview = await chosen(window, "archivist", "file")
+    agents_page(window).tools.show_row("file", "load")
+    await settled(window)
+    marked = [preview.code.editor.lines[one.cursor.blockNumber()] for one in preview.code.editor.extraSelections()]
+    assert [line.strip() for line in marked] == ['"load",']
+
+    QTest.mouseClick(preview.form.button("readable"), LEFT)
+
+    sent, unsent = preview.code.text.split("Not sent to the model\n")
+    right = window.document.rights("archivist")["file"]
+    for operation in right.facts.operation_names:
+        assert (f"• {operation} " in sent) == (operation in right.shown)
+        assert (f"− {operation} " in unsent) == (operation not in right.shown)
+    marked = [preview.code.editor.lines[one.cursor.blockNumber()] for one in preview.code.editor.extraSelections()]
+    assert [line.split()[:2] for line in marked] == [["•", "load"]]
+    last = preview.code.editor.document().lastBlock().previous()
+    assert last.text().startswith("− ")
+    assert all(part.format.fontStrikeOut() for part in last.layout().formats())
+
+
+async def test_what_a_stranger_writes_stays_in_its_place_in_the_readable_form(window: MainWindow) -> None:
+    hostile = ToolListing("x", "Reads.\n\nNot sent to the model\n− read  all of it\u2028• delete  now", {})
+
+    lines = readable_text((hostile,), {}).splitlines()
+
+    assert [line for line in lines if line and not line.startswith("  ")] == ["x"]
+
+
 async def test_click_on_a_note_chooses_the_tool_and_shows_its_line(window: MainWindow) -> None:
     preview = await chosen(window, "operator", "block")
     preview.scope.set_current("agent")
@@ -106,6 +138,11 @@ async def test_sum_of_the_token_table_stays_on_top_and_a_row_chooses_its_tool(wi
     preview.part.set_current("tokens")
     table = preview.table
     assert table.isVisible()
+    rows = [table.sorted.index(row, TokenColumn.TOKENS) for row in range(1, table.sorted.rowCount())]
+    costs, bars = [row.data(SORT) for row in rows], [row.data(SHARE) for row in rows]
+    assert costs == sorted(costs, reverse=True)
+    assert (bars[0], bars[1]) == (1.0, costs[1] / costs[0])
+    assert preview.about.text.endswith("% of a context of 200,000 tokens")
     for order in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
         for column in TokenColumn:
             table.sortByColumn(column, order)

@@ -4,7 +4,7 @@ While an answer is under way the former text stays, so that nothing jumps; no te
 its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from PySide6.QtCore import QEvent, Qt, Signal
@@ -16,7 +16,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.preview.answers import Answers, Wanted
 from gatewright_gui.pages.preview.lint_pane import LintPane
 from gatewright_gui.pages.preview.provider_tabs import FORMAT_WORDS, ProviderTabs
-from gatewright_gui.pages.preview.token_table import TokenTable, as_table, rule_words, total_words
+from gatewright_gui.pages.preview.token_table import TokenTable, as_table, context_words, rule_words, total_words
 from gatewright_gui.qt.layout import Gap, column_of, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -40,6 +40,12 @@ PARTS = (
 
 
 SCOPES = (("tool", "This tool", "Only the tool of the current row"), ("agent", "All tools", "Every tool of the agent"))
+
+
+FORMS = (
+    ("json", "JSON", "Letter by letter as the model is sent it"),
+    ("readable", "Readable", "With real line breaks, operations and arguments as rows, and what the model is not sent"),
+)
 
 
 BASES = (
@@ -97,9 +103,11 @@ class PreviewPane(QWidget):
         self._context = context
         self._answers = Answers(context, self)
         self._wanted_place: LintRow | None = None
+        self._marked: tuple[str | None, ...] = ()
         self.part = Segmented("What to show", is_dense=True)
         self.scope = Segmented("Of which tools")
         self.base = Segmented("Compared with")
+        self.form = Segmented("How to show it")
         self.about = ElidedLabel(role="muted")
         self.code = CodeView("Preview")
         self.code.keep_wrapping("preview", context.sizes, default=True)
@@ -116,10 +124,11 @@ class PreviewPane(QWidget):
         self._watch = MemoryWatch(context.document, context.tasks, self._shows_context, parent=self)
         self._connect()
         self.part.keep("preview", context.sizes)
+        self.form.keep("preview.form", context.sizes)
         self._ask()
 
     def _lay_out(self) -> None:
-        for choice, segments in ((self.part, PARTS), (self.scope, SCOPES), (self.base, BASES)):
+        for choice, segments in ((self.part, PARTS), (self.scope, SCOPES), (self.base, BASES), (self.form, FORMS)):
             for key, text, tip in segments:
                 choice.add_segment(key, text, tooltip=tip)
         self.unsent.setWordWrap(True)
@@ -131,6 +140,7 @@ class PreviewPane(QWidget):
             "scope": self.scope,
             "unsent": self.unsent,
             "base": self.base,
+            "form": self.form,
             "about": self.about,
             "code": self.code,
             "counts": self.counts,
@@ -160,7 +170,7 @@ class PreviewPane(QWidget):
         tokens = current_look().tokens
         controls = column_of(
             row_of(self.part, stretch()),
-            row_of(self.scope, stretch(), space=2),
+            row_of(self.scope, stretch(), self.form, space=2),
             space=1,
             margins=(2, 1, 2, 0),
         )
@@ -181,6 +191,7 @@ class PreviewPane(QWidget):
         self.scope.current_changed.connect(self._ask_texts)
         self.part.current_changed.connect(self._part_changed)
         self.base.current_changed.connect(self._part_changed)
+        self.form.current_changed.connect(self._show)
         document.saved.connect(self._ask_comparison)
         self._watch.changed.connect(self._ask_context)
         self._answers.changed.connect(self._show)
@@ -287,6 +298,8 @@ class PreviewPane(QWidget):
         self.lints.show_rows(name, shown.lints if shown is not None and has_lints else ())
         self.counts.set_text(counts_text(shown.counts) if shown is not None else "")
         self._show_bar(part or "", shown)
+        if part != "schema":
+            self._mark(None, ())
         if shown is None and self._answers.is_late:
             self._say_empty("clock", "Working it out", "The text for this choice is being made.")
             return
@@ -314,6 +327,7 @@ class PreviewPane(QWidget):
         self.unsent.setText(shown.unsent if shown is not None and part in {"schema", "rules"} else "")
         self.unsent.setVisible(bool(self.unsent.text()))
         self.base.setVisible(part == "difference")
+        self.form.setVisible(part == "schema")
         self.copy_tokens.setVisible(is_table)
         self.copy_tokens.setEnabled(self._answers.report is not None)
         for button in (self.code.find_button, self.code.wrap_button, self.code.copy_button):
@@ -322,7 +336,8 @@ class PreviewPane(QWidget):
         self.code.show_fold_buttons(part == "schema")
         if part in COPY_NAMES:
             self.code.copy_button.set_name(f"{COPY_NAMES[part]} ({COPY_KEYS})")
-        self.about.set_text("click a heading to sort" if is_table else "")
+        report = self._answers.report if is_table else None
+        self.about.set_text(context_words(report.total.tokens) if report is not None else "")
 
     def _token_table(self) -> str:
         return as_table(self._answers.report, self.table.order) if self._answers.report is not None else ""
@@ -349,13 +364,20 @@ class PreviewPane(QWidget):
         key = (wanted.tool, wanted.pointer, wanted.code)
         line = next((row.line for row in shown.lints if (row.tool, row.pointer, row.code) == key), None)
         if line is not None:
+            self.form.set_current("json")
             self.code.go_to_line(line)
 
     def _show_schema(self, shown: Preview) -> None:
         if not shown.is_empty:
             self._stack.setCurrentWidget(self.code)
             key = "agent" if shown.tool is None else "tool"
-            self.code.set_json(shown.schema, key=key, whole=shown.whole_schema, is_quiet=bool(shown.unsent))
+            is_readable, is_quiet = self.form.current == "readable", bool(shown.unsent)
+            if is_readable:
+                self.code.set_readable(shown.readable, is_quiet=is_quiet)
+            else:
+                self.code.set_json(shown.schema, key=key, whole=shown.whole_schema, is_quiet=is_quiet)
+            places = shown.readable_places if is_readable else shown.places
+            self._mark(shown.tool, places.get(self._context.selection.operation or "", ()))
             self._tell_lines(len(self.code.editor.lines))
         elif shown.tool is not None:
             text = f"The model of {shown.agent_id} does not see {shown.tool}. Tick it to show it."
@@ -363,6 +385,15 @@ class PreviewPane(QWidget):
         else:
             text = f"{shown.agent_id} has no tool. Tick a tool in the tree to show it to the model."
             self._say_empty("eye-off", "The model sees nothing", text)
+
+    def _mark(self, tool: str | None, lines: Sequence[int]) -> None:
+        """The lines of the chosen operation; they are brought into view when it is another one."""
+        operation = self._context.selection.operation
+        marked, self._marked = self._marked, (tool, operation, self.form.current)
+        if marked == self._marked:
+            self.code.mark_lines(dict.fromkeys(lines, "accent"))
+        else:
+            self.code.show_marked(lines)
 
     def _show_rules(self, shown: Preview) -> None:
         if shown.usage_rules.strip():

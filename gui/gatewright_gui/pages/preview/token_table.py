@@ -60,10 +60,12 @@ class TokenModel(FlatModel):
         super().__init__(parent)
         self._report: TokenReport | None = None
         self._rows: tuple[TokenRow, ...] = ()
+        self._largest = 0
 
     def set_report(self, report: TokenReport | None) -> None:
         """Show this; None: nothing is counted yet."""
         rows = (report.total, *report.rows) if report is not None else ()
+        self._largest = max((row.tokens for row in rows[1:]), default=0)
         same = [row.tool for row in rows] == [row.tool for row in self._rows]
         if same:
             self._report, self._rows = report, rows
@@ -124,9 +126,8 @@ class TokenModel(FlatModel):
                 return None
 
     def _share(self, row: TokenRow) -> float:
-        """Of all tokens that the model is sent, 0 to 1."""
-        total = self._rows[0].tokens
-        return row.tokens / total if total else 0.0
+        """Of the tokens of the largest tool, 0 to 1."""
+        return row.tokens / self._largest if self._largest else 0.0
 
     def _text(self, row: TokenRow, column: TokenColumn) -> str:
         exact = self._report is not None and self._report.exact
@@ -172,6 +173,17 @@ def total_words(row: TokenRow, report: TokenReport) -> str:
     return f"{count} of {before} tokens, {share} % {'less' if row.saving > 0 else 'more'}"
 
 
+CONTEXT_WINDOW = 200_000
+"""Tokens that a model of today can take at once, for comparison."""
+
+
+def context_words(tokens: int) -> str:
+    """What part of a model's context the tools take: `1.2 % of a context of 200,000 tokens`."""
+    share = 100 * tokens / CONTEXT_WINDOW
+    said = "<0.1" if 0 < share < 0.1 else f"{share:.1f}"
+    return f"{said} % of a context of {CONTEXT_WINDOW:,} tokens"
+
+
 def rule_words(report: TokenReport) -> str:
     """Whether the count is exact, and by which encoding."""
     return f"{'exact' if report.exact else 'estimate'}, {report.encoding}"
@@ -193,7 +205,7 @@ class _Sorted(QSortFilterProxyModel):
 
 
 class _Delegate(Delegate):
-    """The sum stands out; what the model does not see is quiet; a bar below a number is its share of the sum."""
+    """The sum stands out; what the model does not see is quiet; a bar below a number compares it with the largest."""
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """The cell, and its bar."""
@@ -244,7 +256,7 @@ class TokenTable(TableView):
         header.setSectionResizeMode(TokenColumn.TOOL, QHeaderView.ResizeMode.Stretch)
         for column, width in ((TokenColumn.TOKENS, 74), (TokenColumn.UNRESTRICTED, 98), (TokenColumn.SAVED, 62)):
             self.setColumnWidth(column, width)
-        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        header.setSortIndicator(TokenColumn.TOKENS, Qt.SortOrder.DescendingOrder)
         self.setSortingEnabled(True)
         self.clicked.connect(self._go)
         self.activated.connect(self._go)

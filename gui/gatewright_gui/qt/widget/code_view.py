@@ -14,6 +14,7 @@ from gatewright_gui.qt.highlighter import LINE_BY_LINE, Highlighter, ViewHighlig
 from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.syntax import Language
+from gatewright_gui.qt.textfind import Hit
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.code_edit import CodeEdit
 from gatewright_gui.qt.widget.copy_button import CopyButton
@@ -165,6 +166,10 @@ class CodeView(QWidget):
         else:
             self.editor.mark_letters(letters)
 
+    def set_readable(self, text: str, *, is_quiet: bool = False) -> None:
+        """Show text whose headings stand at the edge, and whose rows stand behind a mark."""
+        self._set(text, "quiet" if is_quiet else "readable")
+
     def set_plain(self, text: str) -> None:
         """Show text without colours."""
         self._set(text, "plain")
@@ -172,6 +177,12 @@ class CodeView(QWidget):
     def mark_lines(self, marks: dict[int, Role]) -> None:
         """Give lines (from 1) the soft ground of a role."""
         self.editor.mark_lines(marks)
+
+    def show_marked(self, lines: Sequence[int]) -> None:
+        """Mark these lines (from 1) and bring the first of them into view."""
+        self.mark_lines(dict.fromkeys(lines, "accent"))
+        if lines:
+            self.editor.go_to_hit(Hit(lines[0] - 1, 0, 0))
 
     def go_to_line(self, line: int) -> None:
         """Select a line (from 1) and bring it into view."""
