@@ -207,7 +207,7 @@ if TYPE_CHECKING:
     )
     from gatewright.workspace.foldercopy import Copied
     from gatewright.workspace.image import WorkspaceImage
-    from gatewright.workspace.journal import Journal, UnsavedPolicy, write_beside
+    from gatewright.workspace.journal import Journal, TypedText, TypedTexts, UnsavedPolicy, write_beside
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
     from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
@@ -264,8 +264,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     "ServerState", "ServerStatus",
     # workspace
     "Beginning", "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Journal",
-    "Sandbox", "SourceWatching", "UnsavedPolicy", "Waiting", "Workspace", "WorkspaceImage", "audit_log",
-    "begin_workspace", "client_file", "client_files", "find_secrets", "gateway_command", "gateway_edit",
+    "Sandbox", "SourceWatching", "TypedText", "TypedTexts", "UnsavedPolicy", "Waiting", "Workspace", "WorkspaceImage",
+    "audit_log", "begin_workspace", "client_file", "client_files", "find_secrets", "gateway_command", "gateway_edit",
     "import_servers", "read_client_file", "read_typed_servers", "remove_dead_copies", "roots_by_tool", "waiting",
     "write_beside", "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
 ]
@@ -389,7 +389,7 @@ door(
             "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
         ),
         "gatewright.workspace.foldercopy": ("Copied",),
-        "gatewright.workspace.journal": ("Journal", "UnsavedPolicy", "write_beside"),
+        "gatewright.workspace.journal": ("Journal", "TypedText", "TypedTexts", "UnsavedPolicy", "write_beside"),
         "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),
         "gatewright.workspace.image": ("WorkspaceImage",),
         "gatewright.workspace.roots": ("roots_by_tool",),

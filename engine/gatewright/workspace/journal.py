@@ -1,6 +1,7 @@
 """Unsaved edits of a policy, kept in the user's data folder so that they outlive a process that is killed.
 
-One file for each window and policy, in the name of a `Lifeline`: a journal whose process lives is nobody else's.
+One file for each window and policy, in the name of a `Lifeline`: a journal whose process lives is nobody else's. What
+is typed over memory lies in one file for all windows of a policy.
 """
 
 from __future__ import annotations
@@ -33,7 +34,18 @@ class UnsavedPolicy:
     steps: int
 
 
+@dataclass(frozen=True, slots=True)
+class TypedText:
+    """A text that was typed and not saved, and what it was typed over: a text, or the number of a block's last step."""
+
+    text: str
+    over: str
+
+
 _PLAIN = TypeAdapter(UnsavedPolicy)
+_TYPED = TypeAdapter(dict[str, TypedText])
+MOST_TYPED = 100
+"""So many typed texts of a policy are kept: those that were typed last."""
 
 
 class Journal:
@@ -41,7 +53,7 @@ class Journal:
 
     def __init__(self, folder: Path, policy_path: Path) -> None:
         self._folder = PrivateFolder(folder)
-        self._policy = hashlib.sha256(os.fsencode(os.path.realpath(policy_path))).hexdigest()[:32]
+        self._policy = _name_of(policy_path)
         self._life = Lifeline(folder)
         self._own = ""
 
@@ -95,6 +107,37 @@ class Journal:
     def remove(self, name: str) -> None:
         """Remove what another process left. Raises OSError."""
         self._folder.delete(name)
+
+
+class TypedTexts:
+    """What was typed over memory in the windows of one policy file and not saved, by a name. Methods block."""
+
+    def __init__(self, folder: Path, policy_path: Path) -> None:
+        self._folder = PrivateFolder(folder)
+        self._name = f"typed-{_name_of(policy_path)}.json"
+
+    def read(self) -> dict[str, TypedText]:
+        """All of it, what was typed last at the end; nothing where it cannot be read."""
+        try:
+            return _TYPED.validate_json(self._folder.read(self._name, MOST_BYTES), strict=True)
+        except (OSError, ValidationError):
+            return {}
+
+    def change(self, changes: Mapping[str, TypedText | None]) -> None:
+        """Keep these, forget those that are None; what other windows keep stays. Raises OSError."""
+        self._folder.make()
+        with self._folder.locked():
+            before = self.read()
+            rest = {name: typed for name, typed in before.items() if name not in changes}
+            now = {**rest, **{name: typed for name, typed in changes.items() if typed is not None}}
+            if now:
+                self._folder.replace(self._name, _TYPED.dump_json(dict(list(now.items())[-MOST_TYPED:])))
+            elif before:
+                self._folder.delete(self._name)
+
+
+def _name_of(policy_path: Path) -> str:
+    return hashlib.sha256(os.fsencode(os.path.realpath(policy_path))).hexdigest()[:32]
 
 
 def write_beside(policy_path: Path, text: str) -> Path:

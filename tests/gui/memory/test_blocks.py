@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +16,7 @@ from gatewright.blocks import Append, Overwrite, schema_from_json
 from gatewright.memory import BlockInfo, BlockService, BlockType
 from gatewright.policy.permission import Action, Permission
 from gatewright.workspace import Workspace
+from gatewright.workspace.journal import TypedTexts
 from gatewright_gui.pages.memory import MemoryPage
 from gatewright_gui.pages.memory.access_table import AccessModel
 from gatewright_gui.pages.memory.block_list import BlockLine, BlockModel
@@ -23,6 +25,7 @@ from gatewright_gui.pages.memory.history_pane import StepModel
 from gatewright_gui.pages.memory.text_dialog import TextDialog
 from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.session.memory import WHO, Blocks
+from gatewright_gui.session.opening import unsaved_folder
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_document, opened_window, settled, until
 
@@ -114,6 +117,18 @@ def place(folder: Path) -> Path:
     return policy
 
 
+@asynccontextmanager
+async def remembering(policy: Path, home: Path, other: Workspace) -> AsyncGenerator[Bench]:
+    """A window on the page Memory that shows the first block of the agent `operator`."""
+    async with opened_window(policy, home) as window:
+        window.selection.choose_agent("operator")
+        window.show_page("memory")
+        made = Bench(window, other)
+        await until(lambda: made.shown == "persona")
+        await settled(window)
+        yield made
+
+
 async def dialog_of(kind: type[D]) -> D:
     def found() -> list[D]:
         return [one for one in QApplication.topLevelWidgets() if isinstance(one, kind) and one.isVisible()]
@@ -129,12 +144,7 @@ async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
         blocks = other.blocks("operator")
         blocks.create("persona", author="agent:operator", content="kind", type=BlockType.CORE, char_limit=60)
         blocks.create("tea", author="agent:operator", content="Earl Grey", permission=Permission.PARTNER)
-        async with opened_window(policy, tmp_path) as window:
-            window.selection.choose_agent("operator")
-            window.show_page("memory")
-            made = Bench(window, other)
-            await until(lambda: made.shown == "persona")
-            await settled(window)
+        async with remembering(policy, tmp_path, other) as made:
             yield made
 
 
@@ -232,6 +242,51 @@ async def test_what_was_typed_stays_with_its_block_while_another_is_looked_at(be
     bench.press("memory.save")
     await settled(bench.window)
     assert bench.theirs.value("persona") == "unsaved"
+
+
+async def test_what_was_typed_is_there_in_the_next_window_and_never_goes_over_what_others_wrote(tmp_path: Path) -> None:
+    policy = place(tmp_path)
+    with Workspace.open(policy) as other:
+        for label in ("persona", "tea"):
+            other.blocks("operator").create(label, author="agent:operator", content="kind")
+        async with remembering(policy, tmp_path, other) as first:
+            first.type("typed over the first")
+            await first.choose("tea")
+            first.type("typed over tea")
+        first.theirs.edit("tea", Append("!"), author="agent:operator", granted=Action.DELETE)
+
+        async with remembering(policy, tmp_path, other) as second:
+            await until(lambda: second.line("persona").has_draft and second.line("tea").has_draft)
+            value = second.page.blocks.detail.value
+            await until(lambda: value.editor.text == "typed over the first")
+            second.press("memory.save")
+            await settled(second.window)
+            assert second.theirs.value("persona") == "typed over the first"
+            await second.choose("tea")
+            assert value.editor.text == "typed over tea"
+            assert second.page.blocks.detail.bar.text.startswith("operator changed it meanwhile")
+            second.press("memory.save")
+            await settled(second.window)
+            assert second.theirs.value("tea") == "kind!"
+
+        async with remembering(policy, tmp_path, other) as third:
+            await until(lambda: third.line("tea").has_draft)
+            assert not third.line("persona").has_draft
+            await third.choose("tea")
+            third.press("memory.revert")
+        assert not list(unsaved_folder().iterdir())
+
+
+async def test_what_is_typed_is_on_disk_a_moment_later_for_whoever_kills_the_window(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.type("typed")
+    texts = TypedTexts(unsaved_folder(), tmp_path / "policy.toml")
+    await until(lambda: [typed.text for typed in texts.read().values()] == ["typed"])
+    (file,) = unsaved_folder().iterdir()
+    assert file.stat().st_mode & 0o777 == 0o600
+    bench.press("memory.revert")
+    await until(lambda: not texts.read())
 
 
 async def test_history_shows_every_change_and_brings_an_earlier_value_back_as_a_new_edit(bench: Bench) -> None:

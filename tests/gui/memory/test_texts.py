@@ -108,6 +108,31 @@ async def test_note_that_somebody_else_changed_is_not_written_over_unseen(bench:
     assert (store.content(note_id), pane.editor.text) == ("green tea", "green tea")
 
 
+async def test_typed_note_is_there_in_the_next_window_and_goes_over_no_later_text_unseen(tmp_path: Path) -> None:
+    policy = place(tmp_path)
+    with Workspace.open(policy) as other:
+        store = other.notes.of("dana")
+        (note_id,) = store.save("tea")
+        async with opened_window(policy, tmp_path) as window:
+            window.show_page("memory")
+            await part(first := Bench(window, other), "notes")
+            QTest.keyClicks(first.page.notes.editor, "green ")
+        store.update(note_id, "coffee")
+
+        async with opened_window(policy, tmp_path) as window:
+            window.show_page("memory")
+            await part(second := Bench(window, other), "notes")
+            pane = second.page.notes
+            await until(lambda: pane.editor.text == "green tea")
+            second.press("memory.save_note")
+            await settled(window)
+            assert "somebody else changed the note" in pane.bar.text.casefold()
+            assert store.content(note_id) == "coffee"
+            second.press("memory.save_note")
+            await settled(window)
+            assert (store.content(note_id), pane.editor.text) == ("green tea", "green tea")
+
+
 async def test_archive_is_searched_with_scores_and_added_to_and_its_entries_cannot_be_edited(bench: Bench) -> None:
     bench.other.archive("").insert("The tide table is on the door.", {"from": "dana"})
     bench.other.archive("operator").insert("Boats leave at nine.")

@@ -1,6 +1,7 @@
 """The blocks of an agent: the list at the left, the chosen one at the right, kept up to date with whoever writes."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
@@ -24,6 +25,7 @@ from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.block_access import BlockAccess, BlockRight, block_rights
 from gatewright_gui.session.memory import WHO, BlockChanged, BlockContent, BlockList, BlockRow, Blocks, BlockSettings
+from gatewright_gui.session.typed import Typed, TypedText
 
 NO_BLOCKS = "A block is a text, a list or fields that an agent keeps under a label. Make one, or let an agent do it."
 
@@ -31,12 +33,12 @@ _Act = Callable[[str, str], Awaitable[None]]
 
 
 class BlocksPane(QWidget):
-    """``agent_id`` "" means the shared blocks alone. What was typed and not saved stays for each block."""
+    """``agent_id`` "" means the shared blocks alone. What was typed and not saved stays for each block (``typed``)."""
 
     agent_requested = Signal(str)
     """An agent of which the rights are to be shown."""
 
-    def __init__(self, context: PageContext) -> None:
+    def __init__(self, context: PageContext, typed: Typed) -> None:
         super().__init__()
         self.setObjectName("memory.blocks_pane")
         self._context, self._document = context, context.document
@@ -44,7 +46,7 @@ class BlocksPane(QWidget):
         self._agent_id = ""
         self._found = BlockList("", ())
         self._rights: Mapping[str, tuple[BlockRight, ...]] = {}
-        self._drafts: dict[tuple[str, str], Draft] = {}
+        self._typed = typed
         self._wanted: str | None = None
         """The label that is to be chosen as soon as it is there."""
         self.header = SectionHeader("Blocks")
@@ -96,14 +98,16 @@ class BlocksPane(QWidget):
         value.redo_requested.connect(lambda: self._act(self._blocks.redo))
         value.add_requested.connect(lambda: self._start(self._add(), "memory.dialog"))
         value.replace_requested.connect(lambda: self._start(self._replace(), "memory.dialog"))
+        for signal in (value.editor.edited, value.draft_changed):
+            signal.connect(self._keep_typed)
         value.draft_changed.connect(self._show_list)
+        self._typed.read.connect(self._show_list)
 
     # what is shown
 
     def show_agent(self, agent_id: str) -> None:
         """The blocks of another agent, or "" of none."""
         if agent_id != self._agent_id:
-            self._keep_draft()
             self._agent_id = agent_id
             self._found = BlockList(agent_id, ())
             self.model.set_lines(())
@@ -173,11 +177,7 @@ class BlocksPane(QWidget):
         may = ("", "none")
         if self._agent_id and self._agent_id in self._rights:
             may = row.access_of(self._agent_id, self._rights, sources).summary
-        key = self._agent_id, row.label
-        content = self.detail.content
-        is_shown = content is not None and (content.agent_id, content.label) == key
-        has_draft = self.detail.value.draft is not None if is_shown else key in self._drafts
-        return BlockLine(row, may, has_draft)
+        return BlockLine(row, may, self._typed.of(_name(row.record.block_id)) is not None)
 
     def _sources(self, agent_id: str) -> set[str]:
         policy = self._document.policy
@@ -228,10 +228,9 @@ class BlocksPane(QWidget):
         row = self.current
         if row is None:
             return
-        before = self.detail.content
-        if before is not None and (before.agent_id, before.label) != (content.agent_id, content.label):
-            self._keep_draft()
         draft = self._draft_of(content)
+        if draft is None:
+            self._typed.put(_name(content.info.record.block_id), None)
         self.detail.show_content(content, row, self._place(row), self._touching(row), draft)
 
     def _place(self, row: BlockRow) -> str:
@@ -248,23 +247,22 @@ class BlocksPane(QWidget):
 
     # what is typed and not saved
 
-    def _keep_draft(self) -> None:
+    def _keep_typed(self) -> None:
         content, draft = self.detail.content, self.detail.value.draft
         if content is not None:
-            key = content.agent_id, content.label
-            self._drafts.pop(key, None)
-            if draft is not None:
-                self._drafts[key] = draft
+            typed = None if draft is None else TypedText(draft.text, str(draft.content.info.steps))
+            self._typed.put(_name(content.info.record.block_id), typed)
 
     def _draft_of(self, content: BlockContent) -> Draft | None:
         """What was typed over a block; on top of the operator's own edits it is meant as it stands."""
-        shown_now, key = self.detail.content, (content.agent_id, content.label)
-        is_shown = shown_now is not None and (shown_now.agent_id, shown_now.label) == key
-        draft = self.detail.value.draft if is_shown else self._drafts.pop(key, None)
-        if draft is None or draft.text == content.text:
+        typed = self._typed.of(_name(content.info.record.block_id))
+        if typed is None or typed.text == content.text:
             return None
-        later = [step for step in content.steps if step.number > draft.content.info.steps]
-        return Draft(content, draft.text) if all(step.author == WHO for step in later) else draft
+        steps = int(typed.over)
+        is_own = all(step.author == WHO for step in content.steps if step.number > steps)
+        if steps > content.info.steps or not is_own:  # of what it was typed over only the number is known
+            return Draft(replace(content, info=replace(content.info, steps=steps)), typed.text)
+        return Draft(content, typed.text)
 
     def _take_theirs(self) -> None:
         self.detail.value.revert()
@@ -275,6 +273,7 @@ class BlocksPane(QWidget):
         content, draft = self.detail.content, self.detail.value.draft
         if content is not None and draft is not None:
             self.detail.value.rebase(content)
+            self._keep_typed()
             self._show(content)
 
     # what is done
@@ -354,8 +353,8 @@ class BlocksPane(QWidget):
         text = f"Its value goes with its history of {steps}, and nothing brings it back.{whose}"
         choices = (Choice("keep", "Keep it", "primary"), Choice("delete", "Delete", "danger"))
         if await ask(self, f"Delete the block {row.label}?", text, choices, icon="trash", role="ask") == "delete":
-            self._drafts.pop((self._agent_id, row.label), None)
             await self._blocks.delete(self._agent_id, row.label)
+            self._typed.put(_name(row.record.block_id), None)
 
     async def _add(self) -> None:
         row = self.current
@@ -370,3 +369,7 @@ class BlocksPane(QWidget):
         if row is not None and await shown(dialog):
             texts = dialog.texts
             await self._blocks.replace(self._agent_id, row.label, texts["old"], texts["new"], everywhere=False)
+
+
+def _name(block_id: str) -> str:
+    return f"block {block_id}"

@@ -11,6 +11,7 @@ from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.memory_watch import MemoryWatch
+from gatewright_gui.session.typed import Typed
 
 SHARED = "shared by all agents"
 PARTS = (
@@ -35,7 +36,8 @@ class MemoryPage(Page):
         self.part = named(Segmented("What to show of the memory"), "memory.kind")
         for key, words, tip in PARTS:
             self.part.add_segment(key, words, tooltip=tip)
-        self.blocks = BlocksPane(context)
+        self.typed = Typed(context.document, context.tasks, self)
+        self.blocks = BlocksPane(context, self.typed)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.blocks)
         self._of = Label("Memory of")
@@ -63,6 +65,10 @@ class MemoryPage(Page):
     def page_shown(self) -> None:
         """Much may have been remembered meanwhile."""
         self._follow()
+
+    def end(self) -> None:
+        """What is typed and not saved is there again in the next window."""
+        self.typed.end()
 
     @property
     def agent_id(self) -> str:
@@ -95,7 +101,7 @@ class MemoryPage(Page):
     @cached_property
     def notes(self) -> NotesPane:
         """Made when it is first looked at, as the two others."""
-        return NotesPane(self._context)
+        return NotesPane(self._context, self.typed)
 
     @cached_property
     def archive(self) -> ArchivePane:

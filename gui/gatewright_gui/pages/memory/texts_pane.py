@@ -6,6 +6,7 @@ Each pane is a list with a search, and the chosen text beside it.
 import json
 import time
 from collections.abc import Awaitable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +34,7 @@ from gatewright_gui.session.calls import cut
 from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.question import span
 from gatewright_gui.session.remembered import Remembered, TextRow
+from gatewright_gui.session.typed import Typed, TypedText
 
 TEXT, ABOUT, WHEN, SCORE = range(4)
 _KEPT = 300
@@ -299,10 +301,12 @@ class ConversationsPane(TextsPane):
 class NotesPane(TextsPane):
     """Notes of one user, whom one chooses or types; what is typed over a note stays with it until it is saved."""
 
-    def __init__(self, context: PageContext) -> None:
+    def __init__(self, context: PageContext, typed: Typed) -> None:
         super().__init__(context, "notes", "Search the notes")
         self.view.hideColumn(ABOUT)
-        self._drafts: dict[str, str] = {}
+        self._typed = typed
+        self._over_now = ""
+        """The note that what is typed is meant to go over as it is now, since somebody was told that it was changed."""
         self._editing: TextRow | None = None
         self.user = named(QComboBox(), "memory.user", spoken="Whose notes")
         self.user.setEditable(True)
@@ -328,6 +332,7 @@ class NotesPane(TextsPane):
         self.user.currentTextChanged.connect(self._tell)
         if line is not None:
             line.returnPressed.connect(self.refresh)
+        typed.read.connect(self._show)
         self._watch = MemoryWatch(context.document, context.tasks, self.isVisible, self._mark, self)
         self._watch.changed.connect(self.refresh)
         self._user = ""
@@ -366,11 +371,14 @@ class NotesPane(TextsPane):
         )
 
     def _show_text(self, row: TextRow) -> None:
-        text = self._drafts.get(row.text_id, row.text)
+        typed = self._typed.of(_name(row))
         is_other = self._editing is None or self._editing.text_id != row.text_id
         was_typed = not is_other and self._editing is not None and self.editor.text != self._editing.text
         if is_other or not was_typed:
-            self._editing = row
+            text = row.text if typed is None else typed.text
+            is_of_now = text == row.text or self._over_now == row.text_id
+            self._editing = row if typed is None or is_of_now else replace(row, text=typed.over)
+            self._over_now = ""
             if self.editor.text != text:
                 self.editor.set_text(text)
         self._tell()
@@ -381,9 +389,7 @@ class NotesPane(TextsPane):
         if editing is None:
             self.save_button.setEnabled(False)
             return
-        self._drafts.pop(editing.text_id, None)
-        if typed != editing.text:
-            self._drafts[editing.text_id] = typed
+        self._typed.put(_name(editing), TypedText(typed, editing.text) if typed != editing.text else None)
         self.save_button.setEnabled(typed != editing.text and bool(typed.strip()))
 
     def _save(self) -> None:
@@ -395,9 +401,9 @@ class NotesPane(TextsPane):
             await self._remembered.update_note(self._user, before, text)
         except ToolFailure as failure:
             if failure.code == "changed":
-                self._editing = None  # from now on what is typed is meant to go over the note as it is now
+                self._editing, self._over_now = None, before.text_id
             raise
-        self._drafts.pop(before.text_id, None)
+        self._typed.put(_name(before), None)
         if self._editing is before and self.editor.text == text:
             self._editing = None
 
@@ -415,7 +421,11 @@ class NotesPane(TextsPane):
         text = "No agent finds it any more, and nothing brings it back."
         if await ask(self, "Delete this note?", text, choices, icon="trash", role="ask") == "delete":
             await self._remembered.delete_note(self._user, row.text_id)
-            self._drafts.pop(row.text_id, None)
+            self._typed.put(_name(row), None)
+
+
+def _name(note: TextRow) -> str:
+    return f"note {note.text_id}"
 
 
 def _metadata_fault(texts: dict[str, str]) -> str:
