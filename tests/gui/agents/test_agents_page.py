@@ -218,9 +218,10 @@ async def test_search_and_chips_filter_and_bulk_buttons_touch_only_what_is_shown
     QTest.keyClicks(page.tools.search, "delete")
     assert not cell(window, "block", None).isValid()
 
-    off = window.findChild(QPushButton, "agents.all_off")
+    off = window.findChild(QAction, "agents.all_off")
     assert off is not None
-    off.click()
+    assert off.text() == f"Turn off the {page.tools.rows.shown_count} shown"
+    off.trigger()
 
     shown = window.document.rights("operator")["file"].shown
     assert "delete" not in shown
@@ -246,6 +247,7 @@ async def test_reset_shows_what_it_would_open_before_it_gives_a_tool_its_own_def
     before = window.document.policy
     reset = window.findChild(QPushButton, "agents.reset")
     assert reset is not None
+    assert reset.text() == "Reset file…"
 
     reset.click()
     await until(lambda: bool(window.findChildren(ResetDialog)))
@@ -297,11 +299,16 @@ async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: Main
 async def test_why_names_the_rule_and_a_click_goes_to_its_line(window: MainWindow) -> None:
     await choose(window, "archivist", "delete")
     why = agents_page(window).tools.why
-    reason = why.model.why_at(0)
-    assert reason is not None
+    steps = [step for row in range(6) if (step := why.model.why_at(row)) is not None]
+    stopped = next(row for row, step in enumerate(steps) if step.verdict is not None)
+    reason = steps[stopped]
+    assert why.sentence.text() == f"Denied, because {reason.text.replace('`', '')}."
+    assert [step.layer for step in steps] == ["tick", "tool rule", "capability", "source", "policy", "approval"]
+    assert {step.text for step in steps[:stopped]} == {"passed"}
+    assert {step.text for step in steps[stopped + 1 :]} == {"not reached"}
     assert reason.line is not None
 
-    rect = why.view.visualRect(why.model.index(0))
+    rect = why.view.visualRect(why.model.index(stopped))
     QTest.mouseClick(why.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
     await settled(window)
 
@@ -406,19 +413,21 @@ async def test_escape_in_the_name_of_a_new_agent_takes_it_back_and_of_another_le
 async def test_buttons_for_all_say_whether_they_mean_what_is_shown(window: MainWindow) -> None:
     await choose(window, "newcomer")
     tools = agents_page(window).tools
-    every = window.findChild(QPushButton, "agents.all_on")
+    every = window.findChild(QAction, "agents.all_on")
     assert every is not None
-    assert every.text() == "All on"
+    assert every.text() == "Turn on all"
     tools.search.setText("block_edit")
     await settled(window)
-    assert every.text() == "Shown on"
+    assert every.text() == f"Turn on the {tools.rows.shown_count} shown"
+    tools.preset_menu.aboutToShow.emit()
+    assert every in tools.preset_menu.actions()
 
-    every.click()
+    every.trigger()
     await settled(window)
 
     assert window.document.policy.agents["newcomer"].tools == ("block_edit",)
     tools.show_all()
-    assert every.text() == "All on"
+    assert every.text() == "Turn on all"
 
 
 async def test_filter_that_fits_nothing_leaves_what_was_chosen(window: MainWindow) -> None:
@@ -639,10 +648,9 @@ async def test_long_reason_is_wrapped_and_names_the_file(window: MainWindow) -> 
     await settled(window)
     why = agents_page(window).tools.why
 
-    first = why.model.why_at(0)
-    assert first is not None
+    row, first = next((row, one) for row in range(6) if (one := why.model.why_at(row)) is not None and one.verdict)
     assert first.where == f"policy.toml:{first.line}"
-    assert why.view.visualRect(why.model.index(0)).height() > why.view.visualRect(why.model.index(1)).height()
+    assert why.view.visualRect(why.model.index(row)).height() > why.view.visualRect(why.model.index(5)).height()
 
 
 async def test_wrapping_of_the_preview_is_on_until_it_is_turned_off_and_remembered(window: MainWindow) -> None:

@@ -59,8 +59,8 @@ class AgentsPage(Page):
         split = Splitter(Qt.Orientation.Horizontal, "agents", self._context.sizes)
         for pane in (self._left, self._middle, self.preview):
             split.addWidget(pane)
-        split.setStretchFactor(1, 1)
-        split.setStretchFactor(2, 1)
+        for at, share in enumerate((1, 5, 4)):
+            split.setStretchFactor(at, share)
         split.restore((156, 664, 374))
         column_of(split, into=self)
 

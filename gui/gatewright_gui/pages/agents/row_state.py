@@ -155,6 +155,23 @@ def _verdict_word(op: OperationFacts, row: OperationRight) -> str:
     return _VERDICT_WORDS[row.verdict]
 
 
+def verdict_sentence(tool: ToolRight, operation: OperationRight | None) -> str:
+    """What all layers together make of a row, and why, in one sentence."""
+    rows = [
+        (op, row) for op, row in zip(tool.facts.operations, tool.operations, strict=True) if operation in (None, row)
+    ]
+    words = {"" if row.is_hidden else _verdict_word(op, row) for op, row in rows}
+    if len(words) > 1:
+        on = sum(not row.is_hidden for _, row in rows)
+        return f"Its operations differ, {on} of {len(rows)} are on. Choose one to see why."
+    verdict = verdict_of(tool, operation)
+    reason = next((one.text for one in reasons_of(tool, operation) if one.verdict is verdict), "")
+    if verdict is not Verdict.ALLOW and reason:
+        return f"{'Denied' if verdict is Verdict.DENY else 'Asks first'}, because {reason.replace('`', '')}."
+    depending = next((text for op, row in rows if (text := depending_words(op, row))), "")
+    return f"Allowed, but it {depending}." if depending else "Allowed: every layer lets it through."
+
+
 _SHORT = {Layer.CAPABILITY: "no grant"}
 """What a column has no room to say whole."""
 ASK_TIPS = {

@@ -8,25 +8,28 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
 
+from gatewright.workspace.api import Reason
 from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.agents.declare_menu import DeclareMenu
 from gatewright_gui.pages.agents.detail_pane import DetailPane
 from gatewright_gui.pages.agents.filter_bar import FilterBar
 from gatewright_gui.pages.agents.notes import Note, notes_of, problem_notes, reading_notes
 from gatewright_gui.pages.agents.rights_menu import RightsMenu
-from gatewright_gui.pages.agents.row_state import Asking
+from gatewright_gui.pages.agents.row_state import Asking, verdict_sentence
 from gatewright_gui.pages.agents.share_counter import ShareCounter
 from gatewright_gui.pages.agents.source_bar import SourceBar, advice_for
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
 from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters
 from gatewright_gui.pages.agents.tool_tree import ASKING, OPERATION, REASONS, SHARE, TOOL, ToolTreeModel, Verbs
 from gatewright_gui.pages.agents.tool_view import ToolView
+from gatewright_gui.pages.agents.why_pane import Step, ladder
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
-from gatewright_gui.qt.plaintext import tip_text
+from gatewright_gui.qt.plaintext import line_text, tip_text
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.quiet_field import QuietField
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
 
 _OF_GROUP = "The box is for all tools of the group that are shown; those that wait to be accepted stay as they are."
+_RESET = "Reset…"
 TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
 
 
@@ -72,8 +76,8 @@ class ToolPane(QWidget):
         self._agent_id = ""
         """Whose rights the rows show; for a moment not yet those of the selection."""
         self._kept_rows: tuple[set[str], tuple[str | None, str | None]] = (set(), (None, None))
-        self._bulk: dict[str, QPushButton] = {}
-        """The buttons for all that is shown or selected."""
+        self._bulk: dict[str, QAction] = {}
+        """What turns on or off all that is shown; in the menu of presets."""
         self._opened_before: set[str] = set()
         """What was open before the filter was set; it is open again when the filter is taken away."""
         self._lay_out()
@@ -90,7 +94,7 @@ class ToolPane(QWidget):
         split.addWidget(self.detail)
         self.why.header.add_control(self.declaring.button)
         split.setStretchFactor(0, 1)
-        split.restore((400, 180))
+        split.restore((400, 210))
         searches = (stretch(self.search), self.filters.button, self._preset_button())
         column_of(
             self._title_row(),
@@ -104,20 +108,16 @@ class ToolPane(QWidget):
 
     def _title_row(self) -> QHBoxLayout:
         self.description.setPlaceholderText("Say what this agent is for")
-        for key, text, tip, run in (
-            ("all_on", "All on", "Turn on everything that is shown", lambda: self.turn_shown(on=True)),
-            ("all_off", "All off", "Turn off everything that is shown", lambda: self.turn_shown(on=False)),
-            (
-                "reset",
-                "Reset…",
-                "Reset the selected tools to their defaults; shows first what would change",
-                self.reset,
-            ),
-        ):
-            self._bulk[key] = named(QPushButton(text), f"agents.{key}", tip=tip, kind="link")
-            self._bulk[key].clicked.connect(run)
-        words = (self.title, stretch(self.description), self.counter)
-        return row_of(*words, *self._bulk.values(), space=2, margins=(2, 1, 1, 0))
+        for key, icon in (("on", "circle-check"), ("off", "ban")):
+            action = self._bulk[key] = QAction(self)
+            action.setObjectName(f"agents.all_{key}")
+            tie_icon(action, icon)
+            action.triggered.connect(partial(self._turn_all, key == "on"))
+        tip = "Give the selected tools their defaults again; shows first what would change"
+        self.reset_button = named(QPushButton(_RESET), "agents.reset", tip=tip, kind="link")
+        self.reset_button.clicked.connect(self.reset)
+        words = (self.title, stretch(self.description), self.counter, self.reset_button)
+        return row_of(*words, space=2, margins=(2, 1, 1, 0))
 
     def _preset_button(self) -> QToolButton:
         self.preset_menu = QMenu(self)
@@ -133,6 +133,8 @@ class ToolPane(QWidget):
 
     def _fill_presets(self) -> None:
         self.preset_menu.clear()
+        self.preset_menu.addActions(list(self._bulk.values()))
+        self.preset_menu.addSeparator()
         self.rights_menu.fill(self.preset_menu, (self._agent_id,))
 
     def _connect(self) -> None:
@@ -153,6 +155,7 @@ class ToolPane(QWidget):
         self.filters.cleared.connect(self.show_all)
         self.nothing.action_requested.connect(self.show_all)
         self.view.current_changed.connect(self._row_changed)
+        self.view.selectionModel().selectionChanged.connect(self._name_reset)
         self.view.group_folded.connect(self._fold)
         self.view.wish_requested.connect(self.wish)
         self.view.toggle_requested.connect(self.toggle)
@@ -327,7 +330,8 @@ class ToolPane(QWidget):
         filtering = self.rows.is_filtering
         shown = self.rows.shown_count if filtering else 0
         for key in ("on", "off"):
-            self._bulk[f"all_{key}"].setText(f"{'Shown' if filtering else 'All'} {key}")
+            what = f"the {shown:,} shown" if filtering else "all"
+            self._bulk[key].setText(f"Turn {key} {what}")
         self.filters.show_count(shown, self.model.counts[1], is_filtering=self.rows.is_filtering)
 
     def _into_tree(self) -> None:
@@ -352,9 +356,15 @@ class ToolPane(QWidget):
         """Why the current row is as it is, as far as it is known now."""
         tool, operation = self.view.current_row
         index = self.view.currentIndex()
-        self.why.model.set_reasons(index.data(REASONS) or (), self._notes(tool, operation))
+        reasons: tuple[Reason | Step, ...] = index.data(REASONS) or ()
+        found = self.model.right_of(self.model.index_of(tool, operation)) if tool is not None else None
+        sentence = verdict_sentence(*found) if found is not None else ""
+        if found is not None and (operation is not None or len(found[0].operations) == 1 or found[0].is_hidden):
+            reasons = ladder(index.data(REASONS), ("agents", self._agent_id, "tools"))
+        self.why.sentence.setText(sentence)
+        self.why.model.set_reasons(reasons, self._notes(tool, operation))
         nothing = _OF_GROUP if self.rows.group_at(index) is not None else "Choose a tool or an operation."
-        self.why.set_nothing("Nothing limits it: every layer allows it." if tool else nothing)
+        self.why.set_nothing(sentence or nothing)
         if self.why.model.addresses:
             self._context.tasks.start(self._find_lines(), TASK_LINES, replace=True)
 
@@ -432,6 +442,18 @@ class ToolPane(QWidget):
 
         targets = tuple(Target(tool, operations) for tool, operations in self.rows.shown_operations().items())
         self._many.tick_all(self._agent_id, targets, "on" if on else "off", told=True)
+
+    def _turn_all(self, on: bool, _checked: bool = False) -> None:
+        self.turn_shown(on=on)
+
+    def _name_reset(self, _selected: object = None, _deselected: object = None) -> None:
+        """Say of what: of the tool that is chosen, or of several."""
+        tool, _ = self.view.current_row
+        many = self.view.selected_count > 1
+        name = line_text(self.reset_button.fontMetrics(), tool or "", 120, Qt.TextElideMode.ElideMiddle)
+        words = "the selected" if many else name.replace("&", "&&")
+        self.reset_button.setText(f"Reset {words}…" if words else _RESET)
+        self.reset_button.setEnabled(bool(tool) or many)
 
     def reset(self) -> None:
         """Ask whether the selected tools are to have their own defaults again."""

@@ -137,6 +137,11 @@ class ToolView(TreeView):
         index = self.currentIndex()
         return index.data(TOOL), index.data(OPERATION)
 
+    @property
+    def selected_count(self) -> int:
+        """How many rows are selected."""
+        return sum(piece.height() for piece in cast(list[QItemSelectionRange], self.selectionModel().selection()))
+
     def targets(self) -> "tuple[Target, ...]":
         """The selected rows; a tool stands for all its operations, of which only those that the filter shows count."""
         from gatewright_gui.session.verbs.rights import Target

@@ -1,7 +1,9 @@
-"""Why a row is as it is: every reason in order with its line of the policy file, then what depends on the call."""
+"""Why a row is as it is: the verdict in a sentence, what each layer says with its line of the policy file, and then
+what depends on the call.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
@@ -14,7 +16,7 @@ from PySide6.QtWidgets import (
 
 from gatewright.workspace.api import Address, Layer, Reason, Verdict, frozen
 from gatewright_gui.pages.agents.notes import PROBLEM, Note
-from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
@@ -25,20 +27,41 @@ from gatewright_gui.qt.widget.section_header import SectionHeader
 
 WHY = Qt.ItemDataRole.UserRole + 1
 LAYER_WORDS = {
-    Layer.TOOLS: "tools list",
+    Layer.TOOLS: "tick",
     Layer.RULE: "tool rule",
-    Layer.APPROVALS: "approvals",
-    Layer.SOURCE: "source",
     Layer.CAPABILITY: "capability",
+    Layer.SOURCE: "source",
     Layer.POLICY: "policy",
+    Layer.APPROVALS: "approval",
 }
+"""In the order of the ladder."""
+
+
+@frozen
+class Step:
+    """A layer that says nothing against a row; it is not reached where one before it denies."""
+
+    layer: Layer
+    is_reached: bool
+    address: Address | None = None
+
+
+def ladder(reasons: Sequence[Reason], tick: Address) -> tuple[Reason | Step, ...]:
+    """Every layer in turn: its reasons, or that it was passed or not reached. `tick`: where the tick stands."""
+    rows: list[Reason | Step] = []
+    is_reached = True
+    for layer in LAYER_WORDS:
+        own = [reason for reason in reasons if reason.layer is layer]
+        rows += own or [Step(layer, is_reached, tick if layer is Layer.TOOLS else None)]
+        is_reached = is_reached and all(reason.verdict is not Verdict.DENY for reason in own)
+    return tuple(rows)
 
 
 @frozen
 class Why:
     """One reason; `line` of the policy file, None when it follows from no line (a default).
 
-    `verdict` None: a note, what it says depends on the call.
+    `verdict` None: a note, what it says depends on the call, or a step of the ladder that says nothing.
     """
 
     verdict: Verdict | None
@@ -46,6 +69,7 @@ class Why:
     text: str
     line: int | None
     file: str = ""
+    step: Literal["", "passed", "not reached"] = ""
 
     @property
     def is_problem(self) -> bool:
@@ -65,7 +89,7 @@ class ReasonModel(QAbstractListModel):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._reasons: tuple[Reason | Note, ...] = ()
+        self._reasons: tuple[Reason | Step | Note, ...] = ()
         self._lines: Mapping[Address, int] = {}
         self._file = ""
 
@@ -74,7 +98,7 @@ class ReasonModel(QAbstractListModel):
         """The places whose lines are wanted."""
         return tuple(reason.address for reason in self._reasons if reason.address is not None)
 
-    def set_reasons(self, reasons: Sequence[Reason], notes: Sequence[Note] = ()) -> None:
+    def set_reasons(self, reasons: Sequence[Reason | Step], notes: Sequence[Note] = ()) -> None:
         """Show these; lines that were known stay until others come."""
         new = (*reasons, *notes)
         if new == self._reasons:
@@ -98,6 +122,9 @@ class ReasonModel(QAbstractListModel):
         file = self._file if line else ""
         if isinstance(reason, Note):
             return Why(None, reason.layer, reason.text, line, file)
+        if isinstance(reason, Step):
+            said = "passed" if reason.is_reached else "not reached"
+            return Why(None, LAYER_WORDS[reason.layer], said, line, file, said)
         return Why(reason.verdict, LAYER_WORDS[reason.layer], reason.text, line, file)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
@@ -113,10 +140,14 @@ class ReasonModel(QAbstractListModel):
             return why
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
             where = f", line {why.line}" if why.line else ""
-            return f"{why.verdict or 'note'}, {why.layer}: {why.text}{where}"
+            return (
+                f"{why.layer}: {why.text}" if why.step else f"{why.verdict or 'note'}, {why.layer}: {why.text}{where}"
+            )
         return None
 
 
+_ROW = 22
+_WIDEST = LAYER_WORDS[Layer.CAPABILITY]
 _CHIP_LEFT = 8
 _GAP = 8
 _WHERE_ROOM = 18
@@ -129,16 +160,15 @@ class WhyDelegate(Delegate):
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         """As many lines as the sentence needs."""
         why, view = index.data(WHY), getattr(option, "widget", None)
-        row = current_look().tokens.row_height
         if not isinstance(why, Why) or not isinstance(view, QAbstractItemView):
-            return QSize(200, row)
+            return QSize(200, _ROW)
         metrics: QFontMetrics = getattr(option, "fontMetrics")  # noqa: B009
         small = QFontMetrics(current_look().small_font)
-        left = _CHIP_LEFT + chip_width(small.horizontalAdvance(why.layer), with_icon=True) + _GAP
+        left = _CHIP_LEFT + _chip_room(small, why.layer) + _GAP
         room = view.viewport().width() - left - metrics.horizontalAdvance(why.where) - _WHERE_ROOM
         words = QRect(0, 0, max(room, 60), 10_000)
         needed = metrics.boundingRect(words, _WRAPPED, _words_of(why)).height()
-        return QSize(200, max(row, needed + 2 * current_look().tokens.space_1))
+        return QSize(200, max(_ROW, needed + current_look().tokens.space_1))
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Chip, words, link."""
@@ -153,9 +183,9 @@ class WhyDelegate(Delegate):
         where = why.where
         wide = painter.fontMetrics().horizontalAdvance(where)
         painter.setPen(QColor(look.palette.accent.fg if why.line else look.palette.muted))
-        first = QRect(rect.right() - wide - 8, rect.top(), wide + 2, look.tokens.row_height)
+        first = QRect(rect.right() - wide - 8, rect.top(), wide + 2, _ROW)
         painter.drawText(first, Qt.AlignmentFlag.AlignVCenter, where)
-        painter.setPen(QColor(look.palette.text))
+        painter.setPen(QColor(look.palette.muted if why.step else look.palette.text))
         words = QRect(left, rect.top(), rect.right() + 1 - wide - _WHERE_ROOM - left, rect.height())
         painter.drawText(words, _WRAPPED | Qt.AlignmentFlag.AlignVCenter, _words_of(why))
         painter.restore()
@@ -163,17 +193,29 @@ class WhyDelegate(Delegate):
     def _chip(self, painter: QPainter, rect: QRect, why: Why) -> int:
         font = painter.font()
         painter.setFont(current_look().small_font)
-        role: Role = why.verdict.value if why.verdict is not None else "ask" if why.is_problem else "neutral"
-        icon = "triangle-alert" if why.is_problem else "info"
-        if why.verdict is not None:
-            icon = VERDICT_ICONS[why.verdict.value]
-        height = painter.fontMetrics().height() + 5
-        wide = chip_width(painter.fontMetrics().horizontalAdvance(why.layer), with_icon=True)
-        row = current_look().tokens.row_height
-        place = QRect(rect.left() + _CHIP_LEFT, rect.top() + (row - height) // 2, wide, height)
+        icon, role = _chip_look(why)
+        height, wide = painter.fontMetrics().height() + 5, _chip_room(painter.fontMetrics(), why.layer)
+        place = QRect(rect.left() + _CHIP_LEFT, rect.top() + (_ROW - height) // 2, wide, height)
         paint_chip(painter, place, why.layer, icon, role)
         painter.setFont(font)
         return place.right() + 1 + _GAP
+
+
+def _chip_room(metrics: QFontMetrics, layer: str) -> int:
+    """Chips of the ladder are equally wide, so that its words stand below each other."""
+    return chip_width(max(metrics.horizontalAdvance(one) for one in (layer, _WIDEST)), with_icon=True)
+
+
+def _chip_look(why: Why) -> tuple[str, Role]:
+    """What nobody ticked is quiet; what is ticked and stopped by another layer calls for a look."""
+    if why.step:
+        return ("check", "allow") if why.step == "passed" else ("minus", "neutral")
+    if why.verdict is None:
+        return ("triangle-alert", "ask") if why.is_problem else ("info", "neutral")
+    if why.verdict is not Verdict.DENY:
+        return VERDICT_ICONS[why.verdict.value], why.verdict.value
+    by_box = why.layer in {LAYER_WORDS[Layer.TOOLS], LAYER_WORDS[Layer.RULE]}
+    return ("circle-slash", "neutral") if by_box else ("triangle-alert", "ask")
 
 
 def _words_of(why: Why) -> str:
@@ -199,15 +241,18 @@ class WhyPane(QWidget):
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self._nothing.setWordWrap(True)
         self._nothing.setMargin(8)
+        self.sentence = named(Label(), "agents.why.sentence", kind="heading")
+        self.sentence.setWordWrap(True)
+        self.sentence.setContentsMargins(8, 2, 8, 4)
         self._stack = QStackedWidget()
-        self._stack.addWidget(self.view)
+        self._stack.addWidget(holding(column_of(self.sentence, stretch(self.view))))
         self._stack.addWidget(self._nothing)
         column_of(self.header, stretch(self._stack), into=self)
 
     def set_nothing(self, text: str) -> None:
         """What to say where there is no reason."""
         self._nothing.setText(text)
-        self._stack.setCurrentWidget(self._nothing if self.model.rowCount() == 0 else self.view)
+        self._stack.setCurrentIndex(int(self.model.rowCount() == 0))
 
     def _go(self, index: QModelIndex) -> None:
         why = self.model.why_at(index.row())

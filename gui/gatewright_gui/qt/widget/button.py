@@ -5,6 +5,8 @@ from PySide6.QtWidgets import QToolButton, QWidget
 
 from gatewright_gui.qt.look import Role, tie_icon
 
+_SMALLEST = 24
+
 
 class IconButton(QToolButton):
     """A flat button with a tooltip and an accessible name."""
@@ -14,6 +16,7 @@ class IconButton(QToolButton):
         self.setToolTip(name)
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setMinimumSize(_SMALLEST, _SMALLEST)
         tie_icon(self, icon, role)
 
     def set_icon(self, icon: str, name: str, role: Role = "muted") -> None:

@@ -12,6 +12,8 @@ from gatewright_gui.qt.look import Role, current_look, role_colour
 _ICON = 14
 _PAD, _DENSE_PAD = 10, 7
 _GAP = 5
+_BAR = 3
+"""Below the chosen one: its soft ground alone hardly differs from that of the others."""
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 
@@ -63,6 +65,7 @@ class _Segment(QToolButton):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self.isChecked():
             painter.fillRect(self.rect(), QColor(look.palette.accent.soft))
+            painter.fillRect(self.rect().adjusted(0, self.height() - _BAR, 0, 0), QColor(look.palette.accent.fg))
         elif self.underMouse() and self.isEnabled():
             painter.fillRect(self.rect(), QColor(look.palette.hover))
         role: Role = "disabled" if not self.isEnabled() else "accent" if self.isChecked() else "text"
