@@ -3,16 +3,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QModelIndex, QPoint, Qt
+from PySide6.QtCore import QModelIndex, QPoint, QRect, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication
 
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.build import build_window
 from gatewright_gui.pages.agents.matrix import Place
-from gatewright_gui.pages.agents.matrix_paint import box_rect
+from gatewright_gui.pages.agents.matrix_paint import CELL_WIDTH, box_rect
 from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.pages.agents.matrix_words import UNKNOWN
+from gatewright_gui.qt.look import current_look
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, agents_page, demo, end, opened_window, settled, until
@@ -92,6 +93,31 @@ async def test_every_cell_says_what_the_rights_of_its_agent_say(window: MainWind
                 assert said.startswith("off") == op.is_hidden
                 assert said.startswith("asks") == (op.verdict is Verdict.ASK)
                 assert (said == "off: blocked by policy") == op.is_overruled
+
+
+async def test_a_cell_is_filled_as_far_as_it_is_on_and_the_preview_gives_its_room_to_the_cells(
+    window: MainWindow,
+) -> None:
+    view, preview = pane_of(window).view, agents_page(window).preview
+    before, soft = view.width(), current_look().palette.verdict.allow.soft
+    for agent_id, tool, share in (
+        ("archivist", "block", 1.0),
+        ("archivist", "block_edit", 2 / 6),
+        ("newcomer", "file", 0),
+    ):
+        choose(window, "researcher", "recall")
+        rect = view.visualRect(index_of(window, agent_id, tool))
+        line = view.viewport().grab(QRect(rect.left(), rect.center().y() - 7, rect.width(), 1)).toImage()
+        filled = sum(line.pixelColor(x, 0).name() == soft for x in range(line.width()))
+        assert filled == round((CELL_WIDTH - 3) * share), tool
+
+    button = agents_page(window).preview_button
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+
+    assert not preview.isVisible()
+    await until(lambda: view.width() > before + 300)
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert preview.isVisible()
 
 
 async def test_rows_open_and_close_by_key_mouse_and_button_and_survive_the_model_tester(

@@ -16,6 +16,7 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.preview import PreviewPane
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 
 
-MODE_KEY = "agents.mode"
+MODE_KEY, PREVIEW_KEY = "agents.mode", "agents.preview"
 MODES = (
     ("tree", "Tree", "list-filter", "One agent: its tools and operations (Ctrl+M)"),
     ("matrix", "Matrix", "layers", "All agents: tools by agents (Ctrl+M)"),
@@ -44,11 +45,17 @@ class AgentsPage(Page):
         self._is_choosing = False
         self.mode = named(Segmented("Tree or matrix"), "agents.mode")
         self.switch = QAction("Switch tree and matrix", self)
-        self._mode_row = row_of(self.mode, stretch(), margins=(2, 1, 1, 1))
+        self.preview_button = named(IconButton("panel-right", "Show or hide the preview"), "agents.preview.shown")
+        self._mode_bar = holding(row_of(self.mode, self.preview_button, space=1))
+        self._mode_row = row_of(self._mode_bar, stretch(), margins=(2, 1, 1, 1))
         self._left = holding(column_of(self._mode_row, stretch(self.agents)))
         self._middle = QStackedWidget()
         self._lay_out()
         self._connect()
+        self.preview_button.setCheckable(True)
+        self.preview_button.toggled.connect(self._show_preview)
+        self.preview_button.setChecked(True)
+        self.preview_button.setChecked(context.sizes.choice(PREVIEW_KEY) != "hidden")
         if context.sizes.choice(MODE_KEY) == "matrix":
             self.mode.set_current("matrix")
 
@@ -107,16 +114,21 @@ class AgentsPage(Page):
         self.mode.set_current("tree" if self.shows_matrix else "matrix")
         self.focus_main()
 
+    def _show_preview(self, on: bool) -> None:
+        """Hidden, it leaves its room to the tree or the matrix."""
+        self.preview.setVisible(on)
+        self._context.sizes.set_choice(PREVIEW_KEY, "" if on else "hidden")
+
     def _show_mode(self, mode: object) -> None:
         had_keys = self.mode.isAncestorOf(self.focusWidget()) if self.focusWidget() else False
         self._context.sizes.set_choice(MODE_KEY, str(mode))
         if mode == "matrix":
-            self.matrix.controls.insertWidget(0, self.mode)
+            self.matrix.controls.insertWidget(0, self._mode_bar)
             self._middle.setCurrentWidget(self.matrix)
             self._left.hide()
             self._into_matrix()
         else:
-            self._mode_row.insertWidget(0, self.mode)
+            self._mode_row.insertWidget(0, self._mode_bar)
             self._left.show()
             self._middle.setCurrentWidget(self.tools)
         if had_keys:

@@ -16,8 +16,9 @@ from gatewright_gui.session.right_columns import Cell, OperationCell, Summary
 BOX = 16
 MARK = 12
 GAP = 4
-CELL_WIDTH = 74
-"""The narrowest cell that shows counts of two digits and three marks."""
+DOT = 6
+CELL_WIDTH = 70
+"""The narrowest cell that shows counts of two digits, two marks and the dot."""
 _BOXES = {
     Cell.OFF: CheckState.OFF,
     Cell.ON: CheckState.ON,
@@ -102,14 +103,22 @@ def _draw_cell(painter: QPainter, whole: QRect, found: OperationCell) -> None:
 
 
 def _draw_summary(painter: QPainter, whole: QRect, found: Summary) -> None:
-    """Counts with marks behind; what is all on stands out, what is all off is quiet."""
-    known = ((found.asks, _ASKS), (found.limited, _LIMITED), (found.overruled, _OVERRULED))
+    """Counts on a bar of how much is on, marks behind, a dot in the corner where some ask first."""
+    known = ((found.limited, _LIMITED), (found.overruled, _OVERRULED))
     text = short_words(found)
     wide = painter.fontMetrics().horizontalAdvance(text)
-    room = max(0, whole.width() - wide) // (MARK + 2)
-    marks = [mark for stands, mark in known if stands][:room]
-    left = (whole.width() - wide - len(marks) * (MARK + 2)) // 2
+    inner = whole.width() - (DOT + 2 if found.asks else 0)
+    marks = [mark for stands, mark in known if stands][: max(0, inner - wide) // (MARK + 2)]
+    left = (inner - wide - len(marks) * (MARK + 2)) // 2
     palette = current_look().palette
+    bar = whole.adjusted(1, 0, -2, 0)
+    bar.setWidth(round(bar.width() * found.on / found.every) if found.every else 0)
+    painter.fillRect(bar, QColor(palette.verdict.allow.soft))
+    if found.asks:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(palette.verdict.ask.fg))
+        painter.drawEllipse(whole.right() - DOT - 2, 1, DOT, DOT)
     colour = palette.muted if found.on == 0 else palette.verdict.allow.fg if found.on == found.every else palette.text
     painter.setPen(QColor(colour))
     painter.drawText(QPoint(left, (whole.height() + painter.fontMetrics().capHeight()) // 2), text)
@@ -126,7 +135,7 @@ def _mark_rect(whole: QRect, left: int) -> QRect:
 # the edges
 
 
-LOWEST, HIGHEST = 60, 132
+LOWEST, HIGHEST = 60, 160
 """How high upright names make the edge."""
 WIDEST_AGENT, LEAST_NAMED = 150, 96
 NARROWEST_NAMES, WIDEST_NAMES = 120, 260

@@ -8,6 +8,7 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
 
 from gatewright.workspace.api import Reason
+from gatewright_gui.pages.agents.legend import LegendButton
 from gatewright_gui.pages.agents.matrix import MatrixModel, Place
 from gatewright_gui.pages.agents.matrix_view import Block, MatrixView
 from gatewright_gui.pages.agents.notes import Note, notes_of
@@ -59,7 +60,7 @@ class MatrixPane(QWidget):
         self.nothing = EmptyState(*NOTHING_FITS, action="Show all")
         searches = (stretch(self.search, 3), stretch(self.agent_search, 2))
         buttons = (self.differs, self.open_all, self.close_all)
-        self.controls = row_of(*searches, *buttons, space=2, margins=(2, 1, 1, 1))
+        self.controls = row_of(*searches, *buttons, LegendButton("agents.matrix.legend"), space=2, margins=(2, 1, 1, 1))
         self._stack = QStackedWidget()
         self._kept: tuple[str | None, Place | None] = (None, None)
         self._lay_out()

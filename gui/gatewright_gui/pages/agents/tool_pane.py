@@ -16,6 +16,7 @@ from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.agents.declare_menu import DeclareMenu
 from gatewright_gui.pages.agents.detail_pane import DetailPane
 from gatewright_gui.pages.agents.filter_bar import FilterBar
+from gatewright_gui.pages.agents.legend import LegendButton
 from gatewright_gui.pages.agents.notes import Note, notes_of, problem_notes, reading_notes
 from gatewright_gui.pages.agents.rights_menu import RightsMenu
 from gatewright_gui.pages.agents.row_state import Asking, verdict_sentence
@@ -95,7 +96,7 @@ class ToolPane(QWidget):
         self.why.header.add_control(self.declaring.button)
         split.setStretchFactor(0, 1)
         split.restore((400, 210))
-        searches = (stretch(self.search), self.filters.button, self._preset_button())
+        searches = (stretch(self.search), self.filters.button, self._preset_button(), LegendButton("agents.legend"))
         column_of(
             self._title_row(),
             row_of(*searches, space=2, margins=(2, 1, 1, 1)),

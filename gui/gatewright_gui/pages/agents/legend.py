@@ -1,0 +1,47 @@
+"""What boxes, marks and icons of the tree and the matrix mean: a button that opens the list of them."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QMenu, QToolButton
+
+from gatewright_gui.qt.layout import named
+from gatewright_gui.qt.look import CheckState, Role, current_look, tie_icon
+
+BOXES = (
+    (CheckState.ON, "on"),
+    (CheckState.MIXED, "on in part"),
+    (CheckState.OFF, "off: nobody ticked it"),
+    (CheckState.BLOCKED, "blocked: ticked, and turned off by another layer"),
+)
+MARKS: tuple[tuple[str, Role, str], ...] = (
+    ("hand", "ask", "asks first; in the matrix a dot where some operations do"),
+    ("lock", "ask", "asks first, by another layer than the switch"),
+    ("triangle-alert", "ask", "some of it is blocked"),
+    ("list-filter", "muted", "limits, or a verdict that goes by the arguments"),
+    ("pencil", "ask", "an operation that is free text"),
+    ("terminal", "ask", "open-ended: it may do what nobody listed"),
+    ("circle-help", "ask", "operations that were guessed; look at them"),
+)
+
+
+class LegendButton(QToolButton):
+    """Click, Space or Down opens it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        named(self, name, spoken="Legend", tip="What the boxes and marks mean")
+        tie_icon(self, "circle-help", "muted")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.setProperty("kind", "plainmenu")
+        menu = QMenu(self)
+        menu.aboutToShow.connect(self._fill)
+        self.setMenu(menu)
+
+    def _fill(self) -> None:
+        menu = self.menu()
+        menu.clear()
+        for state, words in BOXES:
+            menu.addAction(current_look().check_icon(state), words)
+        menu.addSeparator()
+        for icon, role, words in MARKS:
+            tie_icon(menu.addAction(words), icon, role)
