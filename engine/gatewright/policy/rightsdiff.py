@@ -1,22 +1,25 @@
-"""What an edit changes of an agent's rights, row by row, between two policies.
+"""What an edit changes of rights, row by row, between two policies.
 
-Boxes are compared as every layer leaves them; limits, sources and capabilities as they are written.
+Boxes are compared as every layer leaves them; limits, sources, capabilities and policy rules as they are written.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
+from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.rule import AllowedOperations
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import STRICTNESS, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from gatewright.policy.document import Agent
     from gatewright.policy.kinds.capability import Capability
     from gatewright.policy.right import OperationRight, ToolRight
     from gatewright.policy.rule import ToolRule
@@ -43,13 +46,17 @@ class ChangeKind(StrEnum):
 
 @frozen
 class RightChange:
-    """One operation that changes; an empty ``operation`` is a tool without any."""
+    """One operation that changes; an empty ``operation`` is a tool without any.
+
+    ``danger``: ``privileged``, or ``deletes``; empty for any other.
+    """
 
     agent_id: str
     tool: str
     operation: str
     before: RightState
     after: RightState
+    danger: str = ""
 
     @property
     def kind(self) -> ChangeKind:
@@ -62,10 +69,27 @@ class RightChange:
             case RightState.ON:
                 return ChangeKind.FREE if self.before is RightState.ASKS else ChangeKind.ON
 
+    @property
+    def opens(self) -> bool:
+        """Whether more can be done afterwards: it is on, or asks, where it was not before, or no longer asks."""
+        return _REACH[self.after] > _REACH[self.before]
+
+    @property
+    def risk(self) -> int:
+        """For a sorted list, the riskiest first: dangerous gains, what no longer asks, other gains, the rest."""
+        if not self.opens:
+            return 3
+        if self.danger:
+            return 0
+        return 1 if self.kind is ChangeKind.FREE else 2
+
 
 @frozen
 class AgentDiff:
-    """Everything that an edit changes of one agent. ``None`` for sources: every source."""
+    """Everything that an edit changes of one agent. ``None`` for sources: every source.
+
+    ``agent_id``: as it is afterwards, or was where the agent is gone; ``is_new``, ``is_gone``: it came, or went.
+    """
 
     agent_id: str
     rows: tuple[RightChange, ...] = ()
@@ -73,6 +97,8 @@ class AgentDiff:
     limits_come: tuple[ToolRule, ...] = ()
     sources: tuple[tuple[str, ...] | None, tuple[str, ...] | None] | None = None
     capabilities: tuple[tuple[Capability, ...], tuple[Capability, ...]] | None = None
+    is_new: bool = False
+    is_gone: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -83,8 +109,81 @@ class AgentDiff:
         """How many rows of each kind."""
         return Counter(row.kind for row in self.rows)
 
+    @property
+    def opens(self) -> bool:
+        """Whether the agent may do more somewhere; what cannot be told counts as more."""
+        if any(row.opens for row in self.rows) or self.limits_gone:
+            return True
+        if self.sources is not None:
+            before, after = self.sources
+            if before is not None and (after is None or not set(after) <= set(before)):
+                return True
+        return self.capabilities is not None and not set(self.capabilities[1]) <= set(self.capabilities[0])
+
+
+@frozen
+class PartChange:
+    """Something beside the agents that differs, in words; ``opens``: whether more can be done by it, as far as can be
+    told.
+    """
+
+    what: str
+    before: str
+    after: str
+    opens: bool
+
+
+@frozen
+class PolicyDiff:
+    """What differs between two policies of what agents may do, agent by agent, and beside the agents."""
+
+    agents: tuple[AgentDiff, ...]
+    parts: tuple[PartChange, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every agent may do the same."""
+        return not (self.agents or self.parts)
+
+    @property
+    def opens(self) -> bool:
+        """Whether somebody may do more somewhere; what cannot be told counts as more."""
+        return any(one.opens for one in (*self.agents, *self.parts))
+
 
 _SEEN = {RightState.ON, RightState.ASKS}
+_REACH = {RightState.OFF: 0, RightState.OVERRULED: 0, RightState.ASKS: 1, RightState.ON: 2}
+NONE = "none"
+
+
+def policy_diff(
+    old: Policy,
+    new: Policy,
+    was: Callable[[str], Mapping[str, ToolRight]],
+    now: Callable[[str], Mapping[str, ToolRight]],
+) -> PolicyDiff:
+    """What differs between two policies; ``was`` and ``now`` answer the rights of an agent under each of them."""
+    known = {agent.identity: agent for agent in old.agents.values()}
+    in_agents_alone = replace(old, agents=new.agents) == new
+    found: list[AgentDiff] = []
+    left = dict(old.agents)
+    for agent in new.agents.values():
+        before = old.agents.get(agent.agent_id) or known.get(agent.identity)
+        if before is not None:
+            left.pop(before.agent_id, None)
+        if before is None:
+            rows = tuple(changed_rights(agent.agent_id, {}, now(agent.agent_id)))
+            found.append(AgentDiff(agent.agent_id, rows, is_new=True))
+        elif not (in_agents_alone and before == agent):
+            found.append(agent_diff(before, agent, was(before.agent_id), now(agent.agent_id)))
+    for agent_id in left:
+        gone = (row for row in changed_rights(agent_id, {}, was(agent_id)) if row.after in _SEEN)
+        found.append(AgentDiff(agent_id, tuple([_turned(row) for row in gone]), is_gone=True))
+    return PolicyDiff(tuple([diff for diff in found if not diff.is_empty]), tuple(_parts(old, new)))
+
+
+def _turned(row: RightChange) -> RightChange:
+    return replace(row, before=row.after, after=row.before)
 
 
 def agent_diff(old: Agent, new: Agent, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> AgentDiff:
@@ -108,22 +207,27 @@ def standing(right: OperationRight) -> RightState:
 
 
 def changed_rights(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight]) -> Iterator[RightChange]:
-    """Every operation whose tick or verdict differs, of the tools that stand in both."""
+    """Every operation whose tick or verdict differs, of the tools that stand in ``now``; what ``was`` lacks was off."""
     for name, right in now.items():
         held = was.get(name)
-        if held is None or held is right:
+        if held is right:
             continue
-        old = {row.operation: row for row in held.operations}
+        old = {row.operation: row for row in held.operations} if held is not None else {}
         for row in right.operations:
             one = old.get(row.operation)
-            if one is not None and one is not row and (change := _change(agent_id, name, one, row)):
-                yield change
+            if one is None:
+                before, is_same = RightState.OFF, not row.ticked and row.verdict is Verdict.DENY
+            else:
+                before, is_same = standing(one), one.ticked == row.ticked and one.verdict is row.verdict
+            if not is_same:
+                yield RightChange(agent_id, name, row.operation, before, standing(row), _danger(right, row))
 
 
-def _change(agent_id: str, tool: str, one: OperationRight, other: OperationRight) -> RightChange | None:
-    if one.ticked == other.ticked and one.verdict is other.verdict:
-        return None
-    return RightChange(agent_id, tool, one.operation, standing(one), standing(other))
+def _danger(right: ToolRight, row: OperationRight) -> str:
+    if row.tier is SafetyTier.PRIVILEGED:
+        return "privileged"
+    deletes = any(one.name == row.operation and Action.DELETE in one.actions for one in right.facts.operations)
+    return "deletes" if deletes else ""
 
 
 def _limits(old: Agent, new: Agent) -> tuple[tuple[ToolRule, ...], tuple[ToolRule, ...]]:
@@ -135,3 +239,79 @@ def _limits(old: Agent, new: Agent) -> tuple[tuple[ToolRule, ...], tuple[ToolRul
 
 def _other_rules(agent: Agent) -> list[ToolRule]:
     return [rule for rule in agent.tool_rules if not isinstance(rule.rule_type, AllowedOperations)]
+
+
+# beside the agents
+
+
+_OTHERS = {
+    "default": "[policy] default",
+    "catalogs": "catalogs",
+    "roots": "[workspace] roots",
+    "web": "[workspace] web",
+    "shell": "[workspace] shell",
+    "endpoints": "[workspace] endpoints",
+}
+
+
+def _parts(old: Policy, new: Policy) -> Iterator[PartChange]:
+    was, now = ({one.source_id: one for one in policy.sources} for policy in (old, new))
+    for name in dict.fromkeys((*was, *now)):
+        yield from _source_parts(name, was.get(name), now.get(name))
+    rules, others = ({rule.name: rule for rule in policy.rules} for policy in (old, new))
+    for name in dict.fromkeys((*rules, *others)):
+        before, after = rules.get(name), others.get(name)
+        if before != after:
+            words = [NONE if one is None else str(one.effect) for one in (before, after)]
+            opens = before is not None or (after is not None and after.effect is Verdict.ALLOW)
+            yield PartChange(f"policy rule {name}", words[0], _changed(*words), opens)
+    for row in fields(old.defaults):
+        before, after = getattr(old.defaults, row.name), getattr(new.defaults, row.name)
+        if before != after:
+            words = [str(one) for one in (before, after)] if isinstance(before, str | int) else ["", "changed"]
+            yield PartChange(f"[defaults] {row.name}", words[0], words[1], opens=True)
+    for name in dict.fromkeys((*old.tools, *new.tools)):
+        if old.tools.get(name) != new.tools.get(name):
+            sides = [NONE if policy.tools.get(name) is None else "set" for policy in (old, new)]
+            yield PartChange(f"settings of {name}", sides[0], _changed(*sides), opens=True)
+    for name, words in _OTHERS.items():
+        if getattr(old, name) != getattr(new, name):
+            yield PartChange(words, "", "changed", opens=True)
+
+
+def _source_parts(name: str, old: Source | None, new: Source | None) -> Iterator[PartChange]:
+    if old is None or new is None:
+        yield PartChange(f"source {name}", *((NONE, "new") if old is None else ("there", NONE)), opens=old is None)
+        return
+    was, now = ({rule.pattern: rule.permission for rule in reversed(one.permission_rules)} for one in (old, new))
+    for pattern in dict.fromkeys((*was, *now)):
+        yield from _level_part(f"{name}: {pattern}", was.get(pattern), now.get(pattern))
+    yield from _level_part(f"{name}: every other path", old.default_permission, new.default_permission)
+    order, other = (
+        [rule.pattern for rule in one.permission_rules if rule.pattern in was.keys() & now] for one in (old, new)
+    )
+    if order != other:
+        yield PartChange(f"{name}: order of the rules", "", "changed", opens=True)
+    for row in ("base_path", "max_file_bytes", "required_tools", "kind"):
+        before, after = getattr(old, row), getattr(new, row)
+        if before != after:
+            words = ("", "changed") if isinstance(before, tuple) else (str(before), str(after))
+            yield PartChange(f"{name}: {row}", *words, opens=True)
+
+
+def _level_part(what: str, before: Permission | None, after: Permission | None) -> Iterator[PartChange]:
+    if before is after:
+        return
+    if after is None:
+        opens = True  # what comes below decides now
+    elif before is None:
+        opens = after is not Permission.NONE
+    else:
+        opens = any(STRICTNESS[verdict_for(after, do)] < STRICTNESS[verdict_for(before, do)] for do in Action)
+    was, now = ("no rule" if level is None else str(level) for level in (before, after))
+    yield PartChange(what, was, now, opens)
+
+
+def _changed(before: str, after: str) -> str:
+    """What a thing is afterwards, in words that differ from what it was."""
+    return "changed" if before == after else after

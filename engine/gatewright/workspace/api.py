@@ -133,7 +133,15 @@ if TYPE_CHECKING:
         ToolRight,
     )
     from gatewright.policy.rights import reset_tools
-    from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightChange, RightState, agent_diff, changed_rights
+    from gatewright.policy.rightsdiff import (
+        AgentDiff,
+        ChangeKind,
+        PolicyDiff,
+        RightChange,
+        RightState,
+        agent_diff,
+        changed_rights,
+    )
     from gatewright.policy.rule import (
         ANY_TOOL,
         OPERATION_CONDITION,
@@ -209,6 +217,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.image import WorkspaceImage
     from gatewright.workspace.journal import Journal, TypedText, TypedTexts, UnsavedPolicy, write_beside
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
+    from gatewright.workspace.replay import Replay, replay
     from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
     from gatewright.workspace.template import write_demo
@@ -234,7 +243,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     "CatalogType", "Change", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown",
     "Edit", "ExclusiveGroups", "ExitLoop", "FsRead", "FsWrite", "Granted", "Layer", "Limit", "MaxCalls", "Needed",
     "OPERATION_CONDITION", "OperationFacts", "OperationRight", "PathArgument", "PathCondition", "PathUse", "Periodic",
-    "Permission", "PermissionRule", "PermissionRules", "PlaceRight", "Policy", "PolicyRule", "Preset", "RateLimit",
+    "Permission", "PermissionRule", "PermissionRules", "PlaceRight", "Policy", "PolicyDiff", "PolicyRule", "Preset",
+    "RateLimit",
     "Reason", "Refusal", "RequiredBeforeExit", "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools",
     "Field",
     "RequiresPrecedingTools", "RightChange", "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier",
@@ -264,10 +274,10 @@ __all__ = [  # noqa: RUF022 (by floor)
     "ServerState", "ServerStatus",
     # workspace
     "Beginning", "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Journal",
-    "Sandbox", "SourceWatching", "TypedText", "TypedTexts", "UnsavedPolicy", "Waiting", "Workspace", "WorkspaceImage",
-    "audit_log", "begin_workspace", "client_file", "client_files", "find_secrets", "gateway_command", "gateway_edit",
-    "import_servers", "read_client_file", "read_typed_servers", "remove_dead_copies", "roots_by_tool", "waiting",
-    "write_beside", "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
+    "Replay", "Sandbox", "SourceWatching", "TypedText", "TypedTexts", "UnsavedPolicy", "Waiting", "Workspace",
+    "WorkspaceImage", "audit_log", "begin_workspace", "client_file", "client_files", "find_secrets", "gateway_command",
+    "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "remove_dead_copies", "replay",
+    "roots_by_tool", "waiting", "write_beside", "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
 ]
 
 door(
@@ -327,7 +337,7 @@ door(
         ),
         "gatewright.policy.rights": ("reset_tools",),
         "gatewright.policy.rightsdiff": (
-            "AgentDiff", "ChangeKind", "RightChange", "RightState", "agent_diff", "changed_rights",
+            "AgentDiff", "ChangeKind", "PolicyDiff", "RightChange", "RightState", "agent_diff", "changed_rights",
         ),
         "gatewright.policy.rule": (
             "ANY_TOOL", "AllowedOperations", "ArgumentConstraints", "ContinueLoop", "Cooldown", "ExclusiveGroups",
@@ -392,6 +402,7 @@ door(
         "gatewright.workspace.journal": ("Journal", "TypedText", "TypedTexts", "UnsavedPolicy", "write_beside"),
         "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),
         "gatewright.workspace.image": ("WorkspaceImage",),
+        "gatewright.workspace.replay": ("Replay", "replay"),
         "gatewright.workspace.roots": ("roots_by_tool",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.template": ("write_demo",),

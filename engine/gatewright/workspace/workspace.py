@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from gatewright.policy.document import Catalog, Policy
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.right import ToolFacts, ToolRight
+    from gatewright.policy.rightsdiff import PolicyDiff
     from gatewright.policy.tier import SafetyTier
     from gatewright.policyfile.editfault import Fault
     from gatewright.schema import Schema, Survey
@@ -190,6 +191,13 @@ class Workspace:
         )
         found.follow(image)
         return found
+
+    def under(self, policy: Policy) -> Self:
+        """The same workspace with another policy in force, to be asked and not to be saved; close it afterwards.
+
+        Reads the text of the policy anew, so not for the GUI thread. Raises PolicyInvalid.
+        """
+        return self.of_image(replace(self.image(), policy=policy), tools=self._tools)
 
     def follow(self, image: WorkspaceImage) -> bool:
         """Be as a later image of the same workspace says; False where its file was read anew since."""
@@ -411,6 +419,11 @@ class Workspace:
         """What the file holds."""
         return self._state.text.saved
 
+    @property
+    def saved_policy(self) -> Policy:
+        """What the file says."""
+        return self._state.text.saved_policy
+
     def check(self, edit: Edit) -> Policy:
         """The policy that the edit would make. Raises EditRefused; changes nothing."""
         from gatewright.policy import edit as edits
@@ -498,6 +511,16 @@ class Workspace:
     def saved_view_remark(self) -> str:
         """What has to be known to compare saved views with present ones; empty where nothing has."""
         return self._saved_views.remark(self.gate, self._state.text.saved_policy)
+
+    def unsaved_rights(self) -> PolicyDiff:
+        """What saving would change of what agents may do; compiles what was edited, so not for the GUI thread."""
+        from gatewright.policy.rightsdiff import policy_diff
+
+        def rights_as_saved(agent_id: str) -> Mapping[str, ToolRight]:
+            view = self.saved_view(agent_id)
+            return {} if view is None else view.rights
+
+        return policy_diff(self._state.text.saved_policy, self.policy, rights_as_saved, self.rights)
 
     def text(self) -> str:
         """The TOML as it would be saved now; byte-identical to the file while nothing differs."""

@@ -301,7 +301,7 @@ class MainWindow(QMainWindow):
         """Open a workspace, after asking about unsaved changes; whether it is open now."""
         from gatewright_gui.window.guard import may_leave
 
-        if not await may_leave(self, self.document):
+        if not await may_leave(self, self.document, self.save_reviewed):
             return False
         self.whereabouts.keep()
         self.whereabouts.prepare(path)
@@ -364,8 +364,16 @@ class MainWindow(QMainWindow):
             await self.open(path)
 
     def save(self) -> None:
-        """Save the policy."""
-        self.tasks.start(verbs.save(self.document), "save")
+        """Save the policy, after showing what changes of what agents may do."""
+        if "save" not in self.tasks.names:
+            self.tasks.start(self.save_reviewed(), "save")
+
+    async def save_reviewed(self) -> bool:
+        """The same; whether it is saved now."""
+        from gatewright_gui.window.save_review import may_save
+
+        review = may_save(self, self.document, self.deriver, self.tasks, self.preferences)
+        return await review and await verbs.save(self.document)
 
     def save_over(self) -> None:
         """Save the policy over what somebody else wrote into the file."""
@@ -399,7 +407,7 @@ class MainWindow(QMainWindow):
             self.outside.tell_gone()
             return
         self.outside.dismiss()
-        if await may_leave(self, self.document) and await verbs.reload(self.document):
+        if await may_leave(self, self.document, self.save_reviewed) and await verbs.reload(self.document):
             self.document.say("info", "read again from disk")
 
     def undo(self) -> None:
@@ -576,7 +584,7 @@ class MainWindow(QMainWindow):
     async def _ask_to_close(self) -> None:
         from gatewright_gui.window.guard import may_leave
 
-        if await may_leave(self, self.document):
+        if await may_leave(self, self.document, self.save_reviewed):
             self.unsaved.give_up()
             self.close_now()
 

@@ -20,7 +20,7 @@ from gatewright_gui.window.main_window import MainWindow
 SIZE = (1280, 800)
 START_S = 30.0
 _WAITING = frozenset(
-    {"console.call", "console.live", "export", "catalogs", "memory.dialog", "audit.mend", "audit.export"}
+    {"save", "console.call", "console.live", "export", "catalogs", "memory.dialog", "audit.mend", "audit.export"}
 )
 """Tasks that wait for a person."""
 

@@ -19,7 +19,7 @@ from gatewright_gui.qt.table_model import FlatModel
 
 Index = QModelIndex | QPersistentModelIndex
 BEFORE, AFTER = Qt.ItemDataRole.UserRole + 1, Qt.ItemDataRole.UserRole + 2
-"""The `RightState` of an operation; None in a row about something else."""
+"""The `RightState` of an operation, the verdict of a call; None in a row about something else."""
 HEADINGS = ("Agent", "What changes", "Now", "Then")
 AGENT, WHAT, NOW, THEN = range(4)
 
@@ -27,10 +27,9 @@ AGENT, WHAT, NOW, THEN = range(4)
 class RightChangesModel(FlatModel):
     """Rows come agent by agent; a search and a kind choose among them."""
 
-    headers = HEADINGS
-
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(self, parent: QObject | None = None, headers: Sequence[str] = HEADINGS) -> None:
         super().__init__(parent)
+        self.headers = tuple(headers)
         self._rows: list[ChangeRow] = []
         self._texts: list[str] = []
         self._shown: list[int] = []

@@ -23,7 +23,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace.api import Agent, Along, ChangeKind, Edit, EditRefused, Preset, RightState, rules_by_name
+from gatewright.workspace.api import (
+    Agent,
+    Along,
+    ChangeKind,
+    Edit,
+    EditRefused,
+    Preset,
+    RightState,
+    Verdict,
+    rules_by_name,
+)
 from gatewright_gui.pages.agents.right_changes import (
     AFTER,
     AGENT,
@@ -61,11 +71,14 @@ _MANY_AGENTS = 8
 _NAMED = 12
 """So many tools are named at most."""
 _KINDS = (*map(str, ChangeKind), OTHER)
-_STANDINGS: dict[RightState, tuple[str, Role]] = {
+_STANDINGS: dict[str, tuple[str, Role]] = {
     RightState.ON: ("circle-check", "allow"),
     RightState.ASKS: ("hand", "ask"),
     RightState.OFF: ("ban", "muted"),
     RightState.OVERRULED: ("triangle-alert", "ask"),
+    Verdict.ALLOW: ("circle-check", "allow"),
+    Verdict.ASK: ("hand", "ask"),
+    Verdict.DENY: ("shield-x", "deny"),
 }
 
 
@@ -84,7 +97,7 @@ class ChangeDelegate(Delegate):
         standing = index.data(BEFORE if index.column() == NOW else AFTER) if index.column() >= NOW else None
         painter.save()
         if standing:
-            icon, role = _STANDINGS[RightState(standing)]
+            icon, role = _STANDINGS[str(standing)]
             look.icon(icon, role).paint(painter, QRect(left, rect.top() + (rect.height() - 14) // 2, 14, 14))
             left += 20
         quiet = index.column() in {AGENT, NOW}
@@ -93,6 +106,19 @@ class ChangeDelegate(Delegate):
         cut = line_text(painter.fontMetrics(), str(index.data()), room.width())
         painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
         painter.restore()
+
+
+def set_up_changes(table: TableView, model: RightChangesModel, *, then_width: int = 172) -> None:
+    """Show changes in a table, what changes in the widest column."""
+    table.setModel(model)
+    table.setItemDelegate(ChangeDelegate(table))
+    table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+    table.setTabKeyNavigation(False)
+    for at, width in ((AGENT, 110), (NOW, 150), (THEN, then_width)):
+        table.setColumnWidth(at, width)
+    header = table.horizontalHeader()
+    header.setStretchLastSection(False)
+    header.setSectionResizeMode(WHAT, QHeaderView.ResizeMode.Stretch)
 
 
 class RightsDialog(QDialog):
@@ -177,15 +203,7 @@ class RightsDialog(QDialog):
 
     def _changes_half(self) -> QVBoxLayout:
         self.kind.setMinimumWidth(170)
-        self.table.setModel(self.changes)
-        self.table.setItemDelegate(ChangeDelegate(self.table))
-        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.table.setTabKeyNavigation(False)
-        for at, width in ((AGENT, 110), (NOW, 150), (THEN, 172)):
-            self.table.setColumnWidth(at, width)
-        header = self.table.horizontalHeader()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(WHAT, QHeaderView.ResizeMode.Stretch)
+        set_up_changes(self.table, self.changes)
         self._place.addWidget(self.table)
         self._place.addWidget(self.nothing)
         searches: QHBoxLayout = row_of(stretch(self.search), self.kind, space=2)

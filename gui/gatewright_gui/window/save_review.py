@@ -1,0 +1,159 @@
+"""What saving would change of what agents may do, shown before it is written; where it is nothing, nothing is shown."""
+
+import asyncio
+
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QCheckBox, QDialog, QPushButton, QWidget
+
+from gatewright.workspace.api import GatewrightError
+from gatewright_gui.pages.agents.right_changes import RightChangesModel
+from gatewright_gui.pages.agents.right_lines import MOST_ROWS, SavedChange, replay_lines, saved_change
+from gatewright_gui.pages.agents.rights_dialog import set_up_changes
+from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.progress_strip import ProgressStrip
+from gatewright_gui.qt.widget.section_header import SectionHeader
+from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.document import Document
+from gatewright_gui.session.review import review_calls, review_rights
+from gatewright_gui.settings import Preferences
+
+WORK = "save.review"
+ONLY_GAINS = "save-review"
+"""The preference: `gains` shows it only where somebody may do more."""
+SIZE = (860, 620)
+AT_ONCE_S = 0.4
+"""What is worked out sooner than this is known before anything is shown."""
+_NAMED = 6
+"""So many agents are told in a sentence; the table has all."""
+_CALL_HEADINGS = ("Agent", "Call", "Now", "Then")
+
+
+class SaveReview(QDialog):
+    """`ask` says whether to save. Enter and Ctrl+S save, Escape does not."""
+
+    def __init__(
+        self, parent: QWidget, document: Document, deriver: Deriver, tasks: TaskOwner, preferences: Preferences
+    ) -> None:
+        super().__init__(parent)
+        named(self, "review", spoken="Save").setWindowTitle("Save")
+        self._document, self._deriver, self._tasks, self._preferences = document, deriver, tasks, preferences
+        self._is_needed = True
+        self.summary = named(Label("Working out what changes for the agents..."), "review.summary", kind="heading")
+        self.summary.setWordWrap(True)
+        self.changes = RightChangesModel(self)
+        self.table = named(TableView("What changes"), "review.changes")
+        self.calls = RightChangesModel(self, _CALL_HEADINGS)
+        self.calls_header = SectionHeader("Recorded calls that would be decided differently")
+        self.calls_header.setObjectName("review.calls.header")
+        self.calls_view = named(TableView("Recorded calls that would be decided differently"), "review.calls")
+        self.progress = ProgressStrip()
+        self.fault = named(Label(), "review.fault", kind="error")
+        self.only_gains = named(QCheckBox("&Don't show this for changes that only take away"), "review.only_gains")
+        self.save_button = named(QPushButton("Save"), "review.save", kind="primary")
+        self.cancel_button = named(QPushButton("Cancel"), "review.cancel")
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        set_up_changes(self.table, self.changes)
+        set_up_changes(self.calls_view, self.calls, then_width=330)
+        self.fault.setWordWrap(True)
+        self.fault.hide()
+        self.calls_view.hide()
+        self.only_gains.setChecked(self._preferences.choice(ONLY_GAINS) == "gains")
+        self.only_gains.toggled.connect(self._keep_choice)
+        self.cancel_button.setAutoDefault(False)
+        self.save_button.setDefault(True)
+        self.save_button.clicked.connect(self.accept)
+        self.cancel_button.clicked.connect(self.reject)
+        QShortcut(QKeySequence(QKeySequence.StandardKey.Save), self).activated.connect(self.accept)
+        column_of(
+            self.summary,
+            stretch(self.table, 3),
+            self.calls_header,
+            stretch(self.calls_view, 2),
+            self.progress,
+            self.fault,
+            row_of(self.only_gains, stretch(), self.cancel_button, self.save_button, space=2),
+            into=self,
+            space=2,
+            margins=4,
+        )
+        self.save_button.setFocus()
+        self.resize(*SIZE)
+
+    def _keep_choice(self, only_gains: bool) -> None:
+        self._preferences.set_choice(ONLY_GAINS, "gains" if only_gains else "")
+
+    async def ask(self) -> bool:
+        """Whether to save: nothing of what agents may do changes, or what changes was shown and accepted."""
+        known = asyncio.Event()
+        self._tasks.start(self._work_out(known), WORK, replace=True)
+        try:
+            try:
+                async with asyncio.timeout(AT_ONCE_S):
+                    await known.wait()
+            except TimeoutError:
+                pass
+            if not self._is_needed:
+                self.deleteLater()
+                return True
+            return await shown(self)
+        finally:
+            self._tasks.cancel(WORK)
+
+    async def _work_out(self, known: asyncio.Event) -> None:
+        self.progress.start("Working out what changes", can_cancel=False)
+        try:
+            change: SavedChange | None = None
+            while change is None and self._document.is_open:
+                change = await self._deriver.derive(review_rights, saved_change)
+            if change is not None:
+                self._show(change)
+            known.set()
+            if change is not None and self._is_needed:
+                await self._replay()
+        except GatewrightError as error:
+            self.fault.setText(f"Not everything that changes can be told: {error}".replace("`", ""))
+            self.fault.show()
+        finally:
+            known.set()
+            self.progress.stop()
+
+    def _show(self, change: SavedChange) -> None:
+        is_quiet = not change.opens and self.only_gains.isChecked()
+        self._is_needed = not (change.is_empty or is_quiet)
+        if not self._is_needed:
+            self.accept()
+            return
+        more = f"\n{len(change.agents) - _NAMED:,} more agents" if len(change.agents) > _NAMED else ""
+        words = "\n".join(change.agents[:_NAMED]) or "What agents may do changes through what they share"
+        cut = f" The first {MOST_ROWS:,} lines are listed." if len(change.lines.rows) == MOST_ROWS else ""
+        self.summary.setText(f"{words}{more}{cut}")
+        self.changes.add(change.lines)
+
+    async def _replay(self) -> None:
+        """The newest recorded calls, decided by the file and by what would be saved."""
+        self.calls_header.set_note("deciding them again...")
+        found = await self._deriver.derive_in_pieces(
+            review_calls, lambda count: self.calls_header.set_note(f"{count:,} decided again..."), replay_lines
+        )
+        if found is None:
+            return
+        told = f"{found.differing:,} of the {found.decided:,} newest" if found.decided else "no call is recorded yet"
+        self.calls_header.set_note(told)
+        self.calls_header.setToolTip("Each is decided without the calls before it in its session")
+        self.calls.add(found.lines)
+        self.calls_view.setVisible(found.differing > 0)
+
+
+async def may_save(
+    parent: QWidget, document: Document, deriver: Deriver, tasks: TaskOwner, preferences: Preferences
+) -> bool:
+    """Whether to save, after showing what changes where something of what agents may do does."""
+    if not document.is_open or not document.workspace.is_dirty:
+        return True
+    return await SaveReview(parent, document, deriver, tasks, preferences).ask()
