@@ -127,7 +127,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
     chosen = tuple(matrix.chosen_cells())
     before = document.undo_stack.count()
     async with during("ask first in several cells"):
-        await hand.key("k")
+        await hand.key("alt+k")
         await until(lambda: document.undo_stack.count() == before + 1, "one edit")
     place = Place("tool_0123", EIGHT[0])
     asked = [_verdict(hand, name, place) for name in chosen]

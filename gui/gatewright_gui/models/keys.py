@@ -45,7 +45,7 @@ PARTS = (
                 "Overview, Agents, Files, Policy, Memory, Console, Approvals, Audit, TOML, Problems",
             ),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", "undo, redo; the menu and the tooltip say what"),
-            KeyRow("Ctrl+S, Ctrl+Shift+S", "save, export"),
+            KeyRow("Ctrl+S, Ctrl+Shift+S", "save (twice: after what changes was shown), export"),
             KeyRow("Ctrl+O, Ctrl+R", "open, read again from disk"),
             KeyRow("Ctrl+F", "searches the page, or the text that has the keys"),
             KeyRow("Ctrl+Q", "quits; unsaved changes are asked about"),
@@ -63,7 +63,9 @@ PARTS = (
         "Agents",
         ("agents",),
         (
-            KeyRow("A, K, D", "allow, ask first, deny what is selected"),
+            KeyRow(
+                "Alt+A, Alt+K, Alt+D", "allow, ask first, deny what is selected; letters alone find a row by its name"
+            ),
             KeyRow("Space", "ticks or unticks; a mixed tool is turned off"),
             KeyRow("Left, Right", "close and open a tool or a group of tools; Left again goes to the row above it"),
             KeyRow("Ctrl+A, Ctrl+I", "selects all that is shown, inverts the selection"),

@@ -223,9 +223,9 @@ class Document(QObject):
             self._problems = new
             self.problems_changed.emit(new)
 
-    def say(self, tone: Tone, text: str) -> None:
-        """Tell the user something without stopping them."""
-        self.said.emit(Message(tone, text))
+    def say(self, tone: Tone, text: str, *, can_undo: bool = False) -> None:
+        """Tell the user something without stopping them; ``can_undo``: with a button that takes the edit back."""
+        self.said.emit(Message(tone, text, can_undo))
 
     # edits
 

@@ -9,7 +9,8 @@ Tone = Literal["info", "warning", "error"]
 
 @frozen
 class Message:
-    """One sentence and how grave it is."""
+    """One sentence and how grave it is; ``can_undo``: it tells of an edit that one may want to take back at once."""
 
     tone: Tone
     text: str
+    can_undo: bool = False

@@ -197,6 +197,7 @@ class MainWindow(QMainWindow):
         self.outside.write_requested.connect(self.save)
         self.outside.difference_requested.connect(self.show_difference)
         self.menu.aboutToShow.connect(self._fill_menu)
+        self.toast.action_requested.connect(self.undo)
 
     # what comes into being when it is first needed
 
@@ -450,6 +451,7 @@ class MainWindow(QMainWindow):
 
     def _policy_changed(self, _changes: object) -> None:
         self.message.dismiss()
+        self.toast.hide()
         self.status.set_checking()
         self.status.set_saved_at(self.document.saved_at)
         self._tell_trail()
@@ -530,7 +532,7 @@ class MainWindow(QMainWindow):
         """Say something: in passing, or in a bar that stays."""
         text = message.text.replace("`", "")
         if message.tone == "info":
-            self.toast.show_note(text)
+            self.toast.show_note(text, action="Undo" if message.can_undo else None)
         else:
             self.message.show_message(message.tone, text)
 

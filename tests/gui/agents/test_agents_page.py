@@ -46,8 +46,8 @@ async def choose(window: MainWindow, agent_id: str, operation: str | None = None
     await settled(window)
 
 
-def press(window: MainWindow, key: Qt.Key) -> None:
-    QTest.keyClick(agents_page(window).tools.view, key)
+def press(window: MainWindow, key: Qt.Key, modifier: Qt.KeyboardModifier = Qt.KeyboardModifier.AltModifier) -> None:
+    QTest.keyClick(agents_page(window).tools.view, key, modifier)
 
 
 async def test_click_on_a_box_turns_an_operation_off_and_undo_turns_it_on(window: MainWindow) -> None:
@@ -95,7 +95,7 @@ async def test_keys_allow_ask_and_deny_the_selection(window: MainWindow) -> None
     assert cell(window, "file", "load", Column.VERDICT).data() == "ask first"
     press(window, Qt.Key.Key_A)
     assert cell(window, "file", "load", Column.VERDICT).data() == "by path"
-    press(window, Qt.Key.Key_Space)
+    press(window, Qt.Key.Key_Space, Qt.KeyboardModifier.NoModifier)
     assert ticked(window, "file", "load") == OFF
 
 
@@ -209,6 +209,20 @@ async def test_keys_work_on_many_rows_as_one_edit(window: MainWindow) -> None:
 
     assert counts(window) == (before - 4, every)
     assert window.document.undo_stack.undoText() == "turn off 4 operations of file for operator"
+    assert window.toast.text == "turned off 4 operations of operator"
+    window.toast.action_button.click()
+    assert counts(window) == (before, every)
+    assert window.toast.text.startswith("undone: ")
+
+
+async def test_letters_go_to_a_row_by_its_name_and_change_no_right(window: MainWindow) -> None:
+    await choose(window, "operator")
+    view = agents_page(window).tools.view
+
+    QTest.keyClicks(view, "tra")
+
+    assert view.current_row[0] == "tracker"
+    assert not window.document.is_dirty
 
 
 async def test_search_and_chips_filter_and_bulk_buttons_touch_only_what_is_shown(window: MainWindow) -> None:

@@ -369,7 +369,7 @@ async def test_approvals_keys_are_judged_by_keys_added_and_removed(shown: Shown)
     assert tiers == [("read_only", "allow"), ("side_effecting", "allow"), ("privileged", "ask first")]
     pane.view.setCurrentIndex(shown.rule("side_effecting"))
     pane.view.setFocus()
-    QTest.keyClick(pane.view, Qt.Key.Key_K)
+    QTest.keyClick(pane.view, Qt.Key.Key_K, Qt.KeyboardModifier.AltModifier)
     assert shown.operator.approvals["side_effecting"] is Verdict.ASK
     QTest.keyClick(pane.view, Qt.Key.Key_Delete)
     assert "side_effecting" not in shown.operator.approvals

@@ -154,15 +154,15 @@ async def test_keys_on_a_range_over_several_agents_are_one_edit_and_one_undo(win
     press(window, Qt.Key.Key_Right, SHIFT)
     press(window, Qt.Key.Key_Right, SHIFT)
     said = Said(window.document)
-    press(window, Qt.Key.Key_D)
+    press(window, Qt.Key.Key_D, Qt.KeyboardModifier.AltModifier)
 
-    assert said.messages == []
+    assert said.last == "done: turn off `list` of `file` for 3 agents"
     assert window.document.undo_stack.count() == 1
     assert window.document.undo_stack.undoText() == "turn off list of file for 3 agents"
     assert all("list" not in shown(window, agent, "file") for agent in before)
     assert len(pane_of(window).view.blocks()) == 1
     assert pane_of(window).view.blocks()[0].right == 2
-    press(window, Qt.Key.Key_K)
+    press(window, Qt.Key.Key_K, Qt.KeyboardModifier.AltModifier)
     await known(window)
     assert text(window, "operator", "file", "list") == "asks first, limited"
     assert text(window, "archivist", "file", "list") == "asks first, limited"

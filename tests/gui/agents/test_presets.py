@@ -161,7 +161,7 @@ async def test_keys_on_a_tool_touch_only_what_the_filter_shows(window: MainWindo
     tools.filters.set_filters(Filters(tiers=frozenset({SafetyTier.READ_ONLY})))
     tools.show_row("file", None)
     before = {op.operation for op in window.document.rights("operator")["file"].operations if op.ticked}
-    QTest.keyClick(tools.view, Qt.Key.Key_D)
+    QTest.keyClick(tools.view, Qt.Key.Key_D, Qt.KeyboardModifier.AltModifier)
 
     rows = window.document.rights("operator")["file"].operations
     left = {op.operation for op in rows if op.ticked}

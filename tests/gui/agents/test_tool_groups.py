@@ -134,7 +134,7 @@ async def test_space_turns_a_group_on_but_what_waits_to_be_accepted_and_one_undo
     assert box(window, "far") == ON
     assert len(shown(window, "far")) == FAR - NEW
     assert [ticked(window, name, None) for name in HELD] == [OFF] * NEW
-    assert said.last == "turned on 27 operations of `clerk`, 27 privileged, 27 asking first; undo takes them back"
+    assert said.last == "turned on 27 operations of `clerk`, 27 privileged, 27 asking first"
     window.undo()
     assert (box(window, "far"), shown(window, "far")) == (OFF, set())
     window.undo()
@@ -148,7 +148,7 @@ async def test_click_on_the_box_of_a_large_group_is_one_edit_that_says_what_it_d
     await until(lambda: not shown(window, "plant"))
 
     assert window.document.undo_stack.undoText() == f"turn off {2 * PLANT} operations of {PLANT} tools for clerk"
-    assert said.last == "turned off 6 operations of `clerk`; undo brings them back"
+    assert said.last == "turned off 6 operations of `clerk`"
     assert box(window, "plant") == OFF
     window.undo()
     await until(lambda: box(window, "plant") == PART)

@@ -89,10 +89,10 @@ async def test_all_on_says_what_came_on_and_what_of_it_can_do_most(tmp_path: Pat
         sql = next(row for row in document.catalog if row.name == "run_sql")
         targets = (Target("block", ("info",)), Target("run_sql", tuple(op.name for op in sql.operations)))
 
-        rights.tick_all(document, "researcher", targets, "off", told=True)
-        rights.tick_all(document, "researcher", targets, "on", told=True)
+        rights.tick_all(document, "researcher", targets, "off")
+        rights.tick_all(document, "researcher", targets, "on")
 
-        assert said.last == "turned on 2 operations of `researcher`, 1 privileged, 1 asking first; undo takes them back"
+        assert said.last == "turned on 2 operations of `researcher`, 1 privileged, 1 asking first"
         assert document.undo_stack.undoText().startswith("turn on")
 
 

@@ -61,7 +61,7 @@ async def test_nothing_that_one_does_on_the_agents_page_holds_up_the_window(
     async with gui_watchdog.during("tick a tool in the tree"):
         QTest.keyClick(tree, Qt.Key.Key_Space)
     async with gui_watchdog.during("deny a tool in the tree"):
-        QTest.keyClick(tree, Qt.Key.Key_D)
+        QTest.keyClick(tree, Qt.Key.Key_D, Qt.KeyboardModifier.AltModifier)
     assert window.document.undo_stack.count() > 0
     for agent in ("agent_0001", "agent_0150"):
         async with gui_watchdog.during("switch the agent"):
@@ -120,11 +120,11 @@ async def test_one_edit_of_a_whole_column_and_of_a_whole_row_is_worked_out_besid
     page.matrix.show_cell("agent_0002", Place("tool_0003", None))
     async with gui_watchdog.during("deny a row for all agents"):
         view.selectRow(view.currentIndex().row())
-        QTest.keyClick(view, Qt.Key.Key_D)
+        QTest.keyClick(view, Qt.Key.Key_D, Qt.KeyboardModifier.AltModifier)
         await until(lambda: window.document.undo_stack.count() == 1)
     async with gui_watchdog.during("allow a column"):
         view.selectColumn(view.currentIndex().column())
-        QTest.keyClick(view, Qt.Key.Key_A)
+        QTest.keyClick(view, Qt.Key.Key_A, Qt.KeyboardModifier.AltModifier)
         await until(lambda: window.document.undo_stack.count() == 2)
     async with gui_watchdog.during("take it back"):
         window.undo()
@@ -145,7 +145,7 @@ async def test_filtering_and_one_edit_of_every_tool_in_the_tree_hold_up_nothing(
         QTest.keyClick(tools.view, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
     for key in (Qt.Key.Key_K, Qt.Key.Key_D):
         async with gui_watchdog.during("change everything"):
-            QTest.keyClick(tools.view, key)
+            QTest.keyClick(tools.view, key, Qt.KeyboardModifier.AltModifier)
     async with gui_watchdog.during("see it"):
         await until(lambda: tools.model.counts[0] == 0)
     async with gui_watchdog.during("take it back"):

@@ -248,7 +248,7 @@ class AgentPane(QWidget):
         chosen = self.chosen()
         if verbs.remove_agents(self._document, chosen):
             what = f"`{chosen[0]}`" if len(chosen) == 1 else f"{len(chosen)} agents"
-            self._document.say("info", f"removed {what}; undo brings {'it' if len(chosen) == 1 else 'them'} back")
+            self._document.say("info", f"removed {what}", can_undo=True)
 
     def preset(self) -> None:
         """Choose a preset for the selected agents."""

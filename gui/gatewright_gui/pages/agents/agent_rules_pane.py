@@ -37,7 +37,7 @@ _KEYS = {Qt.Key.Key_A: Verdict.ALLOW, Qt.Key.Key_K: Verdict.ASK, Qt.Key.Key_D: V
 
 
 class AgentRulesView(RuleTable):
-    """A, K and D give a key its verdict."""
+    """Alt with A, K and D gives a key its verdict."""
 
     verdict_requested = Signal(object)
     """Verdict."""
@@ -45,7 +45,7 @@ class AgentRulesView(RuleTable):
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """The keys of the list."""
         verdict = _KEYS.get(Qt.Key(event.key()))
-        if verdict is not None and not event.modifiers():
+        if verdict is not None and event.modifiers() == Qt.KeyboardModifier.AltModifier:
             self.verdict_requested.emit(verdict)
         else:
             super().keyPressEvent(event)

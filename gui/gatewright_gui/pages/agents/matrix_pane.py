@@ -275,9 +275,9 @@ class MatrixPane(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         rows = (
-            ("Allow\tA", "circle-check", lambda: self.edit("allow")),
-            ("Ask first\tK", "hand", lambda: self.edit("ask")),
-            ("Deny\tD", "ban", lambda: self.edit("deny")),
+            ("Allow\tAlt+A", "circle-check", lambda: self.edit("allow")),
+            ("Ask first\tAlt+K", "hand", lambda: self.edit("ask")),
+            ("Deny\tAlt+D", "ban", lambda: self.edit("deny")),
             ("Show in the tree\tEnter", "list", self._ask_row),
             ("Copy\tCtrl+C", "copy", self.view.copy_chosen),
         )

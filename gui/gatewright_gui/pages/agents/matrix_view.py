@@ -36,7 +36,7 @@ ONE_BY_ONE = 20
 
 
 class MatrixView(QTableView):
-    """A, K and D say allow, ask and deny; Space toggles; Enter goes to the tree; + and - open and close."""
+    """Alt with A, K and D says allow, ask and deny; Space toggles; Enter goes to the tree; + and - open and close."""
 
     wish_requested = Signal(object)
     """`allow`, `ask` or `deny` for the selection."""
@@ -199,10 +199,10 @@ class MatrixView(QTableView):
     # keys and mouse
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
-        """A, K, D, Space, Enter, + and -, copy; Right and Left with Ctrl open and close too."""
+        """Alt with A, K, D; Space, Enter, + and -, copy; Right and Left with Ctrl open and close too."""
         plain = event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier == Qt.KeyboardModifier.NoModifier
         ctrl = event.modifiers() == Qt.KeyboardModifier.ControlModifier
-        if plain and event.key() in WISH_KEYS:
+        if event.modifiers() == Qt.KeyboardModifier.AltModifier and event.key() in WISH_KEYS:
             self.wish_requested.emit(WISH_KEYS[event.key()])
         elif plain and event.key() == Qt.Key.Key_Space:
             self.toggle_requested.emit()

@@ -404,7 +404,7 @@ class ToolPane(QWidget):
         from gatewright_gui.session.verbs.rights import Target
 
         targets = tuple(Target(tool, tuple(names)) for tool, names in operations.items())
-        self._many.tick_all(self._agent_id, targets, "again" if on else "off", told=True)
+        self._many.tick_all(self._agent_id, targets, "again" if on else "off")
         return bool(targets)
 
     @cached_property
@@ -442,7 +442,7 @@ class ToolPane(QWidget):
         from gatewright_gui.session.verbs.rights import Target
 
         targets = tuple(Target(tool, operations) for tool, operations in self.rows.shown_operations().items())
-        self._many.tick_all(self._agent_id, targets, "on" if on else "off", told=True)
+        self._many.tick_all(self._agent_id, targets, "on" if on else "off")
 
     def _turn_all(self, on: bool, _checked: bool = False) -> None:
         self.turn_shown(on=on)
@@ -488,9 +488,9 @@ class ToolPane(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         rows = (
-            ("Allow\tA", "circle-check", lambda: self.wish("allow")),
-            ("Ask first\tK", "hand", lambda: self.wish("ask")),
-            ("Deny\tD", "ban", lambda: self.wish("deny")),
+            ("Allow\tAlt+A", "circle-check", lambda: self.wish("allow")),
+            ("Ask first\tAlt+K", "hand", lambda: self.wish("ask")),
+            ("Deny\tAlt+D", "ban", lambda: self.wish("deny")),
         )
         for text, icon, run in rows:
             action = menu.addAction(text)

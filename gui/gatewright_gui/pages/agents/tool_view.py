@@ -43,7 +43,10 @@ SPARED = (Column.LIMITS, Column.TIER)
 
 
 class ToolView(TreeView):
-    """A, K and D say allow, ask and deny; Space toggles; Enter opens a tool; Ctrl+A selects all that is shown."""
+    """Alt with A, K and D says allow, ask and deny, letters alone find a row by its name.
+
+    Space toggles, Enter opens a tool, Ctrl+A selects all that is shown.
+    """
 
     wish_requested = Signal(object)
     """`allow`, `ask` or `deny` for the selection."""
@@ -266,12 +269,12 @@ class ToolView(TreeView):
         self.expand(self._rows.mapFromSource(self._tree.index_of(tool, None)))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
-        """A, K, D, Space, Enter, Ctrl+I; the rest is the tree's."""
+        """Alt with A, K, D; Space, Enter, Ctrl+I; the rest is the tree's."""
         plain = event.modifiers() in {Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier}
         control = event.modifiers() == Qt.KeyboardModifier.ControlModifier
         if control and event.key() == Qt.Key.Key_I:
             self.invert_selection()
-        elif plain and event.key() in WISH_KEYS:
+        elif event.modifiers() == Qt.KeyboardModifier.AltModifier and event.key() in WISH_KEYS:
             self.wish_requested.emit(WISH_KEYS[event.key()])
         elif plain and event.key() == Qt.Key.Key_Space:
             self.toggle_requested.emit()

@@ -114,7 +114,10 @@ def planned(workspace: Workspace, plan: Plan) -> Planned:
 
 def make(document: "Document", edit: Edit) -> bool:
     """Make the edit that was shown; one that came between makes it void, and that is said."""
-    return document.push(lambda _policy, _tools: edit)
+    done = document.push(lambda _policy, _tools: edit)
+    if done:
+        document.say("info", f"done: {edit.name}", can_undo=True)
+    return done
 
 
 def _for_one(plan: Plan, agent_id: str) -> Plan:

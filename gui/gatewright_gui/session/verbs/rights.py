@@ -4,7 +4,7 @@ A target is a tool with some of its operations; `("",)` stands for a tool withou
 so that one undo takes all of them back; what would take too long for the window is worked out by the worker process.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -13,9 +13,7 @@ from gatewright.workspace.api import (
     Edit,
     EditRefused,
     Policy,
-    RightChange,
     RightState,
-    SafetyTier,
     ToolFacts,
     ToolRight,
     Verdict,
@@ -60,11 +58,10 @@ class Target:
 
 @frozen
 class Worked:
-    """An edit, how many of the operations stay off since an author's rules leave them out, and what it comes to."""
+    """An edit, and what it comes to in words; none where that is one operation."""
 
     edit: Edit
-    held_off: int
-    said: str = ""
+    said: str
 
 
 def tick_operations(document: "Document", agent_id: str, tool: str, operations: Iterable[str], *, on: bool) -> bool:
@@ -93,28 +90,23 @@ def ask_first(document: "Document", agent_id: str, tool: str, operation: str, *,
 
 
 def wish(document: "Document", agent_id: str, targets: Sequence[Target], wanted: Wish) -> bool:
-    """Allow, ask first or deny everything that is targeted, as one edit; says what an author's rule keeps off."""
-    if not targets:
-        return False
-    table, verdict = _table(targets), _VERDICTS[wanted]
-    done = document.push(lambda policy, tools: rights.set_many(policy, tools, agent_id, table, verdict))
-    if wanted != "deny":
-        tell_held_off(document, agent_id, _held_off(document.policy, document.catalog, agent_id, table))
-    return done
+    """Allow, ask first or deny everything that is targeted, as one edit; says what several come to."""
+    return _edit_many(document, agent_id, targets, wanted)
 
 
-def tick_all(
-    document: "Document", agent_id: str, targets: Sequence[Target], wanted: Tick, *, told: bool = False
-) -> bool:
-    """Turn everything that is targeted on or off, as one edit; what asks goes on asking. `told`: say what came."""
+def tick_all(document: "Document", agent_id: str, targets: Sequence[Target], wanted: Tick) -> bool:
+    """Turn everything that is targeted on or off, as one edit, and say so; what asks goes on asking."""
+    return _edit_many(document, agent_id, targets, wanted)
+
+
+def _edit_many(document: "Document", agent_id: str, targets: Sequence[Target], wanted: Wish | Tick) -> bool:
     if not targets:
         return False
     table, before = _table(targets), document.rights(agent_id)
     done = document.push(lambda policy, tools: _edit_of(policy, tools, agent_id, table, wanted))
-    if done and told:
-        document.say("info", _switched_words(agent_id, before, document.rights(agent_id), table))
-    if wanted != "off":
-        tell_held_off(document, agent_id, _held_off(document.policy, document.catalog, agent_id, table))
+    held_off = _held_off(document.policy, document.catalog, agent_id, table, wanted)
+    if said := _many_words(agent_id, before, document.rights(agent_id) if done else before, table, wanted, held_off):
+        document.say("info", said, can_undo=done)
     return done
 
 
@@ -122,10 +114,10 @@ def worked_out(workspace: Workspace, agent_id: str, targets: Sequence[Target], w
     """What `wish` and `tick_all` would make, for whom it takes too long on the window's thread. Raises EditRefused."""
     policy, catalog, table = workspace.policy, workspace.catalog, _table(targets)
     edit = _edit_of(policy, catalog, agent_id, table, wanted)
-    after, said = apply(policy, edit), ""
-    if wanted in {"on", "again", "off"}:
-        said = _switched_words(agent_id, workspace.rights(agent_id), workspace.rights_under(after, agent_id), table)
-    return Worked(edit, 0 if wanted in {"deny", "off"} else _held_off(after, catalog, agent_id, table), said)
+    after = apply(policy, edit)
+    was, now = workspace.rights(agent_id), workspace.rights_under(after, agent_id)
+    held_off = _held_off(after, catalog, agent_id, table, wanted)
+    return Worked(edit, _many_words(agent_id, was, now, table, wanted, held_off))
 
 
 def changes_of(
@@ -150,44 +142,43 @@ def _table(targets: Sequence[Target]) -> dict[str, tuple[str, ...]]:
     return {target.tool: target.operations for target in targets}
 
 
-def _held_off(policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, table: Mapping[str, Sequence[str]]) -> int:
+def _held_off(
+    policy: Policy, catalog: Sequence[ToolFacts], agent_id: str, table: Mapping[str, Sequence[str]], wanted: Wish | Tick
+) -> int:
     """Of several tools what cannot be is left out; of one it was refused with a reason."""
-    return rights.held_off(policy, catalog, agent_id, table) if len(table) > 1 else 0
+    wants_on = wanted not in {"deny", "off"}
+    return rights.held_off(policy, catalog, agent_id, table) if wants_on and len(table) > 1 else 0
 
 
-def _switched_words(
-    agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str, ToolRight], tools: Iterable[str]
+def _many_words(
+    agent_id: str,
+    was: Mapping[str, ToolRight],
+    now: Mapping[str, ToolRight],
+    tools: Iterable[str],
+    wanted: Wish | Tick,
+    held_off: int,
 ) -> str:
-    """How many operations of the tools the model sees more or fewer, and what of the new ones can do most."""
-    now = {name: now[name] for name in tools if name in now}
-    rows = list(changed_rights(agent_id, was, now))
+    """What an edit of several operations comes to, and what stays off though it was wanted; empty for one operation."""
+    rows = list(changed_rights(agent_id, was, {name: now[name] for name in tools if name in now}))
     come = [row for row in rows if row.before in _UNSEEN and row.after not in _UNSEEN]
     gone = sum(row.before not in _UNSEEN and row.after in _UNSEEN for row in rows)
-    if not come:
-        return (
-            f"turned off {plural(gone, 'operation')} of `{agent_id}`; undo brings {'it' if gone == 1 else 'them'} back"
+    parts: list[str] = []
+    if len(rows) > 1 and come:
+        dangers = Counter([row.danger for row in come if row.danger])
+        asking = sum(row.after is RightState.ASKS for row in come)
+        more = [f"{count:,} {danger}" for danger, count in dangers.items()] + [f"{asking:,} asking first"] * bool(
+            asking
         )
-    marked = _count_privileged(come, now), sum(row.after is RightState.ASKS for row in come)
-    more = [f"{count:,} {word}" for count, word in zip(marked, ("privileged", "asking first"), strict=True) if count]
-    some, them = ", ".join(more) or "none of them privileged", "it" if len(come) == 1 else "them"
-    return f"turned on {plural(len(come), 'operation')} of `{agent_id}`, {some}; undo takes {them} back"
-
-
-def _count_privileged(rows: Sequence[RightChange], rights: Mapping[str, ToolRight]) -> int:
-    privileged = {
-        (name, row.operation)
-        for name, right in rights.items()
-        for row in right.operations
-        if row.tier is SafetyTier.PRIVILEGED
-    }
-    return sum((row.tool, row.operation) in privileged for row in rows)
-
-
-def tell_held_off(document: "Document", agent_id: str, left: int) -> None:
-    """Say how many operations stay off though they were wanted."""
-    if left:
-        what = "1 operation stays off" if left == 1 else f"{left:,} operations stay off"
-        document.say("info", f"{what}: several AllowedOperations rules of `{agent_id}` leave it out together")
+        parts.append(
+            f"turned on {plural(len(come), 'operation')} of `{agent_id}`, {', '.join(more) or 'none dangerous'}"
+        )
+    elif len(rows) > 1:
+        done = "ask first for" if wanted == "ask" else "turned off" if gone else "no longer ask for"
+        parts.append(f"{done} {plural(gone or len(rows), 'operation')} of `{agent_id}`")
+    if held_off:
+        what = "1 operation stays off" if held_off == 1 else f"{held_off:,} operations stay off"
+        parts.append(f"{what}: several AllowedOperations rules of `{agent_id}` leave it out together")
+    return "; ".join(parts)
 
 
 def _tell_still_asking(document: "Document", agent_id: str, tool: str, operation: str) -> None:
@@ -207,7 +198,6 @@ class Asked:
     agent_id: str
     targets: Sequence[Target]
     wanted: Wish | Tick
-    told: bool = False
 
 
 class ManyRights:
@@ -222,10 +212,10 @@ class ManyRights:
         asked = Asked(agent_id, targets, wanted)
         self._do(asked, lambda: wish(self._document, agent_id, targets, wanted))
 
-    def tick_all(self, agent_id: str, targets: Sequence[Target], wanted: Tick, *, told: bool = False) -> None:
-        """Turn everything that is targeted on or off, as one edit; what asks goes on asking. `told`: say what came."""
-        asked = Asked(agent_id, targets, wanted, told)
-        self._do(asked, lambda: tick_all(self._document, agent_id, targets, wanted, told=told))
+    def tick_all(self, agent_id: str, targets: Sequence[Target], wanted: Tick) -> None:
+        """Turn everything that is targeted on or off, as one edit; what asks goes on asking."""
+        asked = Asked(agent_id, targets, wanted)
+        self._do(asked, lambda: tick_all(self._document, agent_id, targets, wanted))
 
     def _do(self, asked: Asked, at_once: Callable[[], object]) -> None:
         is_busy = MANY_TASK in self._tasks.names
@@ -252,9 +242,9 @@ class ManyRights:
             worked = await self._deriver.derive(worked_out, asked.agent_id, asked.targets, asked.wanted)
         if worked is not None:
             edit = worked.edit
-            if self._document.push(lambda _policy, _catalog: edit) and asked.told:
-                self._document.say("info", worked.said)
-            tell_held_off(self._document, asked.agent_id, worked.held_off)
+            done = self._document.push(lambda _policy, _catalog: edit)
+            if worked.said:
+                self._document.say("info", worked.said, can_undo=done)
 
 
 # cells of several agents
@@ -269,7 +259,8 @@ def edit_cells(document: "Document", deriver: "Deriver", tasks: "TaskOwner", cel
     if CELLS_TASK in tasks.names:
         document.say("warning", "the cells before are still being worked out; try again in a moment")
     elif sum(map(len, cells.values())) <= CELLS_AT_ONCE:
-        document.push(lambda policy, catalog: cells_edit(policy, catalog, cells, wanted))
+        if document.push(lambda policy, catalog: cells_edit(policy, catalog, cells, wanted)):
+            _tell_cells(document, cells, wanted)
     else:
         tasks.start(_edit_beside(document, deriver, cells, wanted), CELLS_TASK)
 
@@ -282,8 +273,13 @@ async def _edit_beside(document: "Document", deriver: "Deriver", cells: Cells, w
         return
     if edit is None:
         document.say("warning", f"nothing was changed: the policy was edited meanwhile ({cells_name(cells, wanted)})")
-    else:
-        document.push(lambda _policy, _catalog: edit)
+    elif document.push(lambda _policy, _catalog: edit):
+        _tell_cells(document, cells, wanted)
+
+
+def _tell_cells(document: "Document", cells: Cells, wanted: Wish | Tick) -> None:
+    if sum(len(target.operations) for targets in cells.values() for target in targets) > 1:
+        document.say("info", f"done: {cells_name(cells, wanted)}", can_undo=True)
 
 
 def planned_cells(workspace: Workspace, cells: Cells, wanted: Wish | Tick) -> Edit:
