@@ -32,6 +32,7 @@ NAMES = frozenset(
         "export",
         "filter",
         "gui",
+        "import",
         "inbox",
         "init",
         "operations",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "gui": ("app", "gui"),
     "init": ("init", "init"),
+    "import": ("migrate", "import_"),
     "tour": ("app", "tour"),
     "check": ("check", "check"),
     "context": ("block", "context"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from gatewright.workspace.assembly import audit_log, permission_broker
     from gatewright.workspace.library import format_names
+    from gatewright.workspace.migration import migrate
     from gatewright.workspace.sandbox import CopyCancelled, remove_dead_copies
     from gatewright.workspace.team import verify_export
     from gatewright.workspace.template import create_workspace, name_schema, template_names, write_demo
@@ -40,6 +41,7 @@ __all__ = [
     "audit_log",
     "create_workspace",
     "format_names",
+    "migrate",
     "name_schema",
     "permission_broker",
     "remove_dead_copies",
@@ -64,6 +66,7 @@ door(
         ),
         "gatewright.workspace.assembly": ("audit_log", "permission_broker"),
         "gatewright.workspace.library": ("format_names",),
+        "gatewright.workspace.migration": ("migrate",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "remove_dead_copies"),
         "gatewright.workspace.team": ("verify_export",),
         "gatewright.workspace.template": ("create_workspace", "name_schema", "template_names", "write_demo"),

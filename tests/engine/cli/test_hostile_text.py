@@ -84,6 +84,7 @@ def calls(ws: Path) -> list[tuple[str, ...]]:
         ("export", policy, "--dialect", H),
         ("export", policy, "--out", str(ws / f"{FILE}/out")),
         ("policy-schema",),
+        ("import", H),
         ("selfcheck", policy),
         ("audit", "verify", policy),
         ("audit", "export", policy),

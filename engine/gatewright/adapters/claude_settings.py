@@ -1,0 +1,254 @@
+"""The permission rules of Claude Code (`.claude/settings.json`) as a policy that is never more open than they are.
+
+There, deny comes before ask before allow; a path that no rule matches is read freely and asks before it is changed.
+Here the first pattern that matches decides, so the rules stand strictest first. What cannot be said exactly is said
+stricter, or left off and told.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gatewright.adapters.json_text import read_json
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.base.report import shown
+from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
+from gatewright.policy.glob import check_pattern
+from gatewright.policy.hostpattern import EVERY_HOST, check_host_pattern, host_matches
+from gatewright.policy.kinds.access import AllowedOperations
+from gatewright.policy.kinds.capability import NetRead
+from gatewright.policy.permission import Permission
+from gatewright.policy.rule import ToolRule
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SOURCE_ID = "project"
+_RULE = re.compile(r"([A-Za-z_][\w-]*)(?:\((.*)\))?", re.DOTALL)
+_EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+_LISTING = frozenset({"Glob", "Grep", "LS"})
+_READING = ("read", "list", "status", "diff", "load", "reload")
+_CHANGING = ("append", "create", "insert", "replace", "save")
+_UNANSWERED = {"plan": "nothing is changed in that mode", "dontAsk": "what is not allowed is denied in that mode"}
+"""Modes in which nobody is asked."""
+
+
+class _Permissions(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    allow: list[str] = []
+    ask: list[str] = []
+    deny: list[str] = []
+    default_mode: str = Field("default", alias="defaultMode")
+    more_folders: list[str] = Field([], alias="additionalDirectories")
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    permissions: _Permissions
+
+
+@frozen
+class Migrated:
+    """A policy, and what of the original it does not say, each as one sentence."""
+
+    policy: Policy
+    notes: tuple[str, ...]
+
+
+@frozen
+class _Rule:
+    verdict: Verdict
+    tool: str
+    scope: str | None
+    text: str
+
+
+def read_claude_settings(texts: Iterable[str], *, agent_id: str, project: str, home: str) -> Migrated:
+    """The policy of one agent on the files of ``project``, an absolute path, from the texts of settings files together.
+
+    ``~/`` in a pattern is ``home``. Raises WorkspaceError for what is no settings file.
+    """
+    read = [_permissions(text) for text in texts]
+    notes: list[str] = []
+    rules: list[_Rule] = []
+    for verdict, words in (
+        (Verdict.DENY, [word for one in read for word in one.deny]),
+        (Verdict.ASK, [word for one in read for word in one.ask]),
+        (Verdict.ALLOW, [word for one in read for word in one.allow]),
+    ):
+        for text in dict.fromkeys(words):
+            found = _RULE.fullmatch(text.strip())
+            if found is None:
+                notes.append(f"{shown(text)} ({verdict}) is no rule that can be read: {_left(verdict)}")
+            else:
+                rules.append(_Rule(verdict, found[1], found[2] or None, text))
+    is_whole = all("(allow) is no rule" in note for note in notes)  # else a rule that forbids could not be read
+    modes = {one.default_mode for one in read}
+    files = _Files(project, home, modes, notes)
+    patterns = files.rules(rules)
+    hosts = _hosts(rules, notes)
+    _tell_others(rules, notes)
+    notes += [f"the folder {shown(one)} is not added: make it a source" for each in read for one in each.more_folders]
+    operations = [*_READING, *_CHANGING]
+    if any(rule.tool in _LISTING and rule.verdict is not Verdict.ALLOW for rule in rules):
+        operations.remove("list")
+    agent = Agent(
+        agent_id,
+        description="From the settings of Claude Code",
+        tools=("file", "web_fetch") if hosts else ("file",),
+        sources=(SOURCE_ID,),
+        tool_rules=(ToolRule("file", AllowedOperations(frozenset(operations))),),
+        capabilities=(NetRead(hosts),) if hosts else (),
+    )
+    return Migrated(
+        Policy(
+            defaults=Defaults(unlisted_tools=Verdict.DENY),
+            agents={agent_id: agent},
+            sources=(Source(SOURCE_ID, ".", *((files.default, patterns) if is_whole else (Permission.NONE, ()))),),
+        ),
+        tuple(notes),
+    )
+
+
+def _permissions(text: str) -> _Permissions:
+    try:
+        return _Settings.model_validate(read_json(text)).permissions
+    except ValidationError:
+        raise WorkspaceError("it has no `permissions` as Claude Code writes them") from None
+
+
+def _left(verdict: Verdict) -> str:
+    return "it allows nothing here" if verdict is Verdict.ALLOW else "so every file is closed"
+
+
+class _Files:
+    """What the rules say of files, as levels."""
+
+    def __init__(self, project: str, home: str, modes: set[str], notes: list[str]) -> None:
+        self._project = [part for part in project.split("/") if part]
+        self._home, self._notes = home.rstrip("/"), notes
+        mode = next((one for one in _UNANSWERED if one in modes), None)
+        self._asking = Permission.PARTNER if mode is None else Permission.READ_ONLY
+        self._allowing = Permission.READ_ONLY if mode == "plan" else Permission.READ_WRITE
+        if mode is not None:
+            notes.append(f"`defaultMode` is `{mode}`: {_UNANSWERED[mode]}, and so it is here")
+        others = sorted(modes - {"default", *_UNANSWERED})
+        notes += [f"`defaultMode` {shown(one)} is not taken over: what no rule allows asks first" for one in others]
+
+    @property
+    def default(self) -> Permission:
+        """The level of a file that no rule names."""
+        return self._asking
+
+    def rules(self, rules: Sequence[_Rule]) -> tuple[PermissionRule, ...]:
+        """The levels by pattern, the strictest first."""
+        found: dict[Permission, dict[str, str]] = {
+            level: {} for level in (Permission.NONE, Permission.READ_ONLY, self._asking, self._allowing)
+        }
+        for rule in rules:
+            level = self._level(rule)
+            if level is not None and (pattern := self._pattern(rule)) is not None:
+                found[level].setdefault(pattern, rule.text)
+        return tuple(
+            PermissionRule(pattern, level, f"{text}"[:200])
+            for level, patterns in found.items()
+            for pattern, text in patterns.items()
+        )
+
+    def _level(self, rule: _Rule) -> Permission | None:
+        match rule.tool, rule.verdict:
+            case "Read", Verdict.DENY:
+                return Permission.NONE
+            case "Read", Verdict.ASK:
+                self._notes.append(f"{shown(rule.text)} (ask): no level asks before reading, so it is closed")
+                return Permission.NONE
+            case "Edit", Verdict.ALLOW:
+                return self._allowing
+            case tool, Verdict.DENY if tool in _EDITING:
+                return Permission.READ_ONLY
+            case tool, Verdict.ASK if tool in _EDITING:
+                return self._asking
+            case tool, Verdict.ALLOW if tool in _EDITING:
+                self._notes.append(f"{shown(rule.text)} (allow) asks first here: only `Edit` allows changes of a file")
+            case _:
+                pass
+        return None
+
+    def _pattern(self, rule: _Rule) -> str | None:
+        """The pattern below the project: for what forbids at least as much as was said, for what allows at most."""
+        said = rule.scope or "**"
+        forbids = rule.verdict is not Verdict.ALLOW
+        pattern = self._placed(said, forbids=forbids)
+        if pattern is not None and check_pattern(pattern) is None:
+            return pattern
+        if not forbids:
+            self._notes.append(f"{shown(rule.text)} (allow) cannot be said below the project: it asks first here")
+            return None
+        if pattern is None:
+            self._notes.append(f"{shown(rule.text)} ({rule.verdict}) is about files outside, which are closed anyway")
+            return None
+        self._notes.append(f"{shown(rule.text)} ({rule.verdict}) cannot be said here, so it closes every file")
+        return "**"
+
+    def _placed(self, said: str, *, forbids: bool) -> str | None:
+        """None for a pattern that matches nothing below the project."""
+        if said.startswith("~/"):
+            said = f"/{self._home}{said[1:]}"
+        if said.startswith("./"):
+            return said[2:] if forbids else f"/{said[2:]}"
+        if not said.startswith("//"):
+            return said
+        steps = [step for step in said.split("/") if step]
+        for index, step in enumerate(steps[: len(self._project)]):
+            if re.search(r"[*?\[\\]", step) or step in {".", ".."}:
+                return steps[-1] if forbids else None
+            if step != self._project[index]:
+                return None
+        inside = steps[len(self._project) :]
+        return f"/{'/'.join(inside)}{'/' * said.endswith('/')}" if inside else "**"
+
+
+def _hosts(rules: Sequence[_Rule], notes: list[str]) -> tuple[str, ...]:
+    """The hosts that pages may be fetched from."""
+    mine = [rule for rule in rules if rule.tool == "WebFetch"]
+    limits = [rule for rule in mine if rule.verdict is not Verdict.ALLOW]
+    found: list[str] = []
+    for rule in mine:
+        if rule.verdict is not Verdict.ALLOW:
+            continue
+        host = (rule.scope or f"domain:{EVERY_HOST}").partition("domain:")[2]
+        is_exact = host == EVERY_HOST or ("*" not in host and ":" not in host)
+        if not is_exact or check_host_pattern(host) or any(_may_meet(limit.scope, host) for limit in limits):
+            notes.append(f"{shown(rule.text)} (allow) is not taken over: name the hosts in `NetRead`")
+        elif host not in found:
+            found.append(host)
+    return tuple(found)
+
+
+def _may_meet(scope: str | None, host: str) -> bool:
+    """Whether a rule that forbids may be about a host that another one allows."""
+    limit = (scope or "").partition("domain:")[2]
+    if not limit or host == EVERY_HOST or check_host_pattern(limit) or "*" in limit.removeprefix("*."):
+        return True
+    return host_matches(f"*.{limit.removeprefix('*.')}", host, 443)
+
+
+def _tell_others(rules: Sequence[_Rule], notes: list[str]) -> None:
+    """Say which rules are about tools that are off here."""
+    for rule in rules:
+        if rule.tool in {"Read", "WebFetch", *_EDITING, *_LISTING}:
+            continue
+        if rule.tool == "Bash":
+            why = "commands are off: `[workspace] shell` allows them by program"
+        elif rule.tool.startswith("mcp__"):
+            why = "its server is not known here: `gatewright catalog import`, then tick its tools"
+        else:
+            why = f"there is no tool `{rule.tool}` here"
+        notes.append(f"{shown(rule.text)} ({rule.verdict}): {why}")

@@ -1,0 +1,59 @@
+"""Policies made of what another program has: the settings of Claude Code, an agent's file of Pattern."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gatewright.adapters.claude_settings import Migrated, read_claude_settings
+from gatewright.base.errors import WorkspaceError
+from gatewright.policy.document import Dialect
+from gatewright.policyfile import render_policy
+from gatewright.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SETTINGS_FOLDER = ".claude"
+
+
+def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None) -> tuple[str, tuple[str, ...]]:
+    """The text of a policy that is never more open than ``files``, and what of them it does not say.
+
+    ``files``: settings of Claude Code (``.json``) that hold together, or one file of Pattern (``.toml``). ``project``:
+    the folder that the settings are about; else the one with their folder ``.claude``. Raises WorkspaceError,
+    PolicyInvalid.
+    """
+    kinds = {file.suffix.casefold() for file in files}
+    if kinds == {".toml"} and len(files) == 1:
+        found = _pattern(files[0])
+    elif kinds == {".json"}:
+        folder = (project or _project_of(files[0])).resolve().as_posix()
+        texts = [_text(file) for file in files]
+        found = read_claude_settings(texts, agent_id=agent_id, project=folder, home=Path.home().as_posix())
+    else:
+        raise WorkspaceError("give settings of Claude Code (`.json`), or one file of Pattern (`.toml`)")
+    return render_policy(found.policy), found.notes
+
+
+def _project_of(file: Path) -> Path:
+    folder = file.absolute().parent
+    return folder.parent if folder.name == SETTINGS_FOLDER else folder
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or "it is not UTF-8"
+        raise WorkspaceError(f"cannot read `{file}`: {why}") from None
+
+
+def _pattern(file: Path) -> Migrated:
+    """What the file says is enforced as it stands already; here it says the same in our own dialect."""
+    with Workspace.open(file) as workspace:
+        if workspace.policy.dialect is not Dialect.PATTERN:
+            raise WorkspaceError(f"`{file}` is a policy of this program already")
+        notes = tuple(problem.message for problem in workspace.current_problems())
+        return Migrated(replace(workspace.policy, dialect=Dialect.GATEWRIGHT), notes)
