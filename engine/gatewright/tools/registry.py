@@ -30,6 +30,11 @@ class _Snapshot:
         return tuple(self.tools[key] for key in sorted(self.tools))
 
     @once
+    def lists_operations(self) -> bool:
+        """Whether a function lists the operations of any."""
+        return any(tool.lists_operations for tool in self.tools.values())
+
+    @once
     def facts(self) -> tuple[ToolFacts, ...]:
         """What policies need to know of them, in the same order."""
         return tuple(tool.facts() for tool in self.ordered)
@@ -78,6 +83,8 @@ class ToolRegistry:
 
     def list_operations(self) -> None:
         """Ask every tool again whose operations a function lists; one that has others now counts as registered anew."""
+        if not self._snapshot.lists_operations:
+            return
         before = self._snapshot.tools
         asked = {key: tool.with_listed_operations() for key, tool in before.items()}
         if all(asked[key] is tool for key, tool in before.items()):

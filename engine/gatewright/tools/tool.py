@@ -113,6 +113,11 @@ class Tool(Declaration):
         """
         return self if self._declared_by is None or isinstance(self._shape, SelectedShape) else self._declared_by
 
+    @property
+    def lists_operations(self) -> bool:
+        """Whether its author's function ``operations`` lists them."""
+        return (self._declared_by or self)._list_operations is not None
+
     def with_listed_operations(self) -> Tool:
         """The tool with the operations that its function ``operations`` lists now; itself where nothing changed.
 

@@ -1,3 +1,4 @@
+from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright_gui.pages.preview.lint_pane import LINT, LintModel
@@ -38,6 +39,26 @@ def test_token_table_says_tokens_estimates_and_savings(qapp: object) -> None:
     assert [cell(model, 1, column) for column in TokenColumn] == ["big", "~1,200", "~2,000", "40 %"]
     assert cell(model, 2, TokenColumn.TOKENS) == "hidden"
     assert cell(model, 3, TokenColumn.SAVED) == "0 %"
+
+
+def test_sorting_keeps_the_sum_on_top_and_what_is_chosen_when_numbers_change_the_order(qapp: object) -> None:
+    model = TokenModel()
+    tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    model.set_report(REPORT)
+    model.sort(TokenColumn.TOKENS, Qt.SortOrder.DescendingOrder)
+    chosen, resets = QPersistentModelIndex(model.index(2, 0)), list[int]()
+    model.modelReset.connect(lambda: resets.append(1))
+    assert [cell(model, row, TokenColumn.TOOL) for row in range(4)] == ["all tools", "big", "all", "gone"]
+
+    rows = (TokenRow("big", 10, 2000), *REPORT.rows[1:])
+    model.set_report(TokenReport("a", "mcp", rows, exact=True, encoding="e"))
+    assert [cell(model, row, TokenColumn.TOOL) for row in range(4)] == ["all tools", "all", "big", "gone"]
+    assert (chosen.row(), chosen.data()) == (1, "all")
+    model.sort(-1)
+    assert [cell(model, row, TokenColumn.TOOL) for row in range(4)] == ["all tools", "big", "gone", "all"]
+    assert chosen.data() == "all"
+    assert not resets
+    assert tester.model() is model
 
 
 def test_words_of_a_sum_say_the_saving_and_the_rule() -> None:

@@ -10,7 +10,7 @@ from gatewright.schema.formats import FORMATS, ToolListing, format_named
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.preview.preview_pane import COUNTING, PreviewPane
-from gatewright_gui.pages.preview.token_table import SHARE, SORT, TokenColumn
+from gatewright_gui.pages.preview.token_table import SHARE, TokenColumn
 from gatewright_gui.session.readable import readable_text
 from gatewright_gui.session.verbs import agents, rights
 from gatewright_gui.window.main_window import MainWindow
@@ -138,18 +138,19 @@ async def test_sum_of_the_token_table_stays_on_top_and_a_row_chooses_its_tool(wi
     preview.part.set_current("tokens")
     table = preview.table
     assert table.isVisible()
-    rows = [table.sorted.index(row, TokenColumn.TOKENS) for row in range(1, table.sorted.rowCount())]
-    costs, bars = [row.data(SORT) for row in rows], [row.data(SHARE) for row in rows]
+    rows = [table.tokens.index(row, TokenColumn.TOKENS) for row in range(1, table.tokens.rowCount())]
+    costs = [int(row.data().replace(",", "").replace("hidden", "0")) for row in rows]
+    bars = [row.data(SHARE) for row in rows]
     assert costs == sorted(costs, reverse=True)
     assert (bars[0], bars[1]) == (1.0, costs[1] / costs[0])
     assert preview.about.text.endswith("% of a context of 200,000 tokens")
     for order in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
         for column in TokenColumn:
             table.sortByColumn(column, order)
-            assert table.sorted.index(0, 0).data() == "all tools"
-    row = next(row for row in range(table.sorted.rowCount()) if table.sorted.index(row, 0).data() == "tracker")
+            assert table.tokens.index(0, 0).data() == "all tools"
+    row = next(row for row in range(table.tokens.rowCount()) if table.tokens.index(row, 0).data() == "tracker")
 
-    QTest.mouseClick(table.viewport(), LEFT, PLAIN, table.visualRect(table.sorted.index(row, 0)).center())
+    QTest.mouseClick(table.viewport(), LEFT, PLAIN, table.visualRect(table.tokens.index(row, 0)).center())
 
     assert window.selection.tool == "tracker"
 
