@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.migration import migrate
     from gatewright.workspace.sandbox import CopyCancelled, remove_dead_copies
     from gatewright.workspace.team import verify_export
-    from gatewright.workspace.template import create_workspace, name_schema, template_names, write_demo
+    from gatewright.workspace.template import create_workspace, example_names, name_schema, template_names, write_demo
     from gatewright.workspace.workspace import Workspace
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "Workspace",
     "audit_log",
     "create_workspace",
+    "example_names",
     "format_names",
     "migrate",
     "name_schema",
@@ -69,7 +70,13 @@ door(
         "gatewright.workspace.migration": ("migrate",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "remove_dead_copies"),
         "gatewright.workspace.team": ("verify_export",),
-        "gatewright.workspace.template": ("create_workspace", "name_schema", "template_names", "write_demo"),
+        "gatewright.workspace.template": (
+            "create_workspace",
+            "example_names",
+            "name_schema",
+            "template_names",
+            "write_demo",
+        ),
         "gatewright.workspace.workspace": ("Workspace",),
     },
 )

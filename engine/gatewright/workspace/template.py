@@ -24,8 +24,13 @@ SCHEMA_NAME = "policy.schema.json"
 
 
 def template_names() -> tuple[str, ...]:
-    """The templates that ``create_workspace`` knows."""
-    return ("demo", "empty")
+    """The templates that ``create_workspace`` knows: the demo, an empty policy, then whole examples."""
+    return ("demo", "empty", *example_names())
+
+
+def example_names() -> tuple[str, ...]:
+    """The bundled examples, workspaces for a common kind of agent each."""
+    return tuple(sorted(path.name for path in (files("gatewright_resources") / "examples").iterdir() if path.is_dir()))
 
 
 def create_workspace(folder: Path, template: str) -> Path:
@@ -34,12 +39,15 @@ def create_workspace(folder: Path, template: str) -> Path:
     try:
         if policy_path.exists():
             raise WorkspaceError(f"`{policy_path}` exists already; nothing was written")
-        if template == "demo":
-            if (folder / "workspace").exists():
-                raise WorkspaceError(f"`{folder / 'workspace'}` exists already; nothing was written")
-            with as_file(files("gatewright_resources") / "demo") as demo:
-                _copy_whole(demo, folder)
-            _fill_memory(state_folder(policy_path))
+        if template != "empty":
+            origin = files("gatewright_resources") / ("demo" if template == "demo" else f"examples/{template}")
+            for entry in origin.iterdir():
+                if (folder / entry.name).exists():
+                    raise WorkspaceError(f"`{folder / entry.name}` exists already; nothing was written")
+            with as_file(origin) as place:
+                _copy_whole(place, folder)
+            if template == "demo":
+                _fill_memory(state_folder(policy_path))
         else:
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(policy_path, _EMPTY.encode("utf-8"))

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema_rs import Draft7Validator
 
 from gatewright.cli.main import COMPLETION
 from gatewright.policy.toolname import chosen_tools
-from gatewright.workspace import Workspace
+from gatewright.workspace import Workspace, example_names
 from tests.engine.cli.conftest import Ran, Runner
 
 SEED = """\
@@ -396,6 +397,26 @@ def test_permission_reads_paths_from_arguments_and_prints_the_deciding_rule(demo
             "rule": {"index": 1, "pattern": "drafts/final/**"},
         },
     ]
+
+
+@pytest.mark.parametrize("name", example_names())
+def test_an_example_is_whole_and_what_it_shows_is_what_can_be_called(name: str, tmp_path: Path, run: Runner) -> None:
+    assert name in run("init", "--help").out
+    policy = Path(run("init", tmp_path / name, "--example", name, "--json").json["policy"])
+    schema = json.loads((policy.parent / "policy.schema.json").read_text("utf-8"))
+    Draft7Validator(schema).validate(tomllib.loads(policy.read_text("utf-8")))
+    assert "0 warnings" in run("check", policy).out
+    assert run("selfcheck", policy, "--json").json["differences"] == []
+    again = run("init", tmp_path / name, "--example", name)
+    assert again.status == 2
+    assert "exists already" in again.err
+
+
+def test_there_is_no_example_of_another_name(tmp_path: Path, run: Runner) -> None:
+    ran = run("init", tmp_path / "x", "--example", "../demo")
+    assert ran.status == 2
+    assert all(name in ran.err for name in example_names())
+    assert not (tmp_path / "x").exists()
 
 
 def test_a_new_workspace_names_the_schema_of_its_policy_for_editors(tmp_path: Path, run: Runner) -> None:
