@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from gatewright.base.clock import SystemClock
-from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
+from gatewright.base.errors import EditRefused, PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.once import once
 from gatewright.base.problem import Problem, Severity
 from gatewright.builtins import MessagePort, ShellPort
@@ -538,6 +538,24 @@ class Workspace:
         """Every problem of the policy as it is now; reads ``text()`` anew, so not for the GUI thread."""
         loaded = self._state.loaded
         return (*loaded.problems, *self._reader.problems_beside(loaded))
+
+    def mends(self, problem: Problem) -> tuple[Edit, ...]:
+        """The edits by which a problem of the policy as it is now would be gone, the mildest first.
+
+        None for one that it does not have. Each edit's name says what it does. Takes time: not for the GUI thread.
+        """
+        from gatewright.policy.mend import mends
+
+        if problem not in self.current_problems():
+            return ()
+        return tuple(edit for edit in mends(self.policy, self.catalog, problem) if self._would_take(edit))
+
+    def _would_take(self, edit: Edit) -> bool:
+        try:
+            self.check(edit)
+        except (EditRefused, PolicyInvalid):
+            return False
+        return True
 
     def save(self, *, overwrite: bool = False) -> None:
         """Write the difference into the file, atomically. Raises WorkspaceError; the edits are kept then.

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from gatewright.workspace.api import Problem
+from gatewright.workspace.api import Edit, Problem, Workspace
 
 _UNKNOWN = frozenset({"unknown-tool", "unknown-operation"})
 _CATALOG = frozenset({"bad-manifest", "not-trusted", "missing-path"})
@@ -27,3 +27,8 @@ def _explains(problem: Problem, unknown: set[str]) -> bool:
 def _first_name(problem: Problem) -> str:
     found = _QUOTED.search(problem.message)
     return found.group(1) if found else ""
+
+
+def mends_of(workspace: Workspace, problem: Problem) -> tuple[Edit, ...]:
+    """The edits by which a problem would be gone, for the worker process."""
+    return workspace.mends(problem)

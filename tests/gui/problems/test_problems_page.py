@@ -290,3 +290,27 @@ def choice(key: str) -> QPushButton | None:
     """A button of the question that is asked now."""
     shown = [one for one in QApplication.allWidgets() if one.objectName() == f"choice-{key}" and one.isVisible()]
     return next((one for one in shown if isinstance(one, QPushButton)), None)
+
+
+MENDS = {
+    "rule-shadowed": ["Remove rule drafts/** of archive", "Move rule drafts/** of archive above rule 3"],
+    "rule-without-effect": ["Remove the pause of block for scribe"],
+    "no-source": ["Turn off file for scribe", "Attach archive to scribe"],
+    "edits-never-saved": ["Turn on save of file for writer"],
+}
+
+
+async def test_buttons_mend_a_problem_by_an_edit_that_undo_takes_back(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        page, document = page_of(window), window.document
+        for code, words in MENDS.items():
+            problem = choose(page, code)
+            await settled(window)
+            assert [button.text() for button in page.mend_buttons if button.isVisible()] == words
+            page.mend_buttons[0].click()
+            await settled(window)
+            assert problem not in document.problems
+            assert document.undo_stack.undoText().casefold() == words[0].casefold()
+            window.undo()
+            await settled(window)
+            assert problem in document.problems

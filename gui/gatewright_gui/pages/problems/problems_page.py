@@ -20,19 +20,20 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace.api import Problem
+from gatewright.workspace.api import Edit, Problem, plural
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
-from gatewright_gui.qt.prose import ProseLabel, paint_prose
+from gatewright_gui.qt.plaintext import label_text, tip_text
+from gatewright_gui.qt.prose import ProseLabel, paint_prose, plain
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.session.causes import causes_of
+from gatewright_gui.session.causes import causes_of, mends_of
 from gatewright_gui.session.places import place_of_problem
 from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, RulePlace, ToolPlace
 from gatewright_gui.session.verbs import file as verbs
@@ -53,6 +54,9 @@ HEADINGS = ("Problem", "About", "Line", "Code")
 
 
 MESSAGE, ABOUT, PLACE, CODE = range(4)
+
+
+MOST_MENDS = 3
 
 
 PlaceOf = Callable[[Problem], RulePlace | None]
@@ -212,6 +216,9 @@ class ProblemsPage(Page):
         self.trust_button = named(
             QPushButton("Trust..."), "problems.trust", tip="See exactly what would be connected to, and trust it"
         )
+        self.mend_buttons = tuple(named(QPushButton(), f"problems.mend.{at}") for at in range(MOST_MENDS))
+        """What would mend the current problem: each button says what it does."""
+        self._mends: tuple[Edit, ...] = ()
         self.view = self._make_view()
         self.whole = named(ProseLabel(), "problems.whole")
         """The current problem's sentence, however long it is."""
@@ -220,6 +227,8 @@ class ProblemsPage(Page):
         self.go_button.clicked.connect(self._go)
         self.line_button.clicked.connect(self._show_line)
         self.trust_button.clicked.connect(self._ask_endpoint)
+        for at, button in enumerate(self.mend_buttons):
+            button.clicked.connect(lambda _=False, at=at: self._mend(at))
         self.view.selectionModel().currentChanged.connect(self._tell_whole)
         self.model.modelReset.connect(self._tell_whole)
         document = context.document
@@ -257,6 +266,28 @@ class ProblemsPage(Page):
         self.line_button.setEnabled(index.data(LINE) is not None)
         problem = index.siblingAtColumn(MESSAGE).data(PROBLEM)
         self.trust_button.setVisible(isinstance(problem, Problem) and bool(verbs.endpoint_of(problem)))
+        self._show_mends(())
+        if isinstance(problem, Problem) and self._context.document.is_open:
+            self._context.tasks.start(self._find_mends(problem), "problems.mends", replace=True)
+
+    async def _find_mends(self, problem: Problem) -> None:
+        edits = await self._context.deriver.derive(mends_of, problem)
+        if edits is not None and self.view.currentIndex().data(PROBLEM) == problem:
+            self._show_mends(edits)
+
+    def _show_mends(self, edits: tuple[Edit, ...]) -> None:
+        self._mends = edits
+        for at, button in enumerate(self.mend_buttons):
+            button.setVisible(at < len(edits))
+            if at < len(edits):
+                words = plain(edits[at].name)
+                button.setText(label_text(f"{words[:1].upper()}{words[1:]}", 60))
+                button.setToolTip(tip_text(f"{words}; undo takes it back"))
+
+    def _mend(self, at: int) -> None:
+        edit, self._mends = self._mends[at], ()
+        self._show_mends(())
+        verbs.mend(self._context.document, edit)
 
     def _lay_out(self) -> None:
         self.header.add_control(self.reload)
@@ -267,10 +298,16 @@ class ProblemsPage(Page):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self.empty)
-        foot = row_of(
-            stretch(self.whole), self.trust_button, self.go_button, self.line_button, space=2, margins=(0, 0, 2, 0)
+        buttons = row_of(
+            *self.mend_buttons,
+            stretch(),
+            self.trust_button,
+            self.go_button,
+            self.line_button,
+            space=2,
+            margins=(2, 0, 2, 2),
         )
-        self._foot = holding(foot)
+        self._foot = holding(column_of(self.whole, buttons))
         column_of(self.header, self.bar, stretch(self._stack), self._foot, into=self)
 
     def _refresh(self, _why: object = None) -> None:
@@ -280,6 +317,8 @@ class ProblemsPage(Page):
         errors, warnings = self.model.counts
         self.header.set_note(_count_words(errors, warnings))
         self._stack.setCurrentWidget(self.view if errors or warnings else self.empty)
+        if not errors and not warnings:
+            self.empty.set_state("shield-check", "No problems", self._checked_words())
         if self.model.rowCount() and not self.view.currentIndex().isValid():
             row = self.model.find(held)
             last = self.model.rowCount() - 1
@@ -295,6 +334,20 @@ class ProblemsPage(Page):
             text = "This policy has errors: no agent may call anything until it is mended in an editor and reloaded."
             self.bar.show_message("error", text)
         self.bar.close_button.hide()
+
+    def _checked_words(self) -> str:
+        """What was looked at where nothing is wrong."""
+        document = self._context.document
+        policy = document.policy
+        limits = sum(len(agent.tool_rules) for agent in policy.agents.values())
+        levels = sum(len(source.permission_rules) for source in policy.sources)
+        parts = (
+            plural(len(policy.agents), "agent"),
+            plural(limits, "rule") + " on " + plural(len(document.catalog), "tool"),
+            plural(levels, "level") + " of " + plural(len(policy.sources), "source"),
+            plural(len(policy.rules), "policy rule"),
+        )
+        return f"No error and no warning in {', '.join(parts)}."
 
     def main_view(self) -> QWidget:
         """The table; without a problem the way to look again."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright.workspace.api import Beginning, GatewrightError, Permission, Problem, begin_workspace
+from gatewright.workspace.api import Beginning, Edit, GatewrightError, Permission, Problem, begin_workspace
 from gatewright_gui.session.document import Document
 
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
@@ -37,6 +37,11 @@ def trust_endpoint(document: Document, problem: Problem) -> bool:
         return False
     document.set_problems([other for other in document.problems if other != problem])
     return True
+
+
+def mend(document: Document, edit: Edit) -> bool:
+    """Mend a problem as it was offered; an edit that came between makes it void, and that is said."""
+    return document.push(lambda _policy, _tools: edit)
 
 
 def endpoint_of(problem: Problem) -> str:

@@ -1,0 +1,125 @@
+"""The edits that mend a problem of a policy, found by what the problem is about; no text is read for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from gatewright.base.errors import EditRefused
+from gatewright.policy import capabilityedit, policyedit, rights, ruleedit, sourceedit
+from gatewright.policy.document import ToolSettings
+from gatewright.policy.edit import AgentChange, Edit, ToolSettingsChange
+from gatewright.policy.glob import PermissionRules
+from gatewright.policy.rule import ArgumentConstraints, ExclusiveGroups
+from gatewright.policy.shadow import shadowed
+from gatewright.policy.toolname import split_name
+from gatewright.policy.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gatewright.base.problem import Address, Problem, Subject
+    from gatewright.policy.document import Policy
+    from gatewright.policy.right import ToolFacts
+
+_MOST_SOURCES = 2
+
+
+def mends(policy: Policy, catalog: Sequence[ToolFacts], problem: Problem) -> tuple[Edit, ...]:
+    """The edits by which the problem would be gone, the mildest first; none where only the author can tell.
+
+    Each edit's name says what it does. ``problem``: of this policy; for one of an older policy there may be none.
+    """
+    if problem.subject is None:
+        return ()
+    try:
+        return tuple(one for one in _mends(policy, catalog, problem.code, problem.subject) if not one.is_empty)
+    except (EditRefused, IndexError, KeyError, ValueError):  # the policy is another one meanwhile
+        return ()
+
+
+def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subject) -> Iterator[Edit]:
+    match code, about.address:
+        case "rule-shadowed", ("sources", str(source_id), "permission_rules", int(index)):
+            yield from _shadowed(policy, source_id, index)
+        case "rule-without-effect" | "never-callable", ("agents", str(agent_id), "tool_rules", int(index), *_):
+            rule = policy.agents[agent_id].tool_rules[index]
+            kind, position = rule.rule_type, ruleedit.RulePosition(agent_id, index, rule)
+            is_part = (isinstance(kind, ArgumentConstraints) and (kind.fields or kind.required)) or (
+                isinstance(kind, ExclusiveGroups) and kind.groups
+            )
+            if code == "rule-without-effect" and not is_part:
+                yield ruleedit.remove_rule(policy, position)
+        case "rule-without-effect", ("policy", "rules", int(index), *rest):
+            yield from _idle(policy, index, tuple(rest))
+        case "ask-when-omitted", ("policy", "rules", int(index), *_):
+            yield from _required(policy, index)
+        case "edits-never-saved", _:
+            yield rights.tick_operations(policy, catalog, about.agents[0], "file", ["save"], on=True)
+        case "no-source", ("agents", str(agent_id), *_):
+            yield rights.tick_tool(policy, catalog, agent_id, about.tools[0][0], on=False)
+            agent = policy.agents[agent_id]
+            for source_id in [source.source_id for source in policy.file_sources][:_MOST_SOURCES]:
+                after = replace(agent, sources=(*(agent.sources or ()), source_id))
+                yield Edit(f"attach `{source_id}` to `{agent_id}`", (AgentChange(agent, after),))
+        case "no-root", ("agents", str(agent_id), "tools", int(index)):
+            agent = policy.agents[agent_id]
+            tools = agent.tools or ()
+            after = replace(agent, tools=(*tools[:index], *tools[index + 1 :]))
+            yield Edit(f"take `{tools[index]}` from the tools of `{agent_id}`", (AgentChange(agent, after),))
+        case "grant-reaches-nothing", ("agents", str(agent_id), "capabilities", int(index)):
+            granted = policy.agents[agent_id].capabilities[index]
+            yield capabilityedit.revoke(policy, capabilityedit.Granted(agent_id, index, granted))
+        case "arguments-open", _:
+            yield _closed_arguments(policy, about.tools[0][0])
+        case _:
+            return
+
+
+def _shadowed(policy: Policy, source_id: str, index: int) -> Iterator[Edit]:
+    """Without it nothing changes; where it says something else it may be meant to stand above."""
+    source = policy.source(source_id)
+    if source is None:
+        return
+    found = shadowed(PermissionRules(source.permission_rules))
+    shadow = next((one for one in found if one.index == index), None)
+    yield sourceedit.remove_rule(policy, source_id, index)
+    if shadow is not None and not shadow.harmless:
+        moved = sourceedit.move_rule(policy, source_id, index, min(shadow.by))
+        yield replace(moved, name=f"{moved.name} above rule {min(shadow.by) + 1}")
+
+
+def _idle(policy: Policy, index: int, rest: Address) -> Iterator[Edit]:
+    rule = policy.rules[index]
+    tools = rule.tools or ()
+    match rest:
+        case ("tools", int(position)) if len(tools) > 1:
+            after = replace(rule, tools=(*tools[:position], *tools[position + 1 :]))
+            edit = policyedit.change_rule(policy, index, after)
+            yield replace(edit, name=f"take `{tools[position]}` from policy rule `{rule.name}`")
+        case ("tools", _) | ("when",):
+            yield policyedit.remove_rules(policy, [index])
+        case _:
+            return
+
+
+def _required(policy: Policy, index: int) -> Iterator[Edit]:
+    rule = policy.rules[index]
+    if isinstance(rule.when, Mapping) and isinstance(fields := rule.when.get("properties"), Mapping):
+        when = {**rule.when, "required": sorted({*_names(rule.when.get("required")), *map(str, fields)})}
+        edit = policyedit.change_rule(policy, index, replace(rule, when=when))
+        yield replace(edit, name=f"let policy rule `{rule.name}` ask only when its arguments are given")
+
+
+def _names(value: object) -> list[str]:
+    return [str(one) for one in cast("list[object]", value)] if isinstance(value, list) else []
+
+
+def _closed_arguments(policy: Policy, tool: str) -> Edit:
+    held = [name for name in policy.tools if split_name(name)[0] == tool]
+    name = held[0] if held else tool
+    before = policy.tools.get(name)
+    after = replace(before or ToolSettings(), extra_arguments=Verdict.DENY)
+    change = ToolSettingsChange(name, before, after)
+    return Edit(f"refuse arguments that the schema of `{tool}` does not name", (change,))
