@@ -1,7 +1,9 @@
 """Tools of several places in tree and matrix: a row for each group, its box, its keys, what is remembered of it."""
 
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPoint, Qt
@@ -12,6 +14,7 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.toolname import chosen_tools
 from gatewright_gui.pages.agents.matrix import Place
 from gatewright_gui.pages.agents.matrix_pane import MatrixPane
+from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
 from gatewright_gui.pages.agents.tool_pane import ToolPane
 from gatewright_gui.pages.agents.tool_tree import COLUMNS, COUNT, Column
 from gatewright_gui.window.main_window import MainWindow
@@ -181,6 +184,26 @@ async def test_left_and_right_close_and_open_a_group_and_its_row_is_current_then
     assert view.currentIndex() == group(window, "far")
     press(window, KEY.Key_Up, KEY.Key_Right, KEY.Key_Right)
     assert view.currentIndex() == cell(window, "plant_0000", None)
+
+
+async def test_group_that_is_opened_is_laid_out_once(window: MainWindow) -> None:
+    choose(window, "plant")
+    press(window, KEY.Key_Left)
+    await settled(window)
+    asked: list[int] = []
+
+    def watch(frame: FrameType, event: str, _of: object) -> None:
+        if event == "call" and frame.f_code is ToolFilterModel.index.__code__:
+            asked.append(frame.f_locals["row"])
+
+    sys.setprofile(watch)
+    try:
+        press(window, KEY.Key_Right)
+    finally:
+        sys.setprofile(None)
+
+    assert pane(window).view.isExpanded(group(window, "plant"))
+    assert asked.count(PLANT // 2) == 1
 
 
 async def test_closed_group_stays_closed_for_other_agents_after_a_filter_and_in_the_next_window(

@@ -252,11 +252,14 @@ class ToolView(TreeView):
     def show_groups(self, closed: Collection[str]) -> None:
         """Close these groups and open the others; where there are groups, they say where tools come from."""
         self.setColumnHidden(Column.ORIGIN, self._rows.is_grouped)
-        self.scheduleDelayedItemsLayout()
-        for row in range(self._rows.rowCount() if self._rows.is_grouped else 0):
-            index = self._rows.index(row, 0)
-            group = self._rows.group_at(index)
-            self.setExpanded(index, group is None or group.origin not in closed)
+        rows = [self._rows.index(row, 0) for row in range(self._rows.rowCount() if self._rows.is_grouped else 0)]
+        groups = [(index, self._rows.group_at(index)) for index in rows]
+        opened = [(index, group is None or group.origin not in closed) for index, group in groups]
+        changed = [(index, is_open) for index, is_open in opened if self.isExpanded(index) != is_open]
+        if changed:  # all in one layout; none for the group that somebody just opened by hand
+            self.scheduleDelayedItemsLayout()
+        for index, is_open in changed:
+            self.setExpanded(index, is_open)
 
     def choose_first(self) -> None:
         """Make the first tool the current one; its group where that is closed."""
