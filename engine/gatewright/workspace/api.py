@@ -220,7 +220,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.replay import Replay, replay
     from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
-    from gatewright.workspace.template import write_demo
+    from gatewright.workspace.template import create_workspace, example_names, write_demo
     from gatewright.workspace.watching import SourceWatching
     from gatewright.workspace.workspace import Workspace
 
@@ -275,9 +275,10 @@ __all__ = [  # noqa: RUF022 (by floor)
     # workspace
     "Beginning", "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Journal",
     "Replay", "Sandbox", "SourceWatching", "TypedText", "TypedTexts", "UnsavedPolicy", "Waiting", "Workspace",
-    "WorkspaceImage", "audit_log", "begin_workspace", "client_file", "client_files", "find_secrets", "gateway_command",
-    "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "remove_dead_copies", "replay",
-    "roots_by_tool", "waiting", "write_beside", "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
+    "WorkspaceImage", "audit_log", "begin_workspace", "client_file", "client_files", "create_workspace",
+    "example_names", "find_secrets", "gateway_command", "gateway_edit", "import_servers", "read_client_file",
+    "read_typed_servers", "remove_dead_copies", "replay", "roots_by_tool", "waiting", "write_beside",
+    "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
 ]
 
 door(
@@ -405,7 +406,7 @@ door(
         "gatewright.workspace.replay": ("Replay", "replay"),
         "gatewright.workspace.roots": ("roots_by_tool",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
-        "gatewright.workspace.template": ("write_demo",),
+        "gatewright.workspace.template": ("create_workspace", "example_names", "write_demo"),
         "gatewright.workspace.watching": ("SourceWatching",),
         "gatewright.workspace.workspace": ("Workspace",),
     },

@@ -6,9 +6,27 @@ from pathlib import Path
 
 from platformdirs import user_data_path
 
-from gatewright.workspace.api import Tool, Workspace, WorkspaceImage, audit_log, find_secrets, frozen, write_demo
+from gatewright.workspace.api import (
+    Tool,
+    Workspace,
+    WorkspaceImage,
+    audit_log,
+    example_names,
+    find_secrets,
+    frozen,
+    write_demo,
+)
 
-__all__ = ["POLICY_NAME", "Opener", "audit_log", "demo_folder", "demo_policy", "secrets_in", "write_demo"]
+__all__ = [
+    "POLICY_NAME",
+    "Opener",
+    "audit_log",
+    "demo_folder",
+    "demo_policy",
+    "example_names",
+    "secrets_in",
+    "write_demo",
+]
 
 POLICY_NAME = "policy.toml"
 

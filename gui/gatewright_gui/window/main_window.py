@@ -330,7 +330,7 @@ class MainWindow(QMainWindow):
         if not await shown(dialog):
             return False
         path = await verbs.make_workspace(
-            self.document, dialog.folder, dialog.agent_id, dialog.files_level, dialog.hidden
+            self.document, dialog.folder, dialog.agent_id, dialog.files_level, dialog.hidden, dialog.example
         )
         return path is not None and await self.open(path)
 

@@ -12,7 +12,7 @@ from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.opening import POLICY_NAME, secrets_in
+from gatewright_gui.session.opening import POLICY_NAME, example_names, secrets_in
 
 _LEVELS: tuple[tuple[str, Permission | None], ...] = (
     ("read them", Permission.READ_ONLY),
@@ -23,7 +23,7 @@ _LEVELS: tuple[tuple[str, Permission | None], ...] = (
 
 
 class NewDialog(QDialog):
-    """After it was accepted `folder`, `agent_id`, `files_level` and `hidden` hold what was chosen."""
+    """After it was accepted `folder` and `example`, or `agent_id`, `files_level` and `hidden`, hold what was chosen."""
 
     def __init__(self, parent: QWidget, tasks: TaskOwner, *, with_files: bool = True) -> None:
         super().__init__(parent)
@@ -34,6 +34,10 @@ class NewDialog(QDialog):
         self._sought: Path | None = None
         self.place = named(QLineEdit(_proposed(with_files)), "new.folder", spoken="Folder of the workspace")
         self.browse_button = named(QPushButton("C&hoose..."), "new.browse", spoken="Choose the folder")
+        self.begin = named(QComboBox(), "new.begin", spoken="What the workspace begins with")
+        self.begin.addItem("a policy of my own, with one agent")
+        for example in example_names():
+            self.begin.addItem(f"a copy of the example: {example.replace('-', ' ')}", example)
         self.level = named(QComboBox(), "new.level", spoken="What agents may do with the files in it")
         for words, level in _LEVELS:
             self.level.addItem(words, level)
@@ -42,11 +46,13 @@ class NewDialog(QDialog):
         self.hide_secrets.setChecked(True)
         self.agent = named(QLineEdit("assistant"), "new.agent", spoken="Name of the first agent")
         self.note = named(Label(), "new.note", kind="muted")
+        self._form = QFormLayout()
         self.fault = named(Label(), "new.fault", kind="error")
         self.accept_button = named(QPushButton("Make workspace"), "new.accept", spoken="Make workspace", kind="primary")
         self.cancel_button = named(QPushButton("Cancel"), "new.cancel", spoken="Cancel")
         self._lay_out()
         self.place.textChanged.connect(self._look)
+        self.begin.currentIndexChanged.connect(self._check)
         self.level.currentIndexChanged.connect(self._check)
         self.agent.textChanged.connect(self._check)
         self.browse_button.clicked.connect(lambda: tasks.start(self._browse(), "new.browse", replace=True))
@@ -59,6 +65,11 @@ class NewDialog(QDialog):
     def folder(self) -> Path:
         """Where the workspace is to be."""
         return Path(self.place.text()).expanduser()
+
+    @property
+    def example(self) -> str | None:
+        """The example to copy; None: a policy of one's own."""
+        return self.begin.currentData()
 
     @property
     def agent_id(self) -> str:
@@ -98,14 +109,17 @@ class NewDialog(QDialog):
         super().done(result)
 
     def _check(self, _what: object = None) -> None:
-        folder, has_files = self.folder, self.files_level is not None
+        folder, is_own = self.folder, self.example is None
+        has_files = self.files_level is not None and is_own
+        for row in (self.level, self.hide_secrets, self.agent):
+            self._form.setRowVisible(row, is_own)
         path = folder / POLICY_NAME
         fault = ""
         if not folder.is_absolute():
             fault = "write the folder whole, from the root or from ~ on" if self.place.text() else "choose a folder"
         elif path.exists():
             fault = f"{path} exists already: open it instead"
-        elif not self.agent_id:
+        elif is_own and not self.agent_id:
             fault = "the first agent needs a name"
         self._say_fault(fault)
         many = sum(self._secrets.values())
@@ -125,13 +139,15 @@ class NewDialog(QDialog):
             self.place.setText(str(chosen))
 
     def _lay_out(self) -> None:
-        form = QFormLayout()
+        form = self._form
         form.setSpacing(current_look().tokens.space_2)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         label = Label("&Folder")
         label.setBuddy(self.place)
         form.addRow(label, row_of(stretch(self.place), self.browse_button, space=2))
         form.addRow("", self.note)
+        if self._with_files:
+            form.addRow("Begin &with", self.begin)
         form.addRow("With its files agents &may", self.level)
         form.addRow("", self.hide_secrets)
         form.addRow("First &agent", self.agent)

@@ -64,6 +64,26 @@ async def test_new_workspace_hides_what_looks_like_a_secret(tmp_path: Path, qapp
     await end(window)
 
 
+async def test_a_new_workspace_may_begin_as_a_copy_of_an_example(tmp_path: Path, qapp: QApplication) -> None:
+    window, folder = fresh(tmp_path, qapp), tmp_path / "bot"
+    dialog = await asked(window, "new")
+    QTest.keyClicks(dialog.place, str(folder))
+    dialog.begin.setFocus()
+    QTest.keyClick(dialog.begin, Qt.Key.Key_End)
+    assert dialog.begin.currentText() == "a copy of the example: support bot"
+    assert not dialog.agent.isVisible()
+    assert not dialog.level.isVisible()
+    dialog.agent.clear()
+    QTest.mouseClick(dialog.accept_button, Qt.MouseButton.LeftButton)
+    await until(lambda: window.document.is_open)
+
+    assert list(window.document.policy.agents) == ["bot"]
+    assert (folder / "handbook" / "refunds.md").is_file()
+    assert not window.document.problems
+    await settled(window)
+    await end(window)
+
+
 async def test_folder_with_a_policy_is_not_overwritten(tmp_path: Path, qapp: QApplication) -> None:
     window, there = fresh(tmp_path, qapp), demo(tmp_path)
     before = there.read_bytes()

@@ -4,7 +4,15 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from gatewright.workspace.api import Beginning, Edit, GatewrightError, Permission, Problem, begin_workspace
+from gatewright.workspace.api import (
+    Beginning,
+    Edit,
+    GatewrightError,
+    Permission,
+    Problem,
+    begin_workspace,
+    create_workspace,
+)
 from gatewright_gui.session.document import Document
 
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
@@ -65,10 +73,17 @@ async def write_demo(document: Document, write: Callable[[], Path]) -> Path | No
 
 
 async def make_workspace(
-    document: Document, folder: Path, agent_id: str, level: Permission | None, hidden: tuple[str, ...]
+    document: Document,
+    folder: Path,
+    agent_id: str,
+    level: Permission | None,
+    hidden: tuple[str, ...],
+    example: str | None = None,
 ) -> Path | None:
-    """A new workspace in a folder; its policy, or None after a failure, which is said."""
+    """A new workspace in a folder, or a copy of an example; its policy, or None after a failure, which is said."""
     try:
+        if example is not None:
+            return await asyncio.to_thread(create_workspace, folder, example)
         return await asyncio.to_thread(begin_workspace, folder, Beginning(agent_id, level, hidden))
     except (GatewrightError, OSError) as error:
         document.say("error", f"no new workspace: {error}")
