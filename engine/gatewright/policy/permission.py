@@ -6,7 +6,7 @@ The table is the contract's: partner and human mean one thing here, "ask before 
 from __future__ import annotations
 
 from gatewright.base.word import Word
-from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import STRICTNESS, Verdict
 
 
 class Permission(Word):
@@ -59,3 +59,8 @@ _TABLE = {(level, action): row[at] for level, row in _ROWS.items() for at, actio
 def verdict_for(level: Permission, action: Action) -> Verdict:
     """What ``level`` says to ``action``."""
     return _TABLE[level, action]
+
+
+def is_more_open(level: Permission, than: Permission) -> bool:
+    """Whether something is freer under ``level``: asked about where it was denied, or allowed where it was not."""
+    return any(STRICTNESS[_TABLE[level, action]] < STRICTNESS[_TABLE[than, action]] for action in Action)

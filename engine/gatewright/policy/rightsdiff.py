@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.permission import Action, Permission, is_more_open
 from gatewright.policy.rule import AllowedOperations
 from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import STRICTNESS, Verdict
+from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -307,7 +307,7 @@ def _level_part(what: str, before: Permission | None, after: Permission | None) 
     elif before is None:
         opens = after is not Permission.NONE
     else:
-        opens = any(STRICTNESS[verdict_for(after, do)] < STRICTNESS[verdict_for(before, do)] for do in Action)
+        opens = is_more_open(after, before)
     was, now = ("no rule" if level is None else str(level) for level in (before, after))
     yield PartChange(what, was, now, opens)
 

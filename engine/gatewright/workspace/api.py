@@ -118,7 +118,7 @@ if TYPE_CHECKING:
     )
     from gatewright.policy.glob import PermissionRules, check_pattern
     from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, FsWrite, kind_of
-    from gatewright.policy.permission import Action, PathUse, Permission, verdict_for
+    from gatewright.policy.permission import Action, PathUse, Permission, is_more_open, verdict_for
     from gatewright.policy.place_right import PathCondition, PlaceRight, path_condition, place_rights
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.preset import Preset, preset_edit
@@ -251,7 +251,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     "Shadow", "Source", "SourceChange", "SourceType", "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts",
     "ToolRight", "ToolRule", "ToolSettings", "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply",
     "approval_keys", "approvaledit", "capabilityedit", "catalogedit", "changed_rights", "check_pattern",
-    "chosen_tools", "copy_rights", "field_changes", "free_fields", "inverse", "kind_of", "level_verdict", "literal",
+    "chosen_tools", "copy_rights", "field_changes", "free_fields", "inverse", "is_more_open",
+    "kind_of", "level_verdict", "literal",
     "names_tool", "needs", "path_condition", "place_rights", "policyedit", "preset_edit", "read_scope", "reset_tools",
     "rights", "ruleedit", "rules_by_name", "settings_of", "shadowed", "sourceedit", "split_name", "strictest",
     "taken_fields", "verdict_for",
@@ -328,7 +329,7 @@ door(
         ),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
         "gatewright.policy.kinds.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
-        "gatewright.policy.permission": ("Action", "PathUse", "Permission", "verdict_for"),
+        "gatewright.policy.permission": ("Action", "PathUse", "Permission", "is_more_open", "verdict_for"),
         "gatewright.policy.place_right": ("PathCondition", "PlaceRight", "path_condition", "place_rights"),
         "gatewright.policy.policyrule": ("PolicyRule",),
         "gatewright.policy.preset": ("Preset", "preset_edit"),

@@ -15,11 +15,13 @@ from gatewright.workspace.api import (
     Permission,
     PermissionRule,
     PermissionRules,
+    Source,
     ToolFailure,
     WorkspaceError,
     entries_of,
     frozen,
     is_leftover,
+    is_more_open,
     plural,
 )
 
@@ -40,6 +42,10 @@ _LEVELS = tuple(Permission)
 
 
 _LOOK_EVERY = 128
+
+
+_TOLD = 3
+"""So many files whose level would change are named."""
 
 
 _CHUNK = 256
@@ -93,12 +99,44 @@ class Decided:
 
 
 @frozen
+class LevelBefore:
+    """Files that a rule would decide and that have this level without it; ``first``: some of them."""
+
+    level: Permission
+    files: int
+    first: tuple[str, ...]
+
+
+@frozen
 class PatternCount:
-    """How many files a pattern matches, and how many it would decide where it stands."""
+    """How many files a pattern matches, and how many it would decide where it stands.
+
+    ``counts``: how many each rule would decide then, by its index, and the default; ``before``: the levels that the
+    files of this one have without it.
+    """
 
     matches: int
     decides: int
     truncated: bool = False
+    counts: Mapping[int, int] = field(default_factory=dict[int, int])
+    before: tuple[LevelBefore, ...] = ()
+
+    def opened(self, level: Permission) -> tuple[LevelBefore, ...]:
+        """Of which of its files a level would be more open than what they have."""
+        return tuple(one for one in self.before if is_more_open(level, one.level))
+
+    def change_words(self, level: Permission) -> str:
+        """What that level would change of its files: those that it opens first, each of some, and how many more."""
+        opened = self.opened(level)
+        others = [one for one in self.before if one not in opened and one.level is not level]
+        said = [
+            f"{path}: {one.level} -> {level}{', more open' if one in opened else ''}"
+            for one in (*opened, *others)
+            for path in one.first
+        ]
+        left = sum(one.files for one in (*opened, *others)) - len(said[:_TOLD])
+        more = f"; {left:,} more" if left else ""
+        return f"{'; '.join(said[:_TOLD])}{more}" if said else ""
 
     @property
     def sentence(self) -> str:
@@ -204,20 +242,29 @@ def _above(prefix: str) -> str:
     return prefix[: prefix.rfind("/", 0, -1) + 1]
 
 
-def try_pattern(decided: Decided, rules: Sequence[PermissionRule], at: int, stop: Stop) -> PatternCount:
-    """What the rule at `at` of these would match and decide; what no rule opens is left out. Raises StoppedError."""
-    alone = PermissionRules([rules[at]])
-    above = PermissionRules([*rules[: at + 1]])
-    matches = decides = 0
+def try_pattern(decided: Decided, rules: Sequence[PermissionRule], at: int, source: Source, stop: Stop) -> PatternCount:
+    """What the rule at `at` of these would match and decide; what no rule opens is left out. Raises StoppedError.
+
+    ``source``: as it is, with the rules that ``decided`` was made of.
+    """
+    alone, together = PermissionRules([rules[at]]), PermissionRules([*rules])
+    matches, counts = 0, Counter[int]()
+    before: dict[Permission, tuple[int, tuple[str, ...]]] = {}
     for folder, codes in zip(decided.index.folders, decided.codes, strict=True):
         if not folder.names:
             continue
-        for matched, decider, code in zip(
-            _by_rules(folder, alone, stop), _by_rules(folder, above, stop), codes, strict=True
-        ):
+        deciders = zip(_by_rules(folder, alone, stop), _by_rules(folder, together, stop), codes, strict=True)
+        for name, (matched, decider, code) in zip(folder.names, deciders, strict=True):
             matches += matched == 0
-            decides += decider == at and code > PROTECTED
-    return PatternCount(matches, decides, decided.index.truncated)
+            if code <= PROTECTED:
+                continue
+            counts[decider] += 1
+            if decider == at:
+                level = level_of(code, source.permission_rules, source.default_permission)
+                files, first = before.get(level, (0, ()))
+                before[level] = files + 1, first if files >= _TOLD else (*first, folder.prefix + name)
+    levels = tuple(LevelBefore(level, *found) for level, found in before.items())
+    return PatternCount(matches, counts[at], decided.index.truncated, dict(counts), levels)
 
 
 def _by_rules(folder: FolderNames, rules: PermissionRules, stop: Stop) -> Sequence[int]:

@@ -1,5 +1,6 @@
 """What one does on the Files page by mouse and keys: order rules, type patterns, filter, jump, follow the disk."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -135,14 +136,44 @@ async def test_typed_pattern_is_counted_live_and_nothing_is_changed(demo: Opened
     assert demo.document.undo_stack.count() == count
 
 
-async def test_new_rule_says_what_it_would_decide_before_it_is_added(page: FilesPage) -> None:
+def hits_told(page: FilesPage) -> int:
+    model = page.rules.model
+    return sum(int(model.index(row, rule_model.HITS).data()) for row in range(model.rowCount()))
+
+
+async def test_new_rule_says_what_it_would_decide_and_open_and_the_counts_agree(page: FilesPage) -> None:
     choose(page, 0)
-    QTest.keyClick(page.rules.table, Qt.Key.Key_Insert)
-    page.rules.new.pattern.selectAll()
-    QTest.keyClicks(page.rules.new.pattern, "*")
     assert page.rules.model.hits is not None
-    every = f"{page.rules.model.hits.files} files"
-    await until(lambda: page.rules.new.count.text().startswith(every))
+    every, told = page.rules.model.hits.files, hits_told(page)
+    QTest.keyClick(page.rules.table, Qt.Key.Key_Insert)
+    new = page.rules.new
+    new.pattern.selectAll()
+    QTest.keyClicks(new.pattern, "**")
+    await until(lambda: new.count.text().startswith(f"{every} files"))
+
+    assert "secrets/station-key.txt: none -> read_only, more open" in new.change.text()
+    decides = int(re.findall(r"(\d+) of them", new.count.text())[0]) if "of them" in new.count.text() else every
+    assert hits_told(page) + decides == told
+    new.level.setCurrentIndex(new.level.findData("none"))
+    assert "more open" not in new.change.text()
+    QTest.keyClick(new.pattern, Qt.Key.Key_Escape)
+    assert hits_told(page) == told
+
+
+async def test_added_rule_stands_where_it_takes_nothing_from_the_others_unless_told(page: FilesPage) -> None:
+    choose(page, 0)
+    before = patterns(page)
+    page.rules.header.add_button.click()
+    page.rules.new.pattern.setText("**")
+    await until(lambda: page.rules.new.count.text() != "")
+    assert "secrets/station-key.txt" not in page.rules.new.change.text()
+    QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Return)
+    assert patterns(page) == [*before, "**"]
+
+    page.rules.header.add_button.click()
+    page.rules.new.pattern.setText("late/**")
+    QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Return)
+    assert patterns(page) == [*before, "late/**", "**"]
 
 
 def shown_files(page: FilesPage) -> list[str]:

@@ -250,7 +250,7 @@ async def test_added_rule_begins_with_the_chosen_path_and_can_be_removed(page: F
     before = patterns(page)
     page.folder.select("README.md")
     click_rule(page, 0)
-    page.rules.add_rule()
+    QTest.keyClick(page.rules.table, Qt.Key.Key_Insert)
     assert page.rules.new.pattern.text() == "/README.md"
     QTest.keyClick(page.rules.new.pattern, Qt.Key.Key_Return)
     assert patterns(page) == ["/README.md", *before]

@@ -265,10 +265,11 @@ class FileCounts(QObject):
             return
         source, row, pattern = self._trial
         if check_pattern(pattern) is None:
-            self._start(self._try(self._trial, self._decided, _with(source, row, pattern), row), TRY)
+            self._start(self._try(self._trial, self._decided, _with(source, row, pattern)), TRY)
 
-    async def _try(self, trial: object, decided: Decided, rules: tuple[PermissionRule, ...], row: int) -> None:
-        count = await self._shown.folder.asking(lambda stop: file_index.try_pattern(decided, rules, row, stop))
+    async def _try(self, trial: tuple[Source, int, str], decided: Decided, rules: tuple[PermissionRule, ...]) -> None:
+        source, row, _ = trial
+        count = await self._shown.folder.asking(lambda stop: file_index.try_pattern(decided, rules, row, source, stop))
         if isValid(self) and trial == self._trial:
             self._rules.show_trial(row, count)
 

@@ -10,6 +10,7 @@ from gatewright_gui.pages.files.rule_model import PermissionRuleModel
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.widget import IconButton
+from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.file_index import PatternCount
 
@@ -61,6 +62,12 @@ class NewRuleBar(QWidget):
         self.level = named(level_combo(self), "files.newlevel", spoken="Level of the new rule")
         self.level.installEventFilter(self)
         self.count = named(Label(), "files.newcount", kind="small")
+        self._found: PatternCount | None = None
+        self.change = named(Label(), "files.newchange", kind="small")
+        """Which files would have another level; those that it opens first."""
+        self.change.setWordWrap(True)
+        self._opens = IconLabel("triangle-alert", "ask", size=14)
+        self.level.currentIndexChanged.connect(self._tell_change)
         self._fault = named(Label(), kind="error")
         self._fault.setWordWrap(True)
         self.add_button = named(QPushButton("Add"), "files.addrule", spoken="Add the rule (Return)")
@@ -68,7 +75,15 @@ class NewRuleBar(QWidget):
         self.leave_button = named(IconButton("x", "Add no rule (Esc)"), "files.leaverule")
         self.leave_button.clicked.connect(self.leave)
         fields = row_of(self._where, stretch(self.pattern), self.level, self.add_button, self.leave_button, space=2)
-        column_of(fields, self.count, self._fault, into=self, space=1, margins=(2, 1, 2, 2))
+        column_of(
+            fields,
+            self.count,
+            row_of(self._opens, stretch(self.change), space=1),
+            self._fault,
+            into=self,
+            space=1,
+            margins=(2, 1, 2, 2),
+        )
         current_look().changed.connect(self.update)
         self.hide()
 
@@ -86,7 +101,9 @@ class NewRuleBar(QWidget):
 
     def show_count(self, count: PatternCount | None) -> None:
         """What the pattern would decide; None while that is not known."""
+        self._found = count
         self.count.setText(count.sentence if count is not None else "")
+        self._tell_change()
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
         """Nothing is written any more."""
@@ -118,6 +135,12 @@ class NewRuleBar(QWidget):
     def _tell(self, text: str) -> None:
         if not self.isHidden():
             self.typed.emit(self._row, text)
+
+    def _tell_change(self, _level: object = None) -> None:
+        level, found = Permission(str(self.level.currentData())), self._found
+        self.change.setText(found.change_words(level) if found is not None else "")
+        self.change.setVisible(bool(self.change.text()))
+        self._opens.setVisible(found is not None and bool(found.opened(level)))
 
     def _add(self) -> None:
         text = self.pattern.text().strip()

@@ -13,7 +13,7 @@ from PySide6.QtCore import QAbstractTableModel, QMimeData, QModelIndex, QObject,
 
 from gatewright.workspace.api import Permission, PermissionRule, Shadow, Source, check_pattern, frozen
 from gatewright_gui.pages.files.level import LEVELS
-from gatewright_gui.session.file_index import PatternCount
+from gatewright_gui.session.file_index import DEFAULT, PatternCount
 from gatewright_gui.session.files import Hits
 
 
@@ -78,6 +78,10 @@ _DEFAULT = _RULE & ~Qt.ItemFlag.ItemIsDragEnabled
 
 
 _EDITED_RULE, _EDITED_DEFAULT = _RULE | Qt.ItemFlag.ItemIsEditable, _DEFAULT | Qt.ItemFlag.ItemIsEditable
+
+
+_BROAD = frozenset({"*", "**", "/*", "/**", "**/*"})
+"""Patterns of rules that stand in for the default."""
 
 
 class Insertion(int):
@@ -177,12 +181,10 @@ class PermissionRuleModel(QAbstractTableModel):
 
     def set_trial(self, row: int | None, count: PatternCount | None = None) -> None:
         """While a pattern is typed: what it would decide in that row, None while it is counted. No row: it is over."""
-        before = self._trial
         self._trial = None if row is None else (row, count)
         self._shown.clear()
-        for changed in {one[0] for one in (before, self._trial) if one is not None}:
-            if changed < self.rowCount():
-                self.dataChanged.emit(self.index(changed, HITS), self.index(changed, HITS))
+        if self.rowCount():
+            self.dataChanged.emit(self.index(0, HITS), self.index(self.rowCount() - 1, HITS))
 
     def set_deciding(self, row: int | None) -> None:
         """Mark the row that decides the path that is looked at."""
@@ -194,6 +196,12 @@ class PermissionRuleModel(QAbstractTableModel):
     def default_row(self) -> int:
         """The row of the default."""
         return len(self._rules)
+
+    @property
+    def safe_row(self) -> int:
+        """Where a rule takes nothing from those above: below all of them, and above what matches every path."""
+        broad = (at for at, rule in enumerate(self._rules) if rule.pattern in _BROAD)
+        return next(broad, self.default_row)
 
     @property
     def dead_rows(self) -> tuple[int, ...]:
@@ -367,8 +375,9 @@ class PermissionRuleModel(QAbstractTableModel):
         return (rule.comment or "") if rule and column == COMMENT else ""
 
     def _hit_text(self, row: int) -> str:
-        if self._trial is not None and self._trial[0] == row:
-            return "..." if self._trial[1] is None else f"{self._trial[1].decides:,}"
+        trial = self._trial
+        if trial is not None and trial[1] is None and trial[0] == row and not isinstance(trial[0], Insertion):
+            return "..."
         count = self._count(row)
         if count is None:
             return "..." if self._is_counting else "?"
@@ -376,6 +385,10 @@ class PermissionRuleModel(QAbstractTableModel):
         return f"{count:,}{more}"
 
     def _count(self, row: int) -> int | None:
+        if self._trial is not None and self._trial[1] is not None:
+            at, found = self._trial[0], self._trial[1]
+            number = row + 1 if isinstance(at, Insertion) and row >= at else row
+            return found.counts.get(DEFAULT if row == len(self._rules) else number, 0)
         if self._hits is None or row > len(self._hits.rules):
             return None
         if len(self._hits.rules) != len(self._rules):

@@ -121,7 +121,7 @@ class RulesPanel(QWidget):
         is_new = isinstance(row, Insertion)
         if self._new is not None:
             self._new.show_count(count if is_new else None)
-        self.model.set_trial(None if is_new else row, count)
+        self.model.set_trial(row, count)
         shown = row is not None and not is_new and count is not None
         self.trial.setText(f"Pattern: {count.sentence}" if shown and count is not None else "")
         self.trial.setVisible(shown and self.fault.isHidden())
@@ -167,8 +167,12 @@ class RulesPanel(QWidget):
     # acts
 
     def add_rule(self) -> None:
-        """Ask for a rule above the chosen or the suggested one, or as the last; it is added once it is written."""
-        row = self.table.currentIndex().row() if self._above is None else self._above
+        """Ask for a rule above the suggested one, else below all that say more than a broad one does, where it opens
+        nothing that another rule closes; it is added once it is written.
+        """
+        self._begin_rule(self.model.safe_row if self._above is None else self._above)
+
+    def _begin_rule(self, row: int) -> None:
         at = row if 0 <= row < self.model.default_row else self.model.default_row
         where = f"above rule {at + 1}" if at < self.model.default_row else "as the last rule"
         self.new.begin(at, where, self._suggestion or "new/**")
@@ -206,7 +210,7 @@ class RulesPanel(QWidget):
     def add_above_chosen(self) -> None:
         """Ask for a rule above the chosen one: the key of the table speaks of the table's row."""
         self._above = None
-        self.add_rule()
+        self._begin_rule(self.table.currentIndex().row())
 
     def _open_menu(self, at: QPoint) -> None:
         under = self.table.indexAt(at)
