@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import NamedTuple, Self
 
 _OPENING, _CLOSING = "{[", "}]"
 _NAME = '"name": "'
@@ -15,9 +15,11 @@ _BREAKS = {0x2029: "\u2028", 0xFDD0: "\ufffd", 0xFDD1: "\ufffd"}
 """What a text document would take for the end of a line, within one: a break that stays in its line, or no letter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """Lines `first` to `last` (from 0) are one object or list; `path` stays the same when others come or go."""
+class Fold(NamedTuple):
+    """Lines `first` to `last` (from 0) are one object or list; `path` stays the same when others come or go.
+
+    A tuple: the preview of 1,000 tools has 9,000 of them, which come from the worker process while the window waits.
+    """
 
     first: int
     last: int
