@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -134,7 +135,7 @@ class Run:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 status = main(shlex.split(words, comments=True)[1:])
             return status, out.getvalue(), err.getvalue()
-        path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-c", words], cwd=self.folder, env={**os.environ, "PATH": path}, capture_output=True, text=True,
             check=False, timeout=60,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SOURCE_ID = "project"
 _RULE = re.compile(r"([A-Za-z_][\w-]*)(?:\((.*)\))?", re.DOTALL)
+_FROM_THERE = re.compile(r"\w+\(/(?!/)")
 _EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _LISTING = frozenset({"Glob", "Grep", "LS"})
 _READING = ("read", "list", "status", "diff", "load", "reload")
@@ -51,7 +52,7 @@ class _Permissions(BaseModel):
 class _Settings(BaseModel):
     model_config = ConfigDict(strict=True)
 
-    permissions: _Permissions
+    permissions: _Permissions | None = None
 
 
 @frozen
@@ -70,18 +71,27 @@ class _Rule:
     text: str
 
 
-def read_claude_settings(texts: Iterable[str], *, agent_id: str, project: str, home: str) -> Migrated:
+def read_claude_settings(
+    texts: Iterable[str], *, agent_id: str, project: str, home: str, elsewhere: Iterable[str] = ()
+) -> Migrated:
     """The policy of one agent on the files of ``project``, an absolute path, from the texts of settings files together.
 
-    ``~/`` in a pattern is ``home``. Raises WorkspaceError for what is no settings file.
+    ``elsewhere``: settings that are not the project's own, where `/` begins another folder. ``~/`` in a pattern is
+    ``home``. Raises WorkspaceError for what is no settings file, and where none has rules.
     """
-    read = [_permissions(text) for text in texts]
+    mine, others = [list(filter(None, map(_permissions, some))) for some in (texts, elsewhere)]
+    read = [*mine, *others]
+    if not read:
+        raise WorkspaceError("there are no `permissions` as Claude Code writes them")
     notes: list[str] = []
+    foreign = dict.fromkeys(word for one in others for word in one.allow if _FROM_THERE.match(word.strip()))
+    notes += [f"{shown(word)} (allow) is about another folder than the project's" for word in foreign]
     rules: list[_Rule] = []
     for verdict, words in (
         (Verdict.DENY, [word for one in read for word in one.deny]),
         (Verdict.ASK, [word for one in read for word in one.ask]),
-        (Verdict.ALLOW, [word for one in read for word in one.allow]),
+        (Verdict.ALLOW, [word for one in mine for word in one.allow]),
+        (Verdict.ALLOW, [word for one in others for word in one.allow if word not in foreign]),
     ):
         for text in dict.fromkeys(words):
             found = _RULE.fullmatch(text.strip())
@@ -89,7 +99,7 @@ def read_claude_settings(texts: Iterable[str], *, agent_id: str, project: str, h
                 notes.append(f"{shown(text)} ({verdict}) is no rule that can be read: {_left(verdict)}")
             else:
                 rules.append(_Rule(verdict, found[1], found[2] or None, text))
-    is_whole = all("(allow) is no rule" in note for note in notes)  # else a rule that forbids could not be read
+    is_whole = all("(allow)" in note for note in notes)  # else a rule that forbids could not be read
     modes = {one.default_mode for one in read}
     files = _Files(project, home, modes, notes)
     patterns = files.rules(rules)
@@ -117,11 +127,11 @@ def read_claude_settings(texts: Iterable[str], *, agent_id: str, project: str, h
     )
 
 
-def _permissions(text: str) -> _Permissions:
+def _permissions(text: str) -> _Permissions | None:
     try:
         return _Settings.model_validate(read_json(text)).permissions
     except ValidationError:
-        raise WorkspaceError("it has no `permissions` as Claude Code writes them") from None
+        raise WorkspaceError("its `permissions` are not as Claude Code writes them") from None
 
 
 def _left(verdict: Verdict) -> str:

@@ -29,9 +29,17 @@ def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None
     if kinds == {".toml"} and len(files) == 1:
         found = _pattern(files[0])
     elif kinds == {".json"}:
-        folder = (project or _project_of(files[0])).resolve().as_posix()
-        texts = [_text(file) for file in files]
-        found = read_claude_settings(texts, agent_id=agent_id, project=folder, home=Path.home().as_posix())
+        folder = (project or _project_of(files[0])).resolve()
+        texts: dict[bool, list[str]] = {True: [], False: []}
+        for file in files:
+            texts[_project_of(file).resolve() == folder].append(_text(file))
+        found = read_claude_settings(
+            texts[True],
+            elsewhere=texts[False],
+            agent_id=agent_id,
+            project=folder.as_posix(),
+            home=Path.home().as_posix(),
+        )
     else:
         raise WorkspaceError("give settings of Claude Code (`.json`), or one file of Pattern (`.toml`)")
     return render_policy(found.policy), found.notes

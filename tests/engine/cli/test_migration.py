@@ -218,6 +218,18 @@ def test_an_agents_file_of_pattern_becomes_the_same_rights_in_our_own_dialect(tm
         assert said[0] == said[1]
 
 
+def test_settings_of_another_folder_allow_nothing_by_paths_that_begin_there(project: Path, run: Runner) -> None:
+    own = project / "ann" / ".claude" / "settings.json"
+    own.parent.mkdir(parents=True)
+    said = {"allow": ["Edit(/src/**)", "Edit(docs/**)"], "deny": ["Edit(/lib/**)"]}
+    own.write_text(json.dumps({"permissions": said}), encoding="utf-8")
+    (project / ".claude" / "settings.json").write_text('{"model": "any"}', encoding="utf-8")
+    ran = run("import", project / ".claude" / "settings.json", own, "--json")
+    assert "`Edit(/src/**)` (allow) is about another folder than the project's" in ran.json["notes"]
+    assert "/src/**" not in ran.json["policy"]
+    assert all(pattern in ran.json["policy"] for pattern in ("docs/**", "/lib/**"))
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"permissions": {"deny": "Read"}}'])
 def test_what_are_no_settings_is_refused(text: str, tmp_path: Path, run: Runner) -> None:
     (tmp_path / "settings.json").write_text(text, encoding="utf-8")
