@@ -134,6 +134,20 @@ class PolicyText:
             policies.append(loaded.policy)
         return edit_between(name, *policies)
 
+    def merge_edit(self, policy: Policy) -> Edit:
+        """What differs between the saved policy and ``policy``, as an edit of what the file holds now.
+
+        Raises EditRefused where both changed the same, WorkspaceError where the file cannot be read or has errors.
+        """
+        from gatewright.policy.edit import apply, edit_between
+
+        edit = edit_between("merge the unsaved changes", self.saved_policy, policy)
+        theirs = self._read(read_policy_text(self._path))
+        if theirs.policy is None:
+            raise WorkspaceError("the file has errors now")
+        apply(theirs.policy, edit)
+        return edit
+
     def changed_outside(self) -> bool:
         """Whether the file on disk is no longer what was read or saved here."""
         return self._on_disk() != self.saved

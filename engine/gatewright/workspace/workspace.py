@@ -577,6 +577,15 @@ class Workspace:
         state = self._state
         return state.text.saving_over(state.policy)
 
+    def merge_edit(self) -> Edit:
+        """The unsaved edits as one edit of what the file holds now, for after a ``reload``; takes time.
+
+        Raises EditRefused where both changed the same agent, source, rule list or setting, WorkspaceError where the
+        file cannot be read or has errors.
+        """
+        state = self._state
+        return state.text.merge_edit(state.policy)
+
     @property
     def is_gone(self) -> bool:
         """Whether nothing is where the policy was read from."""

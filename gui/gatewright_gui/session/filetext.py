@@ -68,6 +68,11 @@ def offer_of(workspace: Workspace, name: str, unsaved: UnsavedPolicy) -> Offer:
     return Offer(name, unsaved, edit, saved != unsaved.grown_from, difference)
 
 
+def merge_edit_of(workspace: Workspace) -> Edit:
+    """The unsaved edits as one edit of what the file holds now; see `Workspace.merge_edit`."""
+    return workspace.merge_edit()
+
+
 def _difference(before: str, after: str, name: str, other: str) -> str:
     diff = difflib.unified_diff(before.splitlines(), after.splitlines(), name, other, n=3, lineterm="")
     return "" if before == after else "\n".join(diff) + "\n"

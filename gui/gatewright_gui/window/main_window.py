@@ -196,6 +196,7 @@ class MainWindow(QMainWindow):
         self.outside.save_over_requested.connect(self.save_over)
         self.outside.write_requested.connect(self.save)
         self.outside.difference_requested.connect(self.show_difference)
+        self.outside.merge_requested.connect(self.merge)
         self.menu.aboutToShow.connect(self._fill_menu)
         self.toast.action_requested.connect(self.undo)
 
@@ -410,6 +411,14 @@ class MainWindow(QMainWindow):
         self.outside.dismiss()
         if await may_leave(self, self.document, self.save_reviewed) and await verbs.reload(self.document):
             self.document.say("info", "read again from disk")
+
+    def merge(self) -> None:
+        """Read what somebody else wrote into the file, and make the unsaved changes again on top of it."""
+        self.tasks.start(self._merge(), "reload", replace=True)
+
+    async def _merge(self) -> None:
+        if await verbs.merge(self.document, self.deriver):
+            self.outside.dismiss()
 
     def undo(self) -> None:
         """Take the last edit back, and say which."""

@@ -1,7 +1,9 @@
 """The bar that says what others did to the policy file: they wrote it, or it is gone. It does nothing about it."""
 
 from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QPushButton
 
+from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.session.document import Document
 
@@ -14,6 +16,8 @@ class OutsideBar(MessageBar):
     write_requested = Signal()
     """The file is to be written again where it is gone."""
     difference_requested = Signal()
+    merge_requested = Signal()
+    """The file is to be read and the unsaved changes made again on top of it."""
 
     def __init__(self, document: Document) -> None:
         super().__init__()
@@ -23,6 +27,13 @@ class OutsideBar(MessageBar):
         self.action_requested.connect(self._act)
         self.other_requested.connect(self.save_over_requested)
         self.more_requested.connect(self.difference_requested)
+        self.merge_button = named(
+            QPushButton("Merge"),
+            "window.outside.merge",
+            tip="Read the file and make the unsaved changes again on top; only where both changed different things",
+        )
+        self.merge_button.clicked.connect(self.merge_requested)
+        self.add_button(self.merge_button)
 
     def tell_changed(self) -> None:
         """Somebody else wrote the file; what the bar says already is that and more."""
@@ -41,12 +52,15 @@ class OutsideBar(MessageBar):
             return
         text = "The policy file is gone from the disk. The policy that is open here stays in force; write it again"
         self.show_message("warning", f"{text} to keep it.", action="Write it again")
+        self.merge_button.hide()
 
     def _tell(self, text: str) -> None:
-        if self._document.is_dirty:
-            text += " Reload to drop the unsaved changes here, or save them over what is in the file now."
-        other = "Save over it" if self._document.is_dirty else None
-        self.show_message("warning", text, action="Reload", other=other, more="Show what changed")
+        is_dirty = self._document.is_dirty
+        if is_dirty:
+            text += " Merge both, take theirs (the unsaved changes here are gone), or keep mine (theirs are gone)."
+        action, other = ("Take theirs", "Keep mine") if is_dirty else ("Reload", None)
+        self.show_message("warning", text, action=action, other=other, more="Show what changed")
+        self.merge_button.setVisible(is_dirty)
 
     @property
     def _what_is_read(self) -> str:

@@ -73,6 +73,42 @@ async def test_what_another_program_changed_can_be_looked_at_before_it_is_read(w
     assert window.document.policy.agents.get("trainee") is None
 
 
+async def test_changes_of_both_are_merged_where_they_are_of_different_things_and_undo_leaves_theirs(
+    window: MainWindow,
+) -> None:
+    edit(window)
+    append_agent(window)
+    await until(window.outside.isVisible)
+
+    window.outside.merge_button.click()
+    await settled(window)
+
+    assert not window.outside.isVisible()
+    assert "trainee" in window.document.policy.agents
+    assert "delete" not in window.document.rights("operator")["file"].shown
+    window.undo()
+    assert "delete" in window.document.rights("operator")["file"].shown
+    assert not window.document.is_dirty
+
+
+async def test_changes_of_the_same_agent_are_not_merged_and_nothing_is_lost(window: MainWindow) -> None:
+    edit(window)
+    path = path_of(window)
+    text = path.read_text("utf-8")
+    mended = text.replace('[agents.operator]\ndescription = "', '[agents.operator]\ndescription = "Truly: ')
+    assert mended != text
+    path.write_text(mended, "utf-8")
+    await until(window.outside.isVisible)
+
+    window.outside.merge_button.click()
+    await settled(window)
+
+    assert "both changed the same agent" in window.message.text
+    assert window.outside.isVisible()
+    assert "delete" not in window.document.rights("operator")["file"].shown
+    assert path.read_text("utf-8") == mended
+
+
 async def test_a_policy_file_that_is_gone_is_said_and_written_again(window: MainWindow) -> None:
     path = path_of(window)
     before = path.read_bytes()

@@ -42,7 +42,7 @@ class MessageBar(QWidget):
         self.more_button.clicked.connect(self.more_requested)
         self.close_button = IconButton("x", "Close message")
         self.close_button.clicked.connect(self.dismiss)
-        row = QHBoxLayout(self)
+        row = self._row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_3, tokens.space_1, tokens.space_1, tokens.space_1)
         row.setSpacing(tokens.space_2)
         row.addWidget(self._icon)
@@ -59,6 +59,10 @@ class MessageBar(QWidget):
     def text(self) -> str:
         """What it says."""
         return self._text.text()
+
+    def add_button(self, button: QPushButton) -> None:
+        """One way more, before the others; whoever adds it shows and hides it."""
+        self._row.insertWidget(self._row.indexOf(self.action_button), button)
 
     def show_message(
         self,

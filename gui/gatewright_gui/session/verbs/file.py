@@ -7,13 +7,18 @@ from pathlib import Path
 from gatewright.workspace.api import (
     Beginning,
     Edit,
+    EditRefused,
     GatewrightError,
     Permission,
     Problem,
+    Workspace,
     begin_workspace,
     create_workspace,
+    write_beside,
 )
+from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.filetext import merge_edit_of
 
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
 
@@ -34,6 +39,29 @@ async def export(document: Document, folder: Path, dialect: str = "gatewright") 
 async def reload(document: Document, *, trust: bool = False) -> bool:
     """Read the file again."""
     return await document.reload(trust=trust)
+
+
+async def merge(document: Document, deriver: Deriver) -> bool:
+    """Read what somebody else wrote into the file, and make the unsaved edits again on top of it, as one edit.
+
+    Where both changed the same nothing happens and that is said.
+    """
+    try:
+        edit, text = await deriver.derive(merge_edit_of), await deriver.derive(Workspace.text)
+    except EditRefused:
+        document.say("warning", "not merged: both changed the same agent, source or rules; take theirs or keep mine")
+        return False
+    except GatewrightError as error:
+        document.say("warning", f"not merged: {error}")
+        return False
+    if edit is None or text is None or not await document.reload():
+        return False
+    if not document.push(lambda _policy, _tools: edit):  # the file was written again in that moment
+        path = await asyncio.to_thread(write_beside, document.workspace.policy_path, text)
+        document.say("warning", f"not merged; the unsaved changes are in `{path}`")
+        return False
+    document.say("info", "merged: the file was read, and the unsaved changes made again", can_undo=True)
+    return True
 
 
 def trust_endpoint(document: Document, problem: Problem) -> bool:
