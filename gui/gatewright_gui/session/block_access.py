@@ -1,6 +1,7 @@
 """What each agent may do with a block by the tools `block` and `block_edit`: rights and the block's level together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Literal
 
 from gatewright.workspace.api import Action, Permission, Verdict, Workspace, frozen, strictest, verdict_for
@@ -100,10 +101,19 @@ def block_rights(workspace: Workspace) -> Mapping[str, tuple[BlockRight, ...]]:
     return found
 
 
+@lru_cache(maxsize=256)
 def access(
-    agent_id: str, rights: Iterable[BlockRight], level: Permission, *, is_reachable: bool = True, archived: bool = False
+    agent_id: str,
+    rights: tuple[BlockRight, ...],
+    level: Permission,
+    *,
+    is_reachable: bool = True,
+    archived: bool = False,
 ) -> BlockAccess:
-    """Rights and level together; ``is_reachable``: whether the agent has the source of the file that a block is of."""
+    """Rights and level together; ``is_reachable``: whether the agent has the source of the file that a block is of.
+
+    Kept, since a list of hundreds of blocks asks for the same few again and again.
+    """
     return BlockAccess(
         agent_id, tuple(_access(right, level, is_reachable=is_reachable, archived=archived) for right in rights)
     )

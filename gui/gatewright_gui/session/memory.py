@@ -52,8 +52,8 @@ __all__ = [
 ]
 WHO = "the operator in the app"
 """Who changes blocks here, as their history keeps it."""
-MOST_TYPED, LONGEST_TYPED = 100_000, 10_000
-"""Characters of a text, and of a line of it, that can be laid out at once to be typed over."""
+MOST_TYPED, MOST_LINES, LONGEST_TYPED = 100_000, 5_000, 10_000
+"""Characters and lines of a text, and characters of a line, that can be laid out at once to be typed over."""
 STEPS = 500
 """So many of the last steps are shown."""
 NoteKind = Literal["pin", "unpin", "archive", "unarchive"]
@@ -333,7 +333,8 @@ def _content(blocks: BlockService, agent_id: str, label: str) -> BlockContent:
     again = blocks.info(label, WHO)
     if again.steps != info.steps:  # somebody wrote in between
         return _content(blocks, agent_id, label)
-    can_type = len(text) <= MOST_TYPED and max(map(len, text.split("\n"))) <= LONGEST_TYPED
+    lines = text.split("\n")
+    can_type = len(text) <= MOST_TYPED and len(lines) <= MOST_LINES and max(map(len, lines)) <= LONGEST_TYPED
     return BlockContent(agent_id, info, text, "" if can_type else cut(text), cut(shown), can_type, steps)
 
 

@@ -432,6 +432,14 @@ async def test_text_of_a_megabyte_is_shown_and_a_part_of_it_replaced(bench: Benc
     assert bench.theirs.history("big")[-1].author == WHO
 
 
+async def test_text_of_more_lines_than_can_be_laid_out_at_once_is_shown_to_read(bench: Bench) -> None:
+    bench.theirs.create("tall", author="x", content="-\n" * 6_000)
+    await bench.choose("tall")
+    value = bench.page.blocks.detail.value
+    assert value.view.isVisible()
+    assert value.note.text.startswith("12,000 characters, too large to be typed in as a whole")
+
+
 async def test_who_may_touch_a_shared_block_is_what_the_gate_says(bench: Bench) -> None:
     bench.other.blocks("").create("rules", author="x", content="no shoes", permission=Permission.PARTNER)
     await bench.choose("rules")

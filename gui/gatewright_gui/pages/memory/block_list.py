@@ -93,7 +93,7 @@ class BlockModel(QAbstractListModel):
         return next((at for at, line in enumerate(self._lines) if line.row.label == label), -1)
 
     def _refilter(self) -> None:
-        lines = tuple(line for line in self._all if line.has(self._filter))
+        lines = tuple(line for line in self._all if line.has(self._filter)) if self._filter else self._all
         if [line.row.label for line in lines] != [line.row.label for line in self._lines]:
             self.beginResetModel()
             self._lines = lines
