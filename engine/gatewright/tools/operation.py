@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.kinds.capability import CapabilityKind
@@ -26,6 +27,7 @@ class OperationSpec:
     """One operation. ``actions``: what it may turn out to do to a file or block.
 
     ``one_of``: groups of parameters of which exactly one has to be given. ``capabilities`` None: those of the tool.
+    ``taken``: the names of its parameters, ``required``: of those that every call has to give.
     """
 
     name: str
@@ -36,6 +38,12 @@ class OperationSpec:
     parameters: tuple[Parameter, ...] = ()
     one_of: tuple[tuple[str, ...], ...] = ()
     capabilities: frozenset[CapabilityKind] | None = None
+    taken: frozenset[str] = field(init=False, compare=False, repr=False)
+    required: tuple[str, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "taken", frozenset(one.name for one in self.parameters))
+        object.__setattr__(self, "required", tuple(one.name for one in self.parameters if one.required))
 
     def facts(self, capabilities: frozenset[CapabilityKind] = frozenset()) -> OperationFacts:
         """What the policy needs to know of it; ``capabilities`` are the tool's, for an operation that says none."""
@@ -53,11 +61,6 @@ class OperationSpec:
             places=frozenset(parameter.name for parameter in self.parameters if parameter.role is Role.PATH),
         )
 
-    @property
-    def required(self) -> tuple[str, ...]:
-        """The parameters that every call has to give."""
-        return tuple(parameter.name for parameter in self.parameters if parameter.required)
-
 
 def issues_of(
     spec: OperationSpec, arguments: Mapping[str, object], *, ignored: Sequence[str] = (), closed: bool = True
@@ -67,7 +70,7 @@ def issues_of(
     ``closed``: whether names that the operation does not take are issues as well.
     """
     given = [name for name in arguments if name not in ignored]
-    taken = {parameter.name for parameter in spec.parameters}
+    taken = spec.taken
     if not spec.one_of and (not closed or taken.issuperset(given)) and all(map(arguments.__contains__, spec.required)):
         return ()
     subject = f"`{spec.name}`" if spec.name else "the call"
