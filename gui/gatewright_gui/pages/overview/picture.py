@@ -20,7 +20,7 @@ from PySide6.QtGui import (
     QPixmap,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy
 
 from gatewright_gui.pages.overview.picture_layout import (
     Band,
@@ -45,7 +45,7 @@ TURN_S = 0.006
 _STEPS = {Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1), Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0)}
 
 
-class RightsCanvas(QWidget):
+class RightsCanvas(QFrame):
     """A click or `Space` chooses a box or a band, once more or `Escape` nothing; the arrows go from box to box."""
 
     chosen_changed = Signal(object)
