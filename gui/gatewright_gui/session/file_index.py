@@ -8,10 +8,10 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from gatewright.workspace.api import (
     FileSource,
-    Overlay,
     Permission,
     PermissionRule,
     PermissionRules,
@@ -24,6 +24,9 @@ from gatewright.workspace.api import (
     is_more_open,
     plural,
 )
+
+if TYPE_CHECKING:
+    from gatewright.workspace.api import Overlay
 
 Stop = Callable[[], bool]
 
@@ -204,7 +207,7 @@ def walk(source: FileSource, stop: Stop, progress: Progress, *, limit: int) -> F
     return FileIndex(tuple(found), files, unreadable, truncated)
 
 
-def decide(index: FileIndex, overlay: Overlay, rules: PermissionRules, stop: Stop) -> Decided:
+def decide(index: FileIndex, overlay: "Overlay", rules: PermissionRules, stop: Stop) -> Decided:
     """Which rule decides each file. Raises StoppedError."""
     codes: list[Sequence[int]] = []
     counts: Counter[int] = Counter()
@@ -279,7 +282,7 @@ def _by_rules(folder: FolderNames, rules: PermissionRules, stop: Stop) -> Sequen
     return found
 
 
-def _by_overlay(folder: FolderNames, overlay: Overlay, stop: Stop) -> Sequence[int]:
+def _by_overlay(folder: FolderNames, overlay: "Overlay", stop: Stop) -> Sequence[int]:
     found: array[int] = array("i")
     for number, code in enumerate(_overlay_codes(folder, overlay)):
         if number % _CHUNK == 0 and stop():
@@ -288,7 +291,7 @@ def _by_overlay(folder: FolderNames, overlay: Overlay, stop: Stop) -> Sequence[i
     return found
 
 
-def _overlay_codes(folder: FolderNames, overlay: Overlay) -> Iterator[int]:
+def _overlay_codes(folder: FolderNames, overlay: "Overlay") -> Iterator[int]:
     for name, inode in zip(folder.names, folder.inodes, strict=True):
         level = overlay.level_of(folder.prefix + name, False, ((folder.device, inode),))
         if level.protected:
