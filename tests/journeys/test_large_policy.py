@@ -96,7 +96,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
     async with during("choose a tool"):
         await hand.click_cell(tree, tree_row(tree, "tool_0042"), NAME)
     async with during("turn a tool on"):
-        await hand.key("d", "a")
+        await hand.key("alt+d", "alt+a")
         await until(lambda: _ops(hand) == list(EIGHT), "the schema of the tool")
     async with during("tick an operation"):
         await hand.click_cell(tree, tree_row(tree, "tool_0042", "delete"), box_place(tree, "tool_0042", "delete"))

@@ -59,7 +59,7 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
 
     # ask, deny and allow by key, undone and redone
     await hand.click_cell(tree, tree_row(tree, "file", "replace"), NAME)
-    for key, words in (("k", "ask first"), ("d", "off"), ("a", "by path")):
+    for key, words in (("alt+k", "ask first"), ("alt+d", "off"), ("alt+a", "by path")):
         await hand.key(key)
         assert tree_row(tree, "file", "replace", column=Column.VERDICT).data() == words
     await hand.key("ctrl+z")

@@ -1,38 +1,70 @@
 """The text of the policy file now and its difference against the disk. It draws nothing."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from gatewright.workspace.api import Address, Edit, EditRefused, UnsavedPolicy, Workspace, frozen
 
 BY_OTHERS = "on disk now, changed by another program"
 
 
+MOST_OUTLINED = 2_000
+"""More parts nobody looks through; the text can be searched."""
+
+
+class OutlineRow(NamedTuple):
+    """A part of the policy file and its line, counted from 1. `kind`: in the plural, as a heading."""
+
+    kind: str
+    name: str
+    line: int
+
+
 @frozen
 class FileText:
     """The policy file as it would be saved; `difference` is a unified diff, empty when nothing changed.
 
-    `is_gone`: there is no file that could be read, so there is nothing to compare with.
+    `is_gone`: there is no file that could be read, so there is nothing to compare with. `outline`: the parts of the
+    text, kind by kind.
     """
 
     text: str
     difference: str
     is_gone: bool = False
+    outline: tuple[OutlineRow, ...] = ()
 
 
 def file_text(workspace: Workspace) -> FileText:
     """The text now and what saving would change on disk; where others wrote the file and nothing was edited here, what
     they changed.
     """
-    text, saved = workspace.text(), workspace.saved_text
+    text, saved, outline = workspace.text(), workspace.saved_text, tuple(_outline(workspace))
     on_disk, over = workspace.saving_over()
     if on_disk is None:
-        return FileText(text, "", is_gone=True)
+        return FileText(text, "", True, outline)
     if on_disk == saved:
-        return FileText(text, _difference(saved, text, "on disk", "unsaved"))
-    if workspace.is_dirty:
-        return FileText(text, _difference(on_disk, over, BY_OTHERS, "what saving over it writes"))
-    return FileText(text, _difference(saved, on_disk, "as it was read here", BY_OTHERS))
+        difference = _difference(saved, text, "on disk", "unsaved")
+    elif workspace.is_dirty:
+        difference = _difference(on_disk, over, BY_OTHERS, "what saving over it writes")
+    else:
+        difference = _difference(saved, on_disk, "as it was read here", BY_OTHERS)
+    return FileText(text, difference, outline=outline)
+
+
+def _outline(workspace: Workspace) -> Iterator[OutlineRow]:
+    policy = workspace.policy
+    parts: list[tuple[str, str, Address]] = [
+        *(("Agents", name, ("agents", name)) for name in policy.agents),
+        *(("Tools", name, ("tools", name)) for name in policy.tools),
+        *(("Sources", one.source_id, ("sources", one.source_id)) for one in policy.sources),
+        *(("Catalogs", one.catalog_id, ("catalogs", one.catalog_id)) for one in policy.catalogs),
+        *(("Policy rules", rule.name, ("policy", "rules", at)) for at, rule in enumerate(policy.rules)),
+    ]
+    for kind, name, address in parts[:MOST_OUTLINED]:
+        place = workspace.place(address)
+        if place is not None:
+            yield OutlineRow(kind, name, place.line)
 
 
 @frozen

@@ -258,6 +258,26 @@ async def test_export_button_lets_a_folder_be_chosen(window: MainWindow) -> None
     await settled(window)
 
 
+async def test_outline_of_the_policy_file_goes_to_a_part_by_click_and_by_typing_its_name(window: MainWindow) -> None:
+    window.show_page("toml")
+    await settled(window)
+    page = window.shelf.page("toml")
+    assert isinstance(page, TomlPage)
+    rows = [page.outline.rows.index(row, 0).data() for row in range(page.outline.rows.rowCount())]
+
+    at = page.outline.visualRect(page.outline.rows.index(rows.index("operator"), 0)).center()
+    QTest.mouseClick(page.outline.viewport(), Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, at)
+
+    assert page.code.editor.textCursor().block().text() == "[agents.operator]"
+    assert rows[:2] == ["Agents", "archivist"]
+    assert "Sources" in rows
+    QTest.keyClicks(page.outline, "res")
+    QTest.keyClick(page.outline, Qt.Key.Key_Return)
+    assert page.code.editor.textCursor().block().text() == "[agents.researcher]"
+    page.part.set_current("difference")
+    assert not page.outline.isVisible()
+
+
 async def test_toml_page_shows_unsaved_changes(window: MainWindow) -> None:
     edit(window)
     window.show_page("toml")

@@ -1,10 +1,11 @@
 """The live policy file with its difference against the disk; of a policy that failed to open, the text as it is."""
 
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.pages.toml.outline import OutlineList
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -12,8 +13,10 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.filetext import FileText, file_text
 
+OUTLINE_SIZES = (200, 800)
 NO_CHANGES = ("No unsaved changes", "The file on disk is the policy that you see.")
 GONE = ("The policy file is gone", "It is not on the disk any more. Save writes it again.")
 
@@ -51,7 +54,14 @@ class TomlPage(Page):
         for control in (self.hint, self.part, self.editor_button):
             self.header.add_control(control)
         self._stack = QStackedWidget()
-        self._stack.addWidget(self.code)
+        self.outline = OutlineList()
+        self.outline.line_requested.connect(self.code.go_to_line)
+        self._parts = Splitter(Qt.Orientation.Horizontal, "toml.outline", context.sizes)
+        self._parts.addWidget(self.outline)
+        self._parts.addWidget(self.code)
+        self._parts.setStretchFactor(1, 1)
+        self._parts.restore(OUTLINE_SIZES)
+        self._stack.addWidget(self._parts)
         self._stack.addWidget(self.empty)
         column_of(self.header, stretch(self._stack), into=self)
         document = context.document
@@ -124,7 +134,8 @@ class TomlPage(Page):
                 self.empty.set_state("file-code", *(GONE if self._text.is_gone else NO_CHANGES))
                 self._stack.setCurrentWidget(self.empty)
                 return
-            self._stack.setCurrentWidget(self.code)
+            self._stack.setCurrentWidget(self._parts)
+            self.outline.hide()
             self.code.mark_lines({})
             self.code.set_diff(difference)
             return
@@ -132,7 +143,9 @@ class TomlPage(Page):
             self.empty.set_state("file-code", "No policy", "Open a workspace to see its policy file.")
             self._stack.setCurrentWidget(self.empty)
             return
-        self._stack.setCurrentWidget(self.code)
+        self._stack.setCurrentWidget(self._parts)
+        self.outline.rows.set_rows(self._text.outline)
+        self.outline.setVisible(bool(self._text.outline))
         self.code.set_toml(self._text.text)
         self._mark()
         if self._line is not None:
