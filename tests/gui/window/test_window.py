@@ -585,3 +585,12 @@ async def test_a_window_that_starts_removes_the_copy_of_one_that_was_killed(
     async with opened_window(demo(tmp_path), tmp_path) as window:
         await warm_up(window.document)
         assert not left.exists()
+
+
+async def test_window_fits_a_full_hd_screen_at_twice_the_scale(window: MainWindow) -> None:
+    for page in window.rail.keys:
+        window.show_page(page)
+        await asyncio.sleep(0)
+        least = window.minimumSizeHint()
+        assert least.width() <= 960, page
+        assert least.height() <= 500, page

@@ -111,6 +111,11 @@ class DetailPane(QWidget):
         """Key of the part that is shown."""
         return self.parts.current or "why"
 
+    def height_within(self, room: int) -> int:
+        """How much of the room it needs: Why no more than for its words, what is edited all of it."""
+        needed = self._headers.sizeHint().height() + self.why.content_height
+        return min(room, needed) if self.part == "why" else room
+
     def show_part(self, key: str) -> None:
         """Show a part: `why`, `limits` or `agent`."""
         self.parts.set_current(key)

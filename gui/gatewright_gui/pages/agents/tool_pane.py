@@ -77,6 +77,7 @@ class ToolPane(QWidget):
         self._agent_id = ""
         """Whose rights the rows show; for a moment not yet those of the selection."""
         self._kept_rows: tuple[set[str], tuple[str | None, str | None]] = (set(), (None, None))
+        self._fitted_row: tuple[str | None, ...] = ()
         self._bulk: dict[str, QAction] = {}
         """What turns on or off all that is shown; in the menu of presets."""
         self._opened_before: set[str] = set()
@@ -90,12 +91,16 @@ class ToolPane(QWidget):
 
     def _lay_out(self) -> None:
         self.nothing.hide()
-        split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
+        split = self._split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
         split.addWidget(holding(column_of(stretch(self.view), stretch(self.nothing))))
         split.addWidget(self.detail)
         self.why.header.add_control(self.declaring.button)
         split.setStretchFactor(0, 1)
         split.restore((400, 210))
+        self._detail_room = split.sizes()[1]
+        split.splitterMoved.connect(self._keep_room)
+        self.why.width_changed.connect(self._fit_detail)
+        self.detail.part_changed.connect(self._fit_detail)
         searches = (stretch(self.search), self.filters.button, self._preset_button(), LegendButton("agents.legend"))
         column_of(
             self._title_row(),
@@ -106,6 +111,22 @@ class ToolPane(QWidget):
             into=self,
         )
         QWidget.setTabOrder(self.view, self.declaring.button)
+
+    def _keep_room(self, _at: int = 0, _handle: int = 0) -> None:
+        self._detail_room = self._split.sizes()[1]
+
+    def _fit_detail(self, _part: object = None) -> None:
+        """Below the tree is as much as is needed there, and no more than was given to it."""
+        every, wanted = sum(self._split.sizes()), self.detail.height_within(self._detail_room)
+        row = self.view.visualRect(self.view.currentIndex()).intersected(self.view.viewport().rect())
+        if (
+            self.detail.part == "why" and self.view.is_by_mouse and not row.isEmpty()
+        ):  # rows do not move below the mouse, nor are covered
+            free = every - self.view.viewport().mapTo(self.view, row.bottomLeft()).y() - 2
+            wanted = min(wanted, max(free, self._split.sizes()[1]))
+        if every > wanted != self._split.sizes()[1]:
+            self._split.setSizes([every - wanted, wanted])
+            self.view.scrollTo(self.view.currentIndex())
 
     def _title_row(self) -> QHBoxLayout:
         self.description.setPlaceholderText("Say what this agent is for")
@@ -346,6 +367,9 @@ class ToolPane(QWidget):
             return  # nothing fits for the moment: what is chosen stays
         self._selection.choose_tool(tool, operation)
         self._show_reasons()
+        if (row := (self._agent_id, tool, operation)) != self._fitted_row:  # not at a tick: that would move the tree
+            self._fitted_row = row
+            self._fit_detail()
         ground = self.model.ground_of(tool or "").partition(":")[0].replace("`", "")
         group = self.rows.group_at(self.view.currentIndex())
         named = f"{tool} > {operation}" if operation else tool or (group.words if group else "")

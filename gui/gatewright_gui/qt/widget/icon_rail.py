@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QSizePolicy, QToolButton, QVBoxLayout, QWidget
 from gatewright_gui.qt.look import Role, current_look, role_pair
 
 BadgeTone = Literal["accent", "ask", "deny", "neutral"]
+_CONTENT = 37
+"""How high icon and word are together."""
 _STEPS = {Qt.Key.Key_Up: "up", Qt.Key.Key_Down: "down", Qt.Key.Key_Home: "first", Qt.Key.Key_End: "last"}
 
 
@@ -29,7 +31,7 @@ class RailButton(QToolButton):
         self.setToolTip(label)
         self.setAccessibleName(label)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         current_look().changed.connect(self.update)
 
     @property
@@ -47,6 +49,10 @@ class RailButton(QToolButton):
         """As wide as the rail."""
         return QSize(current_look().tokens.rail_width, 52)
 
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Closer together in a low window: all pages stay in view."""
+        return QSize(current_look().tokens.rail_width, _CONTENT + 3)
+
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """Ground, bar at the left when chosen, icon, word, count, focus."""
         del event
@@ -55,13 +61,14 @@ class RailButton(QToolButton):
         self._paint_ground(painter)
         role: Role = "disabled" if not self.isEnabled() else "accent" if self.isChecked() else "muted"
         look = current_look()
-        look.icon(self._icon, role).paint(painter, QRect((self.width() - 20) // 2, 8, 20, 20))
+        top = (self.height() - _CONTENT) // 2
+        look.icon(self._icon, role).paint(painter, QRect((self.width() - 20) // 2, top, 20, 20))
         painter.setFont(look.small_font)
         words = "disabled" if not self.isEnabled() else "text" if self.isChecked() else "muted"
         painter.setPen(QColor(role_pair(look.palette, words).fg))
-        painter.drawText(QRect(0, 30, self.width(), 16), Qt.AlignmentFlag.AlignCenter, self.label)
+        painter.drawText(QRect(0, top + 22, self.width(), 16), Qt.AlignmentFlag.AlignCenter, self.label)
         if self._count:
-            self._paint_count(painter)
+            self._paint_count(painter, top)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Moving keys are the rail's."""
@@ -81,11 +88,11 @@ class RailButton(QToolButton):
             painter.setPen(QColor(palette.focus))
             painter.drawRoundedRect(self.rect().adjusted(4, 1, -2, -2), 4, 4)
 
-    def _paint_count(self, painter: QPainter) -> None:
+    def _paint_count(self, painter: QPainter, top: int) -> None:
         pair = role_pair(current_look().palette, self._tone)
         text = str(self._count) if self._count < 100 else "99+"
         width = max(16, painter.fontMetrics().horizontalAdvance(text) + 8)
-        badge = QRect(self.width() // 2 + 4, 3, width, 15)
+        badge = QRect(self.width() // 2 + 4, max(top - 5, 0), width, 15)
         painter.setPen(QColor(pair.fg))
         painter.setBrush(QColor(pair.soft))
         painter.drawRoundedRect(badge, 7, 7)
