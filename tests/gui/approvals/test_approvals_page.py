@@ -154,7 +154,7 @@ async def test_keys_answer_and_no_letter_does(deployed: Deployed) -> None:
     call = await deployed.ask(DELETE)
     window = deployed.window
     window.activateWindow()
-    QTest.keyClick(window, Qt.Key.Key_6, Qt.KeyboardModifier.ControlModifier)
+    QTest.mouseClick(window.rail.button("approvals"), Qt.MouseButton.LeftButton)
     view, panel = deployed.page.view, deployed.page.question
     assert QApplication.focusWidget() is view
 

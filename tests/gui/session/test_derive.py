@@ -314,16 +314,14 @@ async def test_what_rules_add_is_told_though_the_schema_is_whole(document: Docum
     assert "At most 40 calls per session." in came
 
 
-async def test_hidden_tool_is_empty_and_says_which_layer_turned_it_off(document: Document, deriver: Deriver) -> None:
-    hidden = await asked(deriver, "newcomer", "file")
-    assert hidden.is_empty
-    assert hidden.turned_off == ""
+async def test_tool_that_is_not_sent_is_shown_with_what_keeps_it_back(document: Document, deriver: Deriver) -> None:
+    blocked = await asked(deriver, "newcomer", "file")
+    assert "no file source" in blocked.unsent
 
-    rights.tick_tool(document, "newcomer", "file", on=True)
+    rights.tick_tool(document, "researcher", "file", on=False)
 
-    overruled = await asked(deriver, "newcomer", "file")
-    assert overruled.is_empty
-    assert "no file source" in overruled.turned_off
+    hidden = await asked(deriver, "researcher", "file")
+    assert hidden.unsent == "Not sent to the model: what it would see if ticked"
 
 
 async def test_file_text_shows_what_saving_would_change(document: Document, deriver: Deriver) -> None:
