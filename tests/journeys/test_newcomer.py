@@ -205,7 +205,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     # ask first, and back
     await hand.focus_by("shift+Tab", tree)
     await _walk(hand, tree, tree_row(tree, "file", "read"))
-    for key, words in (("k", "ask first"), ("d", "off"), ("a", "by path")):
+    for key, words in (("alt+k", "ask first"), ("alt+d", "off"), ("alt+a", "by path")):
         await hand.key(key)
         await until(partial(_says, tree, words), f"`{key}` to say {words}")
 

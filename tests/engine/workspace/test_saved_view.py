@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.compile.snapshot import Snapshot
-from gatewright.policy import agentedit, rights
+from gatewright.policy import agentedit, policyedit, rights
 from gatewright.policy.document import Agent, Policy, Roots
 from gatewright.policy.edit import Edit, apply
 from gatewright.policy.policyrule import PolicyRule
@@ -94,6 +94,32 @@ def test_rights_under_an_edit_are_those_that_the_gate_gives_once_it_is_made(work
     workspace.apply(edit)
     assert workspace.rights("operator") == expected
     assert workspace.rights_under(after, "nobody") == {}
+    workspace.close()
+
+
+def test_unsaved_rights_tell_agents_that_came_and_went_and_what_holds_for_all(workspace: Workspace) -> None:
+    assert workspace.unsaved_rights().is_empty
+    workspace.apply(agentedit.describe_agent(workspace.policy, "archivist", "other words"))
+    assert workspace.unsaved_rights().is_empty
+
+    rule = PolicyRule("no deleting", Verdict.DENY, tools=("file",), operations=("delete",))
+    workspace.apply(policyedit.add_rule(workspace.policy, rule))
+    strict = workspace.unsaved_rights()
+    assert not strict.opens
+    assert [part.what for part in strict.parts] == ["policy rule no deleting"]
+    assert {row.operation for agent in strict.agents for row in agent.rows} == {"delete"}
+
+    workspace.apply(agentedit.duplicate_agent(workspace.policy, "operator", "second"))
+    workspace.apply(agentedit.rename_agent(workspace.policy, "newcomer", "late"))
+    workspace.apply(agentedit.remove_agent(workspace.policy, "researcher"))
+    found = workspace.unsaved_rights()
+    by_id = {agent.agent_id: agent for agent in found.agents}
+    assert by_id["second"].is_new
+    assert any(row.opens for row in by_id["second"].rows)
+    assert by_id["researcher"].is_gone
+    assert not any(row.opens for row in by_id["researcher"].rows)
+    assert "late" not in by_id
+    assert found.opens
     workspace.close()
 
 
