@@ -318,9 +318,9 @@ async def test_tool_that_is_not_sent_is_shown_with_what_keeps_it_back(document: 
     blocked = await asked(deriver, "newcomer", "file")
     assert "no file source" in blocked.unsent
 
-    rights.tick_tool(document, "researcher", "file", on=False)
+    rights.tick_tool(document, "operator", "file_list", on=False)
 
-    hidden = await asked(deriver, "researcher", "file")
+    hidden = await asked(deriver, "operator", "file_list")
     assert hidden.unsent == "Not sent to the model: what it would see if ticked"
 
 
