@@ -43,10 +43,15 @@ def _tool(listing: "ToolListing", right: "ToolRight | None") -> Iterator[str]:
 
 
 def _rows(mark: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
-    held = [(" ".join(name.split()), " ".join(text.split())[:_LONGEST_ROW]) for name, text in rows]
+    held = [(" ".join(name.split()), _line(text)) for name, text in rows]
     wide = min(max((len(name) for name, _ in held), default=0), 20)
     for name, text in held:
         yield f"{mark}{name:<{wide}}  {text}".rstrip()
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_ROW else f"{line[:_LONGEST_ROW]}…"
 
 
 def _indented(text: str) -> Iterator[str]:
