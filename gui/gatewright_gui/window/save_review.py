@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QDialog, QPushButton, QWidget
 
 from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.agents.right_changes import RightChangesModel
-from gatewright_gui.pages.agents.right_lines import MOST_ROWS, SavedChange, replay_lines, saved_change
+from gatewright_gui.pages.agents.right_lines import MOST_SAVED_ROWS, SavedChange, replay_lines, saved_change
 from gatewright_gui.pages.agents.rights_dialog import set_up_changes
 from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
@@ -131,7 +131,7 @@ class SaveReview(QDialog):
             return
         more = f"\n{len(change.agents) - _NAMED:,} more agents" if len(change.agents) > _NAMED else ""
         words = "\n".join(change.agents[:_NAMED]) or "What agents may do changes through what they share"
-        cut = f" The first {MOST_ROWS:,} lines are listed." if len(change.lines.rows) == MOST_ROWS else ""
+        cut = f" The first {MOST_SAVED_ROWS:,} lines are listed." if len(change.lines.rows) == MOST_SAVED_ROWS else ""
         self.summary.setText(f"{words}{more}{cut}")
         self.changes.add(change.lines)
 

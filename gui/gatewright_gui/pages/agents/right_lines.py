@@ -23,6 +23,8 @@ from gatewright_gui.session.review import Replay
 
 MOST_ROWS = 20_000
 """More rows nobody reads; the counts are of all of them."""
+MOST_SAVED_ROWS = 2_000
+"""So many lines are told before saving, the riskiest; they come from the worker process at once."""
 OTHER = "also changed"
 
 
@@ -105,7 +107,7 @@ def saved_change(diff: PolicyDiff) -> SavedChange:
     gains = sum(row.opens for row in rows)
     others = [ChangeRow("", one.what, one.before, one.after, OTHER) for one in diff.parts]
     others += [line for agent in diff.agents for line in _others(agent)]
-    lines = [*map(_risky, rows[:gains]), *others, *map(_risky, rows[gains:MOST_ROWS])][:MOST_ROWS]
+    lines = [*map(_risky, rows[:gains]), *others, *map(_risky, rows[gains:])][:MOST_SAVED_ROWS]
     counts = Counter([str(row.kind) for row in rows])
     return SavedChange(
         tuple([_agent_words(agent) for agent in diff.agents]), AgentLines(lines, [""] * len(lines), counts), diff.opens
