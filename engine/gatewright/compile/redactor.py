@@ -23,6 +23,7 @@ class Redactor:
         words = [rf"(?<![^\W_]){re.escape(name)}(?![^\W_])" for name in sorted(operations) if name]
         self._operations = re.compile("|".join(words), re.IGNORECASE) if words else None
         self._tools = frozenset(name.casefold() for name in tools if name)
+        self._longest = max(map(len, self._tools), default=0)
 
     def __call__(self, text: str) -> str:
         """``text`` without the clauses that name something hidden; a general sentence when none is left."""
@@ -46,11 +47,8 @@ class Redactor:
     def _is_hidden(self, word: str) -> bool:
         """Whether it is a hidden tool, or an operation of one."""
         word = word.casefold()
-        return word in self._tools or ("." in word and any(word[:at] in self._tools for at in _dots(word)))
-
-
-def _dots(word: str) -> list[int]:
-    return [at for at, letter in enumerate(word) if letter == "."]
+        head = word[: self._longest + 1]  # no longer one can begin with a tool's name and a dot
+        return word in self._tools or any(head[:at] in self._tools for at, letter in enumerate(head) if letter == ".")
 
 
 _QUOTED = late_regex(r"`([^`]{1,300})`")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from gatewright.compile.redactor import EMPTY, Redactor
@@ -42,6 +44,7 @@ def test_hidden_tool_goes_where_it_is_named_in_backticks() -> None:
         ("web_fetch", "no page, Web_Fetch.get has it", "no page"),
         ("web_fetch", "no page, web_fetcher has it", "no page, web_fetcher has it"),
         ("mail.send", "sent; never use mail.send again", "sent"),
+        ("mail.send", "sent; never use mail.send.now.again", "sent"),
     ],
 )
 def test_hidden_tool_goes_in_every_way_of_naming_it(hidden: str, text: str, left: str) -> None:
@@ -52,7 +55,9 @@ def test_text_of_any_length_is_looked_through_quickly() -> None:
     redactor = Redactor(("load",), ("web_fetch",))
     for piece in ("a", "a_", "a.", "`", "a-b_", ", "):
         text = piece * (400_000 // len(piece))
+        began = time.process_time()
         assert redactor(text) == text
+        assert time.process_time() - began < 1.0, piece
 
 
 @pytest.mark.parametrize("limit", range(12))
