@@ -1,7 +1,8 @@
 """Unsaved edits survive a kill: what a real process of the window left is offered by the next one."""
 
-import asyncio
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,21 +24,36 @@ def policy(tmp_path: Path) -> Path:
     return demo(tmp_path)
 
 
-async def edited_and_killed(policy: Path, home: Path) -> None:
-    """`append` of `file` unticked by the mouse in another process, which is killed."""
-    told = home / "told"
-    words = ("-m", "tests.support.edited_window", str(policy), str(home), str(told))
-    process = await asyncio.create_subprocess_exec(sys.executable, *words, cwd=ROOT)
-    try:
-        async with asyncio.timeout(60):
-            while not told.exists():
-                assert process.returncode is None
-                await asyncio.sleep(0.05)
-    finally:
-        if process.returncode is None:
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a workspace that a process was killed in when `append` of `file` was unticked, and what it left.
+
+    The workspace as it was lies in ``before``, the journal in ``unsaved``.
+    """
+    home = tmp_path_factory.mktemp("killed")
+    policy = demo(home)
+    shutil.copytree(policy.parent, home / "before")
+    data = home / "data"
+    words = (sys.executable, "-m", "tests.support.edited_window", str(policy), str(home))
+    environ = {**os.environ, "XDG_DATA_HOME": str(data)}
+    with subprocess.Popen(words, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "edited\n"
+        finally:
             process.kill()
-        await process.wait()
-    told.unlink()
+    assert policy.read_text("utf-8") == (home / "before" / policy.name).read_text("utf-8")
+    (data / "gatewright/unsaved").rename(home / "unsaved")
+    return home
+
+
+@pytest.fixture
+def left(killed: Path) -> Path:
+    """The policy of the process that was killed, whose journal lies in the data of this test's user."""
+    shutil.rmtree(killed / "demo")
+    shutil.copytree(killed / "before", killed / "demo")
+    shutil.copytree(killed / "unsaved", unsaved_folder())
+    return killed / "demo/policy.toml"
 
 
 def press(button: QAbstractButton) -> None:
@@ -53,13 +69,11 @@ def edit(window: MainWindow, operation: str = "delete", agent_id: str = "operato
     assert rights.tick_operations(window.document, agent_id, "file", [operation], on=False)
 
 
-async def test_edits_of_a_killed_window_are_brought_back_as_one_edit_and_undone(policy: Path, tmp_path: Path) -> None:
-    before = policy.read_text("utf-8")
-    await edited_and_killed(policy, tmp_path)
-    assert policy.read_text("utf-8") == before
+async def test_edits_of_a_killed_window_are_brought_back_as_one_edit_and_undone(left: Path, tmp_path: Path) -> None:
+    before = left.read_text("utf-8")
     assert kept()[0].stat().st_mode & 0o777 == 0o600
 
-    async with opened_window(policy, tmp_path) as window:
+    async with opened_window(left, tmp_path) as window:
         bar = window.unsaved_bar
         await until(bar.isVisible)
         assert bar.action_button.text() == "Bring back 1 unsaved change"
@@ -86,9 +100,8 @@ async def test_edits_of_a_killed_window_are_brought_back_as_one_edit_and_undone(
         assert not kept()
 
 
-async def test_edits_that_are_thrown_away_are_offered_no_more(policy: Path, tmp_path: Path) -> None:
-    await edited_and_killed(policy, tmp_path)
-    async with opened_window(policy, tmp_path) as window:
+async def test_edits_that_are_thrown_away_are_offered_no_more(left: Path, tmp_path: Path) -> None:
+    async with opened_window(left, tmp_path) as window:
         await until(window.unsaved_bar.isVisible)
         press(window.unsaved_bar.other_button)
         await settled(window)
@@ -97,10 +110,9 @@ async def test_edits_that_are_thrown_away_are_offered_no_more(policy: Path, tmp_
     assert not kept()
 
 
-async def test_edits_fit_a_file_that_was_changed_elsewhere_and_keep_that(policy: Path, tmp_path: Path) -> None:
-    await edited_and_killed(policy, tmp_path)
-    policy.write_text(policy.read_text("utf-8") + '\n[agents.trainee]\ntools = ["file"]\n', "utf-8")
-    async with opened_window(policy, tmp_path) as window:
+async def test_edits_fit_a_file_that_was_changed_elsewhere_and_keep_that(left: Path, tmp_path: Path) -> None:
+    left.write_text(left.read_text("utf-8") + '\n[agents.trainee]\ntools = ["file"]\n', "utf-8")
+    async with opened_window(left, tmp_path) as window:
         await until(window.unsaved_bar.isVisible)
         assert "changed since, in other places" in window.unsaved_bar.text
         press(window.unsaved_bar.action_button)
@@ -109,17 +121,16 @@ async def test_edits_fit_a_file_that_was_changed_elsewhere_and_keep_that(policy:
         assert "trainee" in window.document.policy.agents
 
 
-async def test_edits_that_no_longer_fit_are_saved_as_a_file_beside_the_policy(policy: Path, tmp_path: Path) -> None:
-    await edited_and_killed(policy, tmp_path)
-    text = policy.read_text("utf-8")
-    policy.write_text(text.replace('user_id = "station"', 'user_id = "someone"', 1), "utf-8")  # the archivist's
-    async with opened_window(policy, tmp_path) as window:
+async def test_edits_that_no_longer_fit_are_saved_as_a_file_beside_the_policy(left: Path, tmp_path: Path) -> None:
+    text = left.read_text("utf-8")
+    left.write_text(text.replace('user_id = "station"', 'user_id = "someone"', 1), "utf-8")  # the archivist's
+    async with opened_window(left, tmp_path) as window:
         said = Said(window.document)
         await until(window.unsaved_bar.isVisible)
         assert "do not fit" in window.unsaved_bar.text
         press(window.unsaved_bar.action_button)
         await settled(window)
-        beside = policy.with_name("policy.unsaved.toml")
+        beside = left.with_name("policy.unsaved.toml")
         assert str(beside) in said.last
         assert beside.read_text("utf-8") != text
         assert not window.document.is_dirty
@@ -127,10 +138,9 @@ async def test_edits_that_no_longer_fit_are_saved_as_a_file_beside_the_policy(po
 
 
 @pytest.mark.parametrize("content", [b"{", b'{"grown_from": "", "text": "no policy", "steps": 1}'])
-async def test_a_damaged_journal_is_ignored_with_a_sentence(policy: Path, tmp_path: Path, content: bytes) -> None:
-    await edited_and_killed(policy, tmp_path)
+async def test_a_damaged_journal_is_ignored_with_a_sentence(left: Path, tmp_path: Path, content: bytes) -> None:
     kept()[0].write_bytes(content)
-    async with opened_window(policy, tmp_path) as window:
+    async with opened_window(left, tmp_path) as window:
         await until(window.message.isVisible)
         assert "are ignored" in window.message.text
         assert window.document.is_open
@@ -138,10 +148,9 @@ async def test_a_damaged_journal_is_ignored_with_a_sentence(policy: Path, tmp_pa
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-async def test_a_journal_of_another_user_is_ignored_with_a_sentence(policy: Path, tmp_path: Path) -> None:
-    await edited_and_killed(policy, tmp_path)
+async def test_a_journal_of_another_user_is_ignored_with_a_sentence(left: Path, tmp_path: Path) -> None:
     os.chown(kept()[0], 65534, 65534)
-    async with opened_window(policy, tmp_path) as window:
+    async with opened_window(left, tmp_path) as window:
         await until(window.message.isVisible)
         assert "not yours" in window.message.text
         assert not window.unsaved_bar.isVisible()
