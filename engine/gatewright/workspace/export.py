@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import NotSupported, WorkspaceError
-from gatewright.policyfile import carries, render_pattern
+from gatewright.policyfile import carries, render_pattern, write_policy_text
 from gatewright.workspace.location import POLICY_NAME, place_file
 
 if TYPE_CHECKING:
@@ -53,3 +54,31 @@ def write_export(
     except OSError as error:
         raise WorkspaceError(f"cannot export to `{folder}`: {error.strerror or error}") from None
     return tuple(written)
+
+
+def write_copy(
+    path: Path, text: str, workspace: Path, bases: Iterable[str], manifests: Mapping[str, bytes]
+) -> tuple[Path, ...]:
+    """Write the text as a new policy file, and beside it what `write_export` adds. Nothing that is there is replaced.
+
+    Raises WorkspaceError, before anything is written where something is in the way.
+    """
+    if os.path.lexists(path):
+        raise WorkspaceError(f"`{path}` was not saved: a file of that name is there already")
+    folder = path.parent
+    lacking: dict[str, bytes] = {}
+    if folder.resolve() != workspace.resolve():
+        lacking = {name: content for name, content in manifests.items() if not os.path.lexists(folder / name)}
+        for name in manifests.keys() - lacking.keys():
+            if not _holds(folder / name, manifests[name]):
+                raise WorkspaceError(f"`{path}` was not saved: another `{name}` is in that folder already")
+    beside = write_export(folder, {}, workspace, bases, lacking)
+    write_policy_text(path, text, expected=None)
+    return (path, *beside)
+
+
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        return path.is_file() and path.read_bytes() == content
+    except OSError:
+        return False

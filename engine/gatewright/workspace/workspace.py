@@ -644,6 +644,19 @@ class Workspace:
         )
         return (*files, write_manifest(folder, files, bases)[0])
 
+    def save_copy(self, path: Path) -> tuple[Path, ...]:
+        """Write the policy as it is here as a new file, with its manifests and, empty, the folders that it names.
+
+        The workspace stays what it is, its edits unsaved. Returns the files. Raises WorkspaceError, also where a file
+        of that name, or another manifest, is there already.
+        """
+        from gatewright.workspace import export as exporting
+
+        state = self._state
+        manifests = state.book.contents(state.policy.catalogs)
+        text = state.text.of(state.policy).text
+        return exporting.write_copy(path, text, self.folder, written_folders(state.policy), manifests)
+
     def export_texts(self, dialect: str, agent_id: str | None = None) -> dict[str, str]:
         """File name to text of what ``export`` writes."""
         from gatewright.workspace import export as exporting

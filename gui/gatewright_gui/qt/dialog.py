@@ -147,11 +147,17 @@ async def choose_open_file(parent: QWidget | None, title: str, start: Path, name
     return await _picked(dialog)
 
 
-async def choose_save_file(parent: QWidget | None, title: str, start: Path, name_filter: str = "") -> Path | None:
-    """Let the name of a file to write be chosen, asking before one that is there; None when dismissed."""
+async def choose_save_file(
+    parent: QWidget | None, title: str, start: Path, name_filter: str = "", *, replaces: bool = True
+) -> Path | None:
+    """Let the name of a file to write be chosen; None when dismissed.
+
+    ``replaces``: what is there may be written over, which is asked before.
+    """
     dialog = QFileDialog(parent, title, str(start.parent), name_filter)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     dialog.setFileMode(QFileDialog.FileMode.AnyFile)
+    dialog.setOption(QFileDialog.Option.DontConfirmOverwrite, not replaces)
     dialog.selectFile(start.name)
     dress(dialog)
     return await _picked(dialog)

@@ -27,7 +27,7 @@ from gatewright.workspace.api import (
 from gatewright_gui.session.command import EditCommand
 from gatewright_gui.session.exporting import write_export
 from gatewright_gui.session.live import LiveMode
-from gatewright_gui.session.message import Message, Tone
+from gatewright_gui.session.message import Message, Tone, not_saved
 from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.policyfailure import FileAlarm, OpenFailure, failure_of, first_error, text_of, written_at
 
@@ -350,7 +350,7 @@ class Document(QObject):
         try:
             await self.in_worker(write)
         except (GatewrightError, OSError) as error:
-            self.say("error", str(error) if "was not saved" in str(error) else f"not saved: {error}")
+            self.said.emit(not_saved(error))
             return False
         self._calm()
         self._saved_at = written_at(path)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gatewright.workspace.api import Workspace, plural
+from gatewright_gui.session.message import Message
 
 
 def write_export(workspace: Workspace, folder: Path, dialect: str) -> tuple[tuple[Path, ...], str]:
@@ -16,6 +17,16 @@ def write_export(workspace: Workspace, folder: Path, dialect: str) -> tuple[tupl
     left = workspace.not_exported(dialect)
     but = f", without {', '.join(left)}: no tool" if left else ""
     return files, f"exported {_what_was_written(files, made)} to {folder}{but}"
+
+
+def write_copy(workspace: Workspace, path: Path) -> Message:
+    """Write the policy as a new file; where, what went with it and what did not. Raises WorkspaceError."""
+    files = workspace.save_copy(path)
+    if path.parent.resolve() == workspace.folder.resolve():
+        return Message("info", f"saved as {path}")
+    beside = f", with {plural(len(files) - 1, 'manifest')}" if len(files) > 1 else ""
+    stays = "files, memory, audit log and trust stay with the old one"
+    return Message("warning", f"saved as {path}{beside}; its folders are empty: {stays}")
 
 
 def _what_was_written(files: Sequence[Path], folders: int) -> str:

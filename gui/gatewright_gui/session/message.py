@@ -9,8 +9,17 @@ Tone = Literal["info", "warning", "error"]
 
 @frozen
 class Message:
-    """One sentence and how grave it is; ``can_undo``: it tells of an edit that one may want to take back at once."""
+    """One sentence and how grave it is; ``can_undo``: it tells of an edit that one may want to take back at once;
+    ``can_save_as``: of a file that could not be written, which another place may help.
+    """
 
     tone: Tone
     text: str
     can_undo: bool = False
+    can_save_as: bool = False
+
+
+def not_saved(error: Exception) -> Message:
+    """That the policy could not be written, and why."""
+    why = str(error)
+    return Message("error", why if "was not saved" in why else f"not saved: {why}", can_save_as=True)

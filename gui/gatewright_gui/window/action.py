@@ -41,6 +41,10 @@ class Frame(Protocol):
         """Save the policy."""
         ...
 
+    def ask_save_as(self) -> None:
+        """Let another place be chosen, save there and go on there."""
+        ...
+
     def reload(self) -> None:
         """Read the policy file again."""
         ...
@@ -114,7 +118,8 @@ ACTIONS = (
         "reload", "Reload from disk", "refresh-cw", "Ctrl+R", lambda frame: frame.reload(), lambda d: d.path is not None
     ),
     ActionRow("save", "Save", "save", "Ctrl+S", lambda frame: frame.save(), lambda d: d.is_dirty),
-    ActionRow("export", "Export...", "upload", "Ctrl+Shift+S", lambda frame: frame.ask_export(), lambda d: d.is_open),
+    ActionRow("save_as", "Save as...", "save", "Ctrl+Shift+S", lambda frame: frame.ask_save_as(), lambda d: d.is_open),
+    ActionRow("export", "Export...", "upload", "Ctrl+E", lambda frame: frame.ask_export(), lambda d: d.is_open),
     ActionRow(
         "pattern",
         "Export for Pattern, one file per agent...",

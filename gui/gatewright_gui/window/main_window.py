@@ -195,6 +195,8 @@ class MainWindow(QMainWindow):
         self.outside.reload_requested.connect(self.reload)
         self.outside.save_over_requested.connect(self.save_over)
         self.outside.write_requested.connect(self.save)
+        self.outside.save_as_requested.connect(self.ask_save_as)
+        self.message.action_requested.connect(self.ask_save_as)
         self.outside.difference_requested.connect(self.show_difference)
         self.outside.merge_requested.connect(self.merge)
         self.menu.aboutToShow.connect(self._fill_menu)
@@ -307,13 +309,16 @@ class MainWindow(QMainWindow):
             return False
         self.whereabouts.keep()
         self.whereabouts.prepare(path)
-        done = await verbs.open_path(self.document, path)
-        if done:
+        return self._keep_opened(is_open=await verbs.open_path(self.document, path))
+
+    def _keep_opened(self, *, is_open: bool) -> bool:
+        """Go to where one was in what was opened, and remember it as the last."""
+        if is_open:
             self.whereabouts.come_back()
-        if self.document.path is not None and (done or self.document.failure is not None):
+        if self.document.path is not None and (is_open or self.document.failure is not None):
             self.preferences.add_recent_workspace(self.document.path)
             self.preferences.last_workspace = self.document.path
-        return done
+        return is_open
 
     def _begin(self, way: str) -> None:
         """The ways of the welcome are actions."""
@@ -380,6 +385,23 @@ class MainWindow(QMainWindow):
     def save_over(self) -> None:
         """Save the policy over what somebody else wrote into the file."""
         self.tasks.start(verbs.save(self.document, overwrite=True), "save")
+
+    def ask_save_as(self) -> None:
+        """Let another place be chosen, save there and go on there."""
+        if "save" not in self.tasks.names:
+            self.tasks.start(self._ask_save_as(), "save")
+
+    async def _ask_save_as(self) -> None:
+        from gatewright_gui.qt.dialog import choose_save_file
+
+        here = self.document.workspace.policy_path
+        start = here if here.parent.is_dir() else Path.home() / here.name
+        path = await choose_save_file(self, "Save as a new policy file", start, POLICY_FILTER, replaces=False)
+        if path is None:
+            return
+        path = path if path.suffix else path.with_suffix(".toml")
+        self.whereabouts.keep(path)
+        self._keep_opened(is_open=await verbs.save_as(self.document, path))
 
     def ask_export(self) -> None:
         """Let a folder be chosen and export into it."""
@@ -543,7 +565,7 @@ class MainWindow(QMainWindow):
         if message.tone == "info":
             self.toast.show_note(text, action="Undo" if message.can_undo else None)
         else:
-            self.message.show_message(message.tone, text)
+            self.message.show_message(message.tone, text, action="Save as..." if message.can_save_as else None)
 
     def _failed(self, name: str, error: BaseException) -> None:
         if isinstance(error, WorkerLost):

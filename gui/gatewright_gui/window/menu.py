@@ -28,7 +28,7 @@ def fill_menu(
     _add_recent(menu.addMenu("Open recent"), recent, open_path)
     menu.addActions([actions["demo"], actions["reload"]])
     menu.addSeparator()
-    menu.addActions([actions["save"], actions["export"], actions["pattern"]])
+    menu.addActions([actions["save"], actions["save_as"], actions["export"], actions["pattern"]])
     menu.addActions([actions["import"], actions["manifest"]])
     menu.addSeparator()
     menu.addActions([actions["undo"], actions["redo"], actions["find"], actions["palette"]])

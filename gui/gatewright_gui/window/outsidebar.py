@@ -15,6 +15,7 @@ class OutsideBar(MessageBar):
     save_over_requested = Signal()
     write_requested = Signal()
     """The file is to be written again where it is gone."""
+    save_as_requested = Signal()
     difference_requested = Signal()
     merge_requested = Signal()
     """The file is to be read and the unsaved changes made again on top of it."""
@@ -25,7 +26,7 @@ class OutsideBar(MessageBar):
         self.setObjectName("window.outside")
         self.close_button.set_icon("x", "Keep what is open here")
         self.action_requested.connect(self._act)
-        self.other_requested.connect(self.save_over_requested)
+        self.other_requested.connect(self._act_otherwise)
         self.more_requested.connect(self.difference_requested)
         self.merge_button = named(
             QPushButton("Merge"),
@@ -51,7 +52,7 @@ class OutsideBar(MessageBar):
             self.dismiss()
             return
         text = "The policy file is gone from the disk. The policy that is open here stays in force; write it again"
-        self.show_message("warning", f"{text} to keep it.", action="Write it again")
+        self.show_message("warning", f"{text} to keep it.", action="Write it again", other="Save as...")
         self.merge_button.hide()
 
     def _tell(self, text: str) -> None:
@@ -69,3 +70,6 @@ class OutsideBar(MessageBar):
 
     def _act(self) -> None:
         (self.write_requested if self._document.is_gone else self.reload_requested).emit()
+
+    def _act_otherwise(self) -> None:
+        (self.save_as_requested if self._document.is_gone else self.save_over_requested).emit()

@@ -28,8 +28,8 @@ class Whereabouts:
         self._document, self._selection, self._shelf = document, selection, shelf
         self._preferences, self._show_page = preferences, show_page
 
-    def keep(self) -> None:
-        """Remember where one is; nothing while no policy is open."""
+    def keep(self, path: Path | None = None) -> None:
+        """Remember where one is, of the open workspace or of the one at ``path``; nothing while no policy is open."""
         if self._document.is_open and self._document.path is not None:
             chosen = self._selection
             place = LastPlace(
@@ -39,7 +39,7 @@ class Whereabouts:
                 chosen.operation or "",
                 tuple(sorted(chosen.closed_groups)),
             )
-            self._preferences.keep_last_place(self._document.path, place)
+            self._preferences.keep_last_place(path or self._document.path, place)
 
     def prepare(self, path: Path) -> None:
         """Into an empty window the agent and the tool come first, so that no other is shown before them."""

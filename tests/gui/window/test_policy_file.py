@@ -4,13 +4,15 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QLineEdit
 
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import demo, opened_window, settled, until
+from tests.gui.session.opened import demo, forget, opened_window, settled, until
 
 TRAINEE = '\n[agents.trainee]\ndescription = "came from elsewhere"\ntools = ["file"]\n'
 
@@ -211,3 +213,84 @@ async def test_toml_page_says_that_it_is_only_read_and_opens_an_editor(
     page.editor_button.click()
 
     assert [url.toLocalFile() for url in asked] == [str(path_of(window))]
+
+
+async def save_as(window: MainWindow, path: Path) -> None:
+    """Type a path into the dialog that is open."""
+    await until(lambda: bool(window.findChildren(QFileDialog)))
+    dialog = window.findChildren(QFileDialog)[0]
+    field, box = dialog.findChild(QLineEdit, "fileNameEdit"), dialog.findChild(QDialogButtonBox)
+    assert field is not None
+    assert box is not None
+    field.setText(str(path))
+    box.button(QDialogButtonBox.StandardButton.Save).click()
+    await settled(window)
+
+
+async def test_save_as_takes_the_unsaved_edits_to_a_new_file_and_goes_on_there(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    old, before = path_of(window), path_of(window).read_bytes()
+    window.selection.choose_agent("operator")
+    edit(window)
+    there = tmp_path / "other" / "desk.toml"
+    there.parent.mkdir()
+
+    QTest.keyClick(window, Qt.Key.Key_S, Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier)
+    await save_as(window, there.with_suffix(""))
+
+    assert path_of(window) == there
+    assert not window.document.is_dirty
+    assert old.read_bytes() == before
+    assert "delete" not in window.document.rights("operator")["file"].shown
+    assert window.selection.agent_id == "operator"
+    assert window.preferences.recent_workspaces[0] == there
+    assert f"saved as {there}, with 1 manifest" in window.message.text
+    assert "memory, audit log and trust stay" in window.message.text
+
+
+async def test_save_as_replaces_neither_a_policy_nor_a_manifest_that_is_there(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    old = path_of(window)
+    edit(window)
+    there = tmp_path / "other"
+    there.mkdir()
+    (there / "taken.toml").write_text("taken")
+    manifest = window.document.policy.catalogs[0].file
+    (there / manifest).parent.mkdir(parents=True, exist_ok=True)
+    (there / manifest).write_text("another")
+
+    window.actions_by_key["save_as"].trigger()
+    await save_as(window, there / "taken.toml")
+    assert "a file of that name is there already" in window.message.text
+    window.message.action_button.click()
+    await save_as(window, there / "free.toml")
+
+    assert f"another {manifest}" in window.message.text
+    assert (there / "taken.toml").read_text() == "taken"
+    assert (there / manifest).read_text() == "another"
+    assert not (there / "free.toml").exists()
+    assert path_of(window) == old
+    assert window.document.is_dirty
+
+
+async def test_where_the_folder_is_gone_or_saving_fails_another_place_is_offered(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    path = path_of(window)
+    edit(window)
+    forget(path.parent)
+    await until(lambda: window.document.is_gone)
+    path.parent.write_text("a file is in the way of the folder")
+    window.save()
+    await until(window.message.isVisible)
+    assert window.message.action_button.text() == "Save as..."
+
+    window.outside.other_button.click()
+    await save_as(window, tmp_path / "rescued.toml")
+
+    assert path_of(window) == tmp_path / "rescued.toml"
+    assert "delete" not in window.document.rights("operator")["file"].shown
+    assert not window.outside.isVisible()
+    assert window.message.text.startswith(f"saved as {tmp_path}")

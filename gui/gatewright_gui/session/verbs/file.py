@@ -1,4 +1,4 @@
-"""Verbs on the file: save, export, reload, open. They ask nothing; what must be asked is asked before."""
+"""Verbs on the file: save, save as, export, reload, open. They ask nothing; what must be asked is asked before."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,9 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.exporting import write_copy
 from gatewright_gui.session.filetext import merge_edit_of
+from gatewright_gui.session.message import not_saved
 
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
 
@@ -28,6 +30,19 @@ async def save(document: Document, *, overwrite: bool = False) -> bool:
     if not await document.save(overwrite=overwrite):
         return False
     document.say("info", "saved")
+    return True
+
+
+async def save_as(document: Document, path: Path) -> bool:
+    """Write the policy as a new file and open that; what is unsaved goes with it. After a failure all is as it was."""
+    try:
+        told = await document.in_worker(lambda: write_copy(document.workspace, path))
+    except (GatewrightError, OSError) as error:
+        document.said.emit(not_saved(error))
+        return False
+    if not await document.open(path):
+        return False
+    document.said.emit(told)
     return True
 
 
