@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
 from gatewright_gui.models.palette import PaletteEntry
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dropped import dropped_path
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
@@ -25,6 +26,7 @@ from gatewright_gui.session.derive import Deriver, WorkerLost
 from gatewright_gui.session.document import Document, FileAlarm
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
+from gatewright_gui.session.opening import POLICY_NAME
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.source_watch import SourceWatch
 from gatewright_gui.session.unsaved import UnsavedEdits
@@ -99,6 +101,7 @@ class MainWindow(QMainWindow):
         self.shelf = PageShelf(PAGES, FIRST, context)
         self.whereabouts = Whereabouts(document, self.selection, self.shelf, preferences, self.show_page)
         self.status = StatusBar()
+        self.setAcceptDrops(True)
         self._lay_out()
         self.toast = Toast(self)
         self._connect()
@@ -319,6 +322,21 @@ class MainWindow(QMainWindow):
             self.preferences.add_recent_workspace(self.document.path)
             self.preferences.last_workspace = self.document.path
         return is_open
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+        """A file may be dropped, except while something else has to be answered."""
+        if event.mimeData().hasUrls() and QApplication.activeModalWidget() is None:
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+        """A policy file, or the folder of one, is opened; anything else is refused in words."""
+        event.acceptProposedAction()
+        path = dropped_path(event)
+        if path is not None and (path.is_dir() or path.suffix == ".toml"):
+            self.open_path(path)
+            return
+        what = f"{path.name} is no policy file" if path is not None else "not one file of this computer"
+        self.show_message(Message("warning", f"{what}: drop one .toml file, or the folder of a {POLICY_NAME}"))
 
     def _begin(self, way: str) -> None:
         """The ways of the welcome are actions."""

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QKeySequence, QShortcut
+from PySide6.QtCore import QMimeData, QPoint, Qt, QUrl
+from PySide6.QtGui import QAction, QDragEnterEvent, QDropEvent, QKeySequence, QShortcut
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -594,3 +594,54 @@ async def test_window_fits_a_full_hd_screen_at_twice_the_scale(window: MainWindo
         least = window.minimumSizeHint()
         assert least.width() <= 960, page
         assert least.height() <= 500, page
+
+
+def drop(window: MainWindow, *urls: QUrl) -> bool:
+    """Drag files over the tree of the window and let go, as the window system tells it; whether they were let in."""
+    data = QMimeData()
+    data.setUrls(urls)
+    tree = agents_page(window).tools.view.viewport()
+    at = tree.mapTo(window, QPoint(40, 40))
+    how = Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    over = QDragEnterEvent(at, *how)
+    QApplication.sendEvent(window.windowHandle(), over)
+    if over.isAccepted():
+        QApplication.sendEvent(window.windowHandle(), QDropEvent(at, *how))
+    return over.isAccepted()
+
+
+async def test_a_policy_file_that_is_dropped_is_opened_once_unsaved_changes_are_answered(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    other = create_workspace(tmp_path / "other", "demo")
+    edit(window)
+
+    assert drop(window, QUrl.fromLocalFile(str(other)))
+    await until(lambda: window.findChild(QPushButton, "choice-cancel") is not None)
+    assert not drop(window, QUrl.fromLocalFile(str(other)))
+    await answer(window, "cancel")
+    assert window.document.is_dirty
+    assert drop(window, QUrl.fromLocalFile(str(other.parent)))
+    await answer(window, "discard")
+
+    assert window.document.path == other
+    assert not window.document.is_dirty
+
+
+async def test_what_is_no_policy_file_is_refused_in_words_when_it_is_dropped(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    before = window.document.path
+    picture = tmp_path / "cat.png"
+    picture.write_bytes(b"PNG")
+    (tmp_path / "empty").mkdir()
+
+    assert drop(window, QUrl.fromLocalFile(str(picture)))
+    assert "cat.png is no policy file" in window.message.text
+    assert drop(window, QUrl("https://example.org/policy.toml"))
+    assert "not one file of this computer" in window.message.text
+    assert drop(window, QUrl.fromLocalFile(str(tmp_path / "empty")))
+    await settled(window)
+
+    assert "no policy.toml in" in window.message.text
+    assert window.document.path == before

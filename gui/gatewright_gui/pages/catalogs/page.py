@@ -15,6 +15,7 @@ from gatewright_gui.pages.catalogs.serving_panel import ServingPanel
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask, choose_open_file, shown
+from gatewright_gui.qt.dropped import dropped_path
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -97,12 +98,12 @@ class CatalogsPage(Page):
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
         """A file may be dropped."""
-        if self._document.is_open and _dropped(event) is not None:
+        if self._document.is_open and dropped_path(event) is not None:
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
         """The configuration file of a client."""
-        path = _dropped(event)
+        path = dropped_path(event)
         if path is not None:
             event.acceptProposedAction()
             self._start(self._add(path))
@@ -264,8 +265,3 @@ class CatalogsPage(Page):
             return
         if not self._document.is_dirty or await self._document.save():  # what is not saved the client would not get
             write_edit(self._document, dialog.change)
-
-
-def _dropped(event: QDropEvent) -> Path | None:
-    urls = event.mimeData().urls()
-    return Path(urls[0].toLocalFile()) if len(urls) == 1 and urls[0].isLocalFile() else None
