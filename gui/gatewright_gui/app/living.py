@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -16,12 +15,14 @@ from gatewright_gui.app.build import new_window
 from gatewright_gui.app.collector import Collector
 from gatewright_gui.app.firstpaint import FirstPaint
 from gatewright_gui.app.warm import warm_up
+from gatewright_gui.session.diagnostics import start_log
 from gatewright_gui.theme import ThemeChoice
 from gatewright_gui.window.main_window import MainWindow
 
 
 async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | None) -> int:
     """One window from its first to its last moment."""
+    end_log = start_log()
     window = new_window(app, theme=theme)
     collector = Collector(app)
     ended = asyncio.Event()
@@ -39,6 +40,7 @@ async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | N
         sys.excepthook = hook
         await window.shut()
         collector.stop()
+        end_log()
         with suppress(OSError):
             window.preferences.save()
     return 0
@@ -71,21 +73,7 @@ def _on_signals(stop: Callable[[], None]) -> None:
 
 
 def _hook(window: MainWindow) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
-    def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        keep_details("".join(traceback.format_exception(kind, error, trace)))
+    def report(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
         window.report_failure(f"{kind.__name__}: {error}", error)
 
     return report
-
-
-def keep_details(text: str) -> Path | None:
-    """Append to the user's error log; None when that cannot be written."""
-    try:
-        from platformdirs import user_log_path
-
-        folder = user_log_path("gatewright", ensure_exists=True)
-        with (folder / "errors.log").open("a", encoding="utf-8") as log:
-            log.write(text + "\n")
-    except OSError:
-        return None
-    return folder / "errors.log"

@@ -73,6 +73,10 @@ class Frame(Protocol):
         """List the keys, those of the page first."""
         ...
 
+    def copy_diagnostics(self) -> None:
+        """Copy what somebody who reports a fault should send along."""
+        ...
+
     def show_import(self) -> None:
         """Say how tools of other programs come in."""
         ...
@@ -133,6 +137,7 @@ ACTIONS = (
     ActionRow("find", "Find", "search", "Ctrl+F", lambda frame: frame.search()),
     ActionRow("palette", "Search or run a command", "command", "Ctrl+K", lambda frame: frame.open_palette()),
     ActionRow("help", "Help: keys and shortcuts", "circle-help", "F1", lambda frame: frame.show_keys()),
+    ActionRow("diagnostics", "Copy diagnostics", "copy", "", lambda frame: frame.copy_diagnostics()),
     ActionRow(
         "manifest",
         "How to import tools of another program (catalog, manifest)",

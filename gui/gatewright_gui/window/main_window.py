@@ -3,6 +3,7 @@
 Over 450 lines, because every action of the menu is a short method here and each is one line away from its signal.
 """
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 DEFAULT_SIZE = (1280, 800)
 POLICY_FILTER = "Policy files (*.toml)"
 EXPORT_FOLDER = "export-folder"
+_log = logging.getLogger(__name__)
 NUMBERED = 10
 """The pages after the tenth have no key of their own."""
 
@@ -244,6 +246,13 @@ class MainWindow(QMainWindow):
     def show_keys(self) -> None:
         """List the keys, those of the page first."""
         self.help.show_keys(self.shelf.current_key)
+
+    def copy_diagnostics(self) -> None:
+        """Copy what somebody who reports a fault should send along."""
+        from gatewright_gui.session.diagnostics import diagnostics
+
+        QApplication.clipboard().setText(diagnostics(self.document))
+        self.toast.show_note("diagnostics copied: versions, counts and the last lines of the log")
 
     def show_import(self) -> None:
         """Say how tools of other programs come in."""
@@ -592,8 +601,8 @@ class MainWindow(QMainWindow):
             self.report_failure(f"{name}: {error}", error)
 
     def report_failure(self, what: str, error: BaseException) -> None:
-        """A bug of ours: say it, go on. The app may replace this with something that keeps the details."""
-        del error
+        """A bug of ours: say it, keep where it came from in the log, go on."""
+        _log.error("something went wrong in the window", exc_info=error)
         self.show_message(Message("error", f"something went wrong in {what}"))
 
     # menu and theme

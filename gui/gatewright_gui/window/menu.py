@@ -36,7 +36,7 @@ def fill_menu(
     menu.addMenu("Go to").addActions([action for key, action in actions.items() if key.startswith("page.")])
     _add_themes(menu.addMenu("Theme"), theme, choose_theme)
     menu.addSeparator()
-    menu.addActions([actions["help"], actions["quit"]])
+    menu.addActions([actions["help"], actions["diagnostics"], actions["quit"]])
 
 
 def _add_recent(menu: QMenu, recent: Sequence[Path], open_path: Callable[[Path], None]) -> None:

@@ -1,6 +1,9 @@
 import asyncio
+import logging
 import re
+import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,7 @@ from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters, State
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.problems import ProblemsPage
 from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.session.diagnostics import log_file
 from gatewright_gui.session.opening import demo_folder
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
@@ -338,7 +342,9 @@ async def test_first_start_opens_nothing_and_the_next_what_was_open_last(tmp_pat
     await end(window)
 
 
-async def test_app_lives_until_its_window_is_closed(tmp_path: Path, qapp: QApplication) -> None:
+async def test_app_lives_until_its_window_is_closed_and_logs_no_word_of_an_error(
+    tmp_path: Path, qapp: QApplication
+) -> None:
     life = asyncio.ensure_future(live(qapp, demo(tmp_path), "light"))
 
     def shown() -> list[MainWindow]:
@@ -346,9 +352,26 @@ async def test_app_lives_until_its_window_is_closed(tmp_path: Path, qapp: QAppli
         return [top for top in tops if isinstance(top, MainWindow) and top.isVisible() and top.document.is_open]
 
     await until(lambda: bool(shown()))
-    shown()[0].close()
+    window = shown()[0]
+    try:
+        raise ValueError("hunter2 in a call")
+    except ValueError as error:
+        sys.excepthook(ValueError, error, error.__traceback__)
+    logging.getLogger("gatewright.gate").warning("the tool `%s` raised", "secret_tool")
+    window.actions_by_key["diagnostics"].trigger()
+    copied, tools = QApplication.clipboard().text(), len(window.document.catalog)
+    window.close()
 
     assert await life == 0
+    logging.getLogger("gatewright.gate").warning("after the end")
+    logged = log_file().read_text("utf-8")
+    for text in (copied, logged):
+        assert "builtins.ValueError\n  tests.gui.window.test_window:" in text
+        assert "the tool `%s` raised" in text
+        assert not [word for word in ("hunter2", "secret_tool", "operator", str(Path.home())) if word in text]
+    assert f"agents 4, tools {tools}, sources" in copied
+    assert f"Gatewright {version('gatewright')}, Python 3." in copied
+    assert "after the end" not in logged
 
 
 def test_no_display_is_noticed() -> None:
