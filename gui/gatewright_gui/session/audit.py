@@ -36,8 +36,10 @@ FIRST_ROWS = 9_000
 """So many rows, the newest, are read before anything is shown."""
 SUMMARY_S = 2.0
 """Times and names are counted anew no more often than this while others write."""
-STRETCHES_S = (60, 300, 900, 3_600, 10_800, 21_600, 86_400, 604_800, 2_592_000, 31_536_000)
+STRETCHES_S = (1, 5, 15, 60, 300, 900, 3_600, 10_800, 21_600, 86_400, 604_800, 2_592_000, 31_536_000)
 MOST_STRETCHES = 120
+SHORTEST_S = 60
+"""The timeline shows no less, so that a few calls are narrow bars and not one wide one."""
 ROWS_AT_ONCE = 500
 NOTHING = 1 << 62
 """In place of a number from which on calls are others than before: none is."""
@@ -227,7 +229,7 @@ def _timeline(index: AuditIndex, wanted: AuditFilter, period: tuple[float | None
     if span is None:
         return Timeline()
     begin_s, end_s = (known if chosen is None else chosen for chosen, known in zip(period, span, strict=True))
-    end_s = max(end_s, begin_s + STRETCHES_S[0])
+    end_s = max(end_s, begin_s + SHORTEST_S)
     long = end_s - begin_s
     stretch_s = next((one for one in STRETCHES_S if long / one < MOST_STRETCHES - 1), STRETCHES_S[-1])
     offset_s = time.localtime(begin_s).tm_gmtoff

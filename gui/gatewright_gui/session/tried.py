@@ -58,6 +58,8 @@ class Tried:
     def words(self) -> str:
         """What the rule would change, in a line."""
         if not self.calls:
+            if not self.looked_at:
+                return "no calls are recorded yet: try one in the Console"
             return f"none of the newest {self.looked_at:,} calls is one that the rule is for"
         changed = [one for one in self.calls if one.is_changed]
         verdicts = {"deny": "denied", "ask": "asked first", "allow": "allowed"}

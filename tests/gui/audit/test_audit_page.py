@@ -134,6 +134,26 @@ async def test_page_without_a_call_says_so_and_the_first_call_appears(window: Ma
     assert page.view.isVisible()
 
 
+async def test_a_few_calls_of_one_minute_are_narrow_bars_told_to_the_second(window: MainWindow, policy: Path) -> None:
+    page = await page_of(window, 0)
+    await make_calls(policy)
+    await until(page.timeline.isVisible)
+    timeline = page.timeline.timeline
+    assert timeline.stretch_s == 1
+    assert timeline.stretches >= 60
+    at = timeline.counts[0].stretch
+    assert page.timeline.rect_of(at).width() < page.timeline.width() / 30
+    page.timeline.span_chosen.emit((timeline.begin_s + at, timeline.begin_s + at + 1))
+    assert page.filters.span_button.text().count(":") == 4
+
+
+async def test_page_without_a_call_leads_to_the_console(window: MainWindow) -> None:
+    page = await page_of(window, 0)
+    QTest.mouseClick(page.empty.action_button, Qt.MouseButton.LeftButton)
+    await settled(window)
+    assert window.shelf.current_key == "console"
+
+
 async def test_palette_leads_from_what_one_looks_for_to_the_page(window: MainWindow) -> None:
     for word in ("audit", "denied", "history"):
         window.show_page("agents")

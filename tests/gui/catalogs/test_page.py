@@ -16,6 +16,7 @@ from gatewright_gui.pages.catalogs import CatalogsPage
 from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
+from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.window.main_window import MainWindow
@@ -229,7 +230,9 @@ async def test_tools_of_a_manifest_are_listed_and_tried_too(window: MainWindow) 
     await settled(window)
     page = page_of(window)
     assert [(line.name, line.state) for line in page.detail.model.lines] == [("post", "listed")]
-    assert page.detail.code.text == "Its definition is in mail.json.\n"
+    assert page.detail.code.text == "Its definition is in mail.json."
+    view = page.detail.view
+    assert [view.isColumnHidden(column) for column in (TOOL, STATE, TIER, WHY)] == [False, False, True, True]
     press(page, "catalogs.try")
     await settled(window)
     console = window.shelf.page("console")

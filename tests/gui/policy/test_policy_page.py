@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QScrollArea, QWidget
 
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.policy import PolicyPage
+from gatewright_gui.pages.policy.tried_table import CALL
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled, until
 
@@ -82,6 +83,19 @@ def press(window: MainWindow, name: str) -> None:
 
 def names(window: MainWindow) -> list[str]:
     return [rule.name for rule in window.document.policy.rules]
+
+
+async def test_the_whole_form_fits_the_smallest_window(window: MainWindow) -> None:
+    window.resize(1024, 640)
+    await settled(window)
+    pane = page_of(window).rules
+    pane.view.setCurrentIndex(pane.view.model().index(0, 0))
+    await settled(window)
+    area = pane.form.findChild(QScrollArea)
+    assert area is not None
+    await until(lambda: area.horizontalScrollBar().maximum() == 0)
+    assert pane.tried_view.columnWidth(CALL) >= 60
+    assert pane.tried_view.horizontalScrollBar().maximum() == 0
 
 
 async def test_a_rule_is_tried_on_recorded_calls_before_it_is_written(window: MainWindow) -> None:

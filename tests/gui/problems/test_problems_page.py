@@ -97,6 +97,7 @@ async def test_a_click_on_a_problem_shows_the_row_that_it_is_about(
     async with faulty(tmp_path) as window:
         page = page_of(window)
         assert page.model.index(row_of(page, code), ABOUT).data() == about
+        assert not page.view.isColumnHidden(ABOUT)
 
         click(page, code, MESSAGE)
         await settled(window)
@@ -215,6 +216,15 @@ async def test_problems_of_a_file_that_is_not_in_force_lead_to_their_lines(tmp_p
         QTest.keyClick(page.view, Qt.Key.Key_Return)
         await settled(window)
         assert window.shelf.current_key == "toml"
+
+
+async def test_where_no_problem_can_be_looked_at_elsewhere_no_column_is_kept_for_it(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('gatewright = 1\n[agents.a]\ntools = ["fil"]\n', "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        page = page_of(window)
+        assert page.model.rowCount()
+        assert page.view.isColumnHidden(ABOUT)
 
 
 async def test_while_a_file_is_not_in_force_each_problem_is_told_once_and_one_button_reloads(tmp_path: Path) -> None:

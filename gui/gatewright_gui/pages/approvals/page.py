@@ -24,8 +24,8 @@ from gatewright_gui.session.standing import StandingAnswers
 from gatewright_gui.session.waiting import NOTIFY, OFF
 
 NOTHING_WAITS = (
-    "While this window is open, calls that ask wait here for an answer: of programs that use the policy, and of the "
-    "clients of gatewright serve."
+    "A call that asks first waits here for your answer, while this window is open. It may come from a program that "
+    "uses the policy, or from a client of gatewright serve."
 )
 _ENDED = "The process that waited for the answer has ended; the call was not made."
 _MOST_NAMED = 8

@@ -123,9 +123,10 @@ class FilterBar(QWidget):
 def span_words(span: tuple[float, float]) -> str:
     """From when to when."""
     begin, end = (datetime.fromtimestamp(moment).astimezone() for moment in span)
+    clock = "%H:%M:%S" if begin.second or end.second else "%H:%M"
     if begin.date() == (end - timedelta(seconds=1)).date():
-        return f"{begin:%Y-%m-%d %H:%M} - {end:%H:%M}"
-    return f"{begin:%Y-%m-%d %H:%M} - {end:%Y-%m-%d %H:%M}"
+        return f"{begin:%Y-%m-%d} {begin.strftime(clock)} - {end.strftime(clock)}"
+    return f"{begin:%Y-%m-%d} {begin.strftime(clock)} - {end:%Y-%m-%d} {end.strftime(clock)}"
 
 
 def _period(key: str) -> Span:

@@ -63,6 +63,7 @@ NO_CALLS = (
     "No calls yet",
     "Every call of an agent is kept here, whoever makes it: the Console, a client, a script.",
 )
+TRY = "Try a call in the Console"
 NO_FIT = ("list-filter", "No call fits", "Other filters, or another span of time, may have some.")
 _TELL_MS = 120
 _WIDE = 640
@@ -96,7 +97,7 @@ class AuditPage(Page):
         self.strip = ProgressStrip()
         self.model = CallModel(self)
         self.view = table_of(self.model, CallDelegate, "Calls", "audit.calls")
-        self.empty = named(EmptyState(*NO_CALLS), "audit.empty")
+        self.empty = named(EmptyState(*NO_CALLS, action=TRY), "audit.empty")
         self.detail = DetailPane()
         self._stack = QStackedWidget()
         self._filter_soon = QTimer(self, singleShot=True, interval=_TELL_MS)
@@ -165,6 +166,12 @@ class AuditPage(Page):
         if chosen is not None and found.changed and chosen >= found.changed:
             self._choose()
 
+    def _act_on_empty(self) -> None:
+        if self.trail.now.rows:
+            self.filters.clear()
+        else:
+            self._context.navigator.go_to_page("console")
+
     def _show_state(self) -> None:
         found = self.trail.now
         count = len(found.numbers)
@@ -173,7 +180,7 @@ class AuditPage(Page):
         elif found.rows and not count and found.is_whole:
             self.empty.set_state(*NO_FIT, action="Show all")
         else:
-            self.empty.set_state(*NO_CALLS)
+            self.empty.set_state(*NO_CALLS, action=TRY)
         is_there = bool(count) and not self._failure
         takes_keys = is_there and self.filters.search.hasFocus() and self.filters.filter == AuditFilter()
         self._stack.setCurrentWidget(self.view if is_there else self.empty)
@@ -377,7 +384,7 @@ class AuditPage(Page):
         self._filter_soon.timeout.connect(self._narrow)
         self.filters.leave_requested.connect(lambda: self.view.setFocus(Qt.FocusReason.OtherFocusReason))
         self.timeline.span_chosen.connect(self.filters.set_span)
-        self.empty.action_requested.connect(self.filters.clear)
+        self.empty.action_requested.connect(self._act_on_empty)
         self.view.selectionModel().currentChanged.connect(self._choose)
         self.verify_button.clicked.connect(self._verify)
         self.export_button.clicked.connect(self._export)

@@ -19,6 +19,13 @@ _PATTERNS = {
 _BARS, _WORDS, _PAD = 34, 16, 8
 
 
+def _form(timeline: Timeline) -> str:
+    """How exactly its moments are told."""
+    if timeline.stretch_s < 60:
+        return "%Y-%m-%d %H:%M:%S"
+    return "%Y-%m-%d %H:%M" if timeline.stretch_s < 86_400 else "%Y-%m-%d"
+
+
 class TimelineBar(QWidget):
     """Press and drag, or the arrow keys with Shift, choose a span; Escape chooses none."""
 
@@ -74,7 +81,7 @@ class TimelineBar(QWidget):
         """When a stretch is, and how many calls of which verdict it has."""
         begin_s = self._timeline.begin_s + stretch * self._timeline.stretch_s
         begin, end = (datetime.fromtimestamp(at).astimezone() for at in (begin_s, begin_s + self._timeline.stretch_s))
-        form = "%Y-%m-%d %H:%M" if self._timeline.stretch_s < 86_400 else "%Y-%m-%d"
+        form = _form(self._timeline)
         counts = self._counts.get(stretch, {})
         told = ", ".join(f"{counts[name]:,} {name}" for name in VERDICTS if counts.get(name)) or "no calls"
         return f"{begin.strftime(form)} to {end.strftime(form)}: {told}"
@@ -193,7 +200,7 @@ class TimelineBar(QWidget):
             return
         painter.setFont(current_look().small_font)
         painter.setPen(QColor(current_look().palette.muted))
-        form = "%Y-%m-%d %H:%M" if timeline.stretch_s < 86_400 else "%Y-%m-%d"
+        form = _form(timeline)
         ends = timeline.begin_s, timeline.begin_s + timeline.stretches * timeline.stretch_s
         room = QRect(_PAD, top, self.width() - 2 * _PAD, _WORDS)
         for moment, side in zip(ends, (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight), strict=True):

@@ -97,10 +97,18 @@ class DetailPane(QWidget):
         self.ask_button.setVisible(row.is_up)
         at = self.view.currentIndex().row()
         self.model.set_lines(lines_of(row), afresh=is_other)
+        self._fit_columns()
         if self.model.lines and not self.view.currentIndex().isValid():
             self.view.setCurrentIndex(self.model.index(min(max(at, 0), len(self.model.lines) - 1), TOOL))
         self.definition.set_plain(_definition(row, digest))
-        self.stderr.set_plain(stderr or "The server has written nothing.")
+        self.stderr.set_plain(
+            stderr
+            or (
+                "The server has written nothing."
+                if row.is_server
+                else "It has no server: another program runs its tools."
+            )
+        )
         self._show_part()
         self._tell_ticks()
 
@@ -117,9 +125,19 @@ class DetailPane(QWidget):
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(WHY, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((TOOL, 320), (STATE, 110), (TIER, 110)):
+        for column, width in ((TOOL, 220), (STATE, 110), (TIER, 110)):
             view.setColumnWidth(column, width)
         return view
+
+    def _fit_columns(self) -> None:
+        """A column that would be empty is not there; without reasons the names have its room."""
+        lines, modes = self.model.lines, QHeaderView.ResizeMode
+        has_why = any(line.why for line in lines)
+        self.view.setColumnHidden(TIER, not any(line.tier for line in lines))
+        self.view.setColumnHidden(WHY, not has_why)
+        self.view.horizontalHeader().setSectionResizeMode(TOOL, modes.Interactive if has_why else modes.Stretch)
+        if has_why:
+            self.view.setColumnWidth(TOOL, 220)
 
     def _connect(self) -> None:
         self.trust_button.clicked.connect(self.trust_requested)

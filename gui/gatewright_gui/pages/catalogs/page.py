@@ -47,6 +47,7 @@ class CatalogsPage(Page):
         self.view = named(QListView(), "catalogs.list", spoken="Catalogs")
         self.view.setModel(self.model)
         self.view.setItemDelegate(CatalogDelegate(self.view))
+        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.client_button = named(
             QPushButton("Copy configuration for..."),
             "catalogs.client",

@@ -45,7 +45,7 @@ def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
     state, pin = row.state, row.state.pin
     names = dict(zip(state.listed_names, state.tool_names, strict=True))
     if pin is None:
-        note = f"Its definition is in {state.catalog.manifest}.\n"
+        note = f"Its definition is in {state.catalog.manifest}."
         return tuple(ToolLine(name, "listed", note=note, policy_name=names[name]) for name in names)
     lines = [
         ToolLine(

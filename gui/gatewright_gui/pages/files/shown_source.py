@@ -77,7 +77,7 @@ def root_line(document: Document) -> tuple[str, str]:
 def _plain(names: list[str]) -> str:
     *most, last = names
     named = f"Roots {', '.join(most)} and {last}" if most else f"Root {last}"
-    return f"{named}: no levels there; what an agent may do is in its FsRead and FsWrite."
+    return f"{named}: no levels there; what an agent may read and write there is set per agent (FsRead and FsWrite)."
 
 
 def _real(folder: Path, written: str) -> Path:

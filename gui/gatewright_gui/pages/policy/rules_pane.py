@@ -65,13 +65,13 @@ class RulesPane(QWidget):
         columns = self.tried_view.horizontalHeader()
         columns.setStretchLastSection(False)
         columns.setSectionResizeMode(CALL, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((TIME, 108), (THEN, 112), (DRAFTED, 160)):
+        for column, width in ((TIME, 92), (THEN, 84), (DRAFTED, 104)):
             self.tried_view.setColumnWidth(column, width)
         beside = holding(column_of(SectionHeader(TRIED_HEADING), self.tried_words, stretch(self.tried_view)))
         edited = Splitter(Qt.Orientation.Horizontal, "policy.rule", self._context.sizes)
         for part in (self.form, beside):
             edited.addWidget(part)
-        edited.restore((560, 560))
+        edited.restore((590, 370))
         hint = Label("Choose a rule to change it and to try it on recorded calls.")
         hint.setProperty("kind", "muted")
         hint.setAlignment(Qt.AlignmentFlag.AlignCenter)

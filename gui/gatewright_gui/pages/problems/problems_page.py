@@ -93,6 +93,11 @@ class ProblemModel(FlatModel):
         errors = sum(problem.is_error for problem in self._problems)
         return errors, len(self._problems) - errors
 
+    @property
+    def has_places(self) -> bool:
+        """Whether any can be looked at elsewhere than in the file."""
+        return any(self._about)
+
     def count(self) -> int:
         """How many problems."""
         return len(self._problems)
@@ -247,7 +252,7 @@ class ProblemsPage(Page):
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(MESSAGE, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((ABOUT, 180), (PLACE, 150), (CODE, 150)):
+        for column, width in ((ABOUT, 180), (PLACE, 130), (CODE, 150)):
             view.setColumnWidth(column, width)
         view.clicked.connect(self._clicked)
         view.activated.connect(self._go)
@@ -314,6 +319,7 @@ class ProblemsPage(Page):
         document = self._context.document
         at, held = self.view.currentIndex().row(), self.view.currentIndex().data(PROBLEM)
         self.model.set_problems(document.problems, self._place_of)
+        self.view.setColumnHidden(ABOUT, not self.model.has_places)
         errors, warnings = self.model.counts
         self.header.set_note(_count_words(errors, warnings))
         self._stack.setCurrentWidget(self.view if errors or warnings else self.empty)

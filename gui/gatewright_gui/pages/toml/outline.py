@@ -76,6 +76,7 @@ class OutlineList(RowList):
         self.setModel(self.rows)
         self.setItemDelegate(Delegate(self))
         self.setMinimumWidth(120)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.clicked.connect(self._ask)
         self.activated.connect(self._ask)
 
