@@ -147,17 +147,25 @@ def test_a_line_is_told_for_each_picture(made: Made) -> None:
 
 
 @pytest.mark.parametrize("text", ["gatewright = 1\n", ONE_AGENT])
-def test_tour_of_a_bare_workspace_says_what_does_not_apply(tmp_path: Path, text: str) -> None:
-    (tmp_path / "mine").mkdir()
+def test_tour_of_a_bare_workspace_says_what_does_not_apply_and_takes_the_place_of_the_last(
+    tmp_path: Path, text: str
+) -> None:
+    out = tmp_path / "out"
+    for folder in (tmp_path / "mine", out):
+        folder.mkdir()
     (tmp_path / "mine" / "policy.toml").write_text(text)
+    (out / "77-old-light.png").write_bytes(b"")
+    (out / "tour.json").write_text("{}")
+    (out / "policy.toml").write_text("old")
 
-    done = tour(tmp_path / "out", tmp_path / "mine")
+    done = tour(out, tmp_path / "mine")
 
-    assert _failed(tmp_path / "out") == {}
+    assert _failed(out) == {}
     assert done.returncode == 0
     assert "does not apply: the policy has no source" in done.stdout
-    assert [step["theme"] for step in _report(tmp_path / "out")][-1] == "dark"
-    assert (tmp_path / "out" / "policy.toml").is_file()
+    assert [step["theme"] for step in _report(out)][-1] == "dark"
+    assert not (out / "77-old-light.png").exists()
+    assert (out / "policy.toml").read_text().startswith("gatewright = 1\n")
 
 
 def test_broken_window_fails_the_tour_of_the_demo_where_it_is_broken(tmp_path: Path) -> None:
@@ -211,22 +219,6 @@ def test_out_never_takes_the_place_of_a_policy(tmp_path: Path) -> None:
 
     assert done.returncode == 2
     assert (tmp_path / "policy.toml").read_text() == ONE_AGENT
-
-
-def test_second_tour_takes_the_place_of_the_first(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "policy.toml").write_text("gatewright = 1\n")
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "77-old-light.png").write_bytes(b"")
-    (out / "tour.json").write_text("{}")
-    (out / "policy.toml").write_text("old")
-
-    done = tour(out, tmp_path / "mine")
-
-    assert done.returncode == 0
-    assert not (out / "77-old-light.png").exists()
-    assert (out / "policy.toml").read_text() == "gatewright = 1\n"
 
 
 def test_command_line_finds_the_tour() -> None:
