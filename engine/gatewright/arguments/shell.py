@@ -14,7 +14,8 @@ from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gatewright.arguments.shell_program import MOVING, names, needs_plain_arguments, option_that_runs, runs_others
+from gatewright.arguments import shell_program as programs
+from gatewright.arguments.shell_program import names, runs_others
 from gatewright.arguments.shell_word import (
     IN_DOCUMENT,
     KEYWORDS,
@@ -48,12 +49,14 @@ Locate = Callable[[str, bool], "str | CommandRefused"]
 class ShellCommand:
     """An accepted command. ``text`` is canonical; ``programs`` are what it may start, each once, in order.
 
-    ``words`` are the arguments, of those that are known only in part the folders that they begin in.
+    ``words`` are the arguments, of those that are known only in part the folders that they begin in; ``only_reads``: no
+    program in it changes the files that they name.
     """
 
     text: str
     programs: tuple[str, ...]
     words: tuple[str, ...] = field(default=(), repr=False)
+    only_reads: bool = False
 
 
 @frozen
@@ -134,7 +137,7 @@ class _Reader:
         self._words: dict[str, None] = {}
         self._words_of = WordReader(source, self._substitution)
         self._depth = 0
-        self._is_relative = False
+        self._is_relative, self._only_reads = False, True
 
     def read(self) -> ShellCommand:
         """The command as it may be executed."""
@@ -147,10 +150,10 @@ class _Reader:
         text = self._run(tree.root_node.children)
         if not text:
             raise Refusal("empty", "the command holds nothing to do", "give a command")
-        if self._is_relative and not MOVING.isdisjoint(self._programs):
+        if self._is_relative and not programs.MOVING.isdisjoint(self._programs):
             reason = "a relative redirect beside `cd`: where it leads is known only when the command runs"
             raise Refusal("redirect", reason, "redirect to an absolute path, or call `cd` by itself before")
-        return ShellCommand(text, tuple(self._programs), tuple(self._words))
+        return ShellCommand(text, tuple(self._programs), tuple(self._words), self._only_reads)
 
     def _require_whole(self, root: Node) -> None:
         """What the grammar dropped would be missing from what is executed."""
@@ -294,22 +297,22 @@ class _Reader:
             if runs_others(name):
                 reason = f"`{name}` is there to run other programs, and `*` does not stand for it: `allow` must name it"
                 raise self._not_allowed("runs-others", reason)
-        if not needs_plain_arguments(bare):
+        arguments = [word.head if word.literal is None else word.literal for word in words]
+        self._only_reads &= programs.only_reads(name, arguments)
+        if not programs.needs_plain_arguments(bare):
             return
         for at, word in enumerate(words):
             if word.literal is None and (at == 0 or word.splits or word.head[:1] in {"", "-"}):
                 reason = f"an argument of `{name}` is not written out, and may be an option that starts another program"
                 hint = "write options out in full; begin names of files with `./` or a folder, quote variables"
                 raise Refusal("dynamic-option", reason, hint)
-        option = option_that_runs(bare, [word.head if word.literal is None else word.literal for word in words])
+        option = programs.option_that_runs(bare, arguments)
         if option and f"{bare} {option}" not in rules.allow:
             reason = f"`{name}` with `{option}` may start other programs; `allow` would have to name `{bare} {option}`"
             raise Refusal("option", reason, "an option in the command may start other programs; do without it")
 
     def _not_allowed(self, code: str, reason: str) -> Refusal:
-        names = sorted(
-            name for name in self._rules.allow if name != EVERY and not name.endswith("=") and " " not in name
-        )
+        names = sorted(one for one in self._rules.allow if one != EVERY and not one.endswith("=") and " " not in one)
         shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
         more = ", ..." if len(names) > _NAMED else ""
         there = f"; there are {shown}{more}" if names else ""

@@ -42,6 +42,17 @@ _BUILDERS = (
 )
 _NAMED_ONLY = names(f"{_BUILTINS} {_WRAPPERS} {_INTERPRETERS} {_BUILDERS}")
 MOVING = frozenset({"cd", "pushd", "popd"})
+_READING = names(
+    ": basename cat cksum cmp comm cut df diff dirname du echo egrep exit export expand expr false fgrep fold grep "
+    "head id join kill local ls md5sum nl od paste pwd read readlink readonly realpath return rev rg seq set sha1sum "
+    "sha256sum sha512sum sleep stat tac tail tr true uname unset wc whoami"
+)
+"""Programs that change none of the files that they are given, whatever their options. Not ``[``, ``test`` and
+``printf``: a subscript among their arguments can hold a command."""
+_READING_VERBS = {
+    "git": names("blame cat-file describe diff grep log ls-files ls-tree rev-list rev-parse shortlog show status"),
+    "systemctl": names("is-active is-enabled is-failed list-timers list-units reload restart show start status stop"),
+}
 _VERSION = late_regex(r"[-.]?[0-9][0-9.]*\Z")
 
 
@@ -54,6 +65,16 @@ def runs_others(name: str) -> bool:
     """Whether a program or a word of the shell is there to run others, or code: ``*`` does not stand for it."""
     bare = name.rpartition("/")[2].lower()
     return not _NAMED_ONLY.isdisjoint({bare, _VERSION.sub("", bare)})
+
+
+def only_reads(name: str, arguments: Sequence[str]) -> bool:
+    """Whether a call of a program is known to change none of the files that its arguments name."""
+    if option_that_runs(name, arguments):
+        return False
+    if name in _READING_VERBS:
+        to_file = any(argument.startswith("--ou") for argument in arguments)  # git takes `--output` shortened, too
+        return bool(arguments) and arguments[0] in _READING_VERBS[name] and not to_file
+    return name in _READING
 
 
 @frozen

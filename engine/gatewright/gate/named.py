@@ -7,11 +7,13 @@ file is judged too, so that no argument is a way around a source.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from gatewright.arguments.disk_name import may_be_path
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.regex import late_regex
 from gatewright.gate import message
 from gatewright.gate.call import CallState, StageResult, denied
 from gatewright.policy.permission import Action
@@ -27,15 +29,20 @@ MAX_TEXTS = 10_000
 """Of the texts of one call that may be paths, and of the places that they may mean."""
 _SHOWN = 200
 _NOTED = 20
+_BELOW = late_regex(r"(?!.*\.\.)(?:[^/\\~%$]+|\w[\w@+,. -]*(?:/[\w@+,. -]+)+)", re.DOTALL)
 
 
 class ProgramWord(NamedTuple):
-    """An argument of a program in a shell command that begins in ``folder``; ``stays``: the program runs there, too."""
+    """An argument of a program in a shell command that begins in ``folder``; ``stays``: the program runs there, too.
+
+    ``only_reads``: it is not changed, should it be a file.
+    """
 
     pointer: Pointer
     text: str
     folder: str
     stays: bool
+    only_reads: bool
 
 
 def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[ProgramWord] = ()) -> StageResult | None:
@@ -54,7 +61,7 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     texts = [(pointer, text, action, True, None) for (pointer, action), text in given.items()]
     taken = {pointer for pointer, _ in given}.union(judged)
     texts += [(p, text, unknown, False, None) for p, text in _whole_paths(state.arguments) if p not in taken]
-    texts += [(word.pointer, word.text, unknown, True, word) for word in words]
+    texts += [(word.pointer, word.text, _action_of(word, unknown), True, word) for word in words]
     if len(texts) > MAX_TEXTS:
         return _too_many()
     folders = _folders(state)
@@ -91,6 +98,11 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     state.policy_arguments = cast("dict[str, JsonValue]", replaced(state.policy_arguments, seen))
     more = f"; and {len(notes) - _NOTED} more" if len(notes) > _NOTED else ""
     return StageResult(note="; ".join(notes[:_NOTED]) + more) if notes else None
+
+
+def _action_of(word: ProgramWord, unknown: Action) -> Action:
+    """What a program may do to the file that a word could be: where it leads out of the folder, anything."""
+    return Action.READ if word.only_reads and _BELOW.fullmatch(word.text) else unknown
 
 
 def _too_many() -> StageResult:

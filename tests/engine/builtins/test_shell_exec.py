@@ -25,7 +25,7 @@ gatewright = 1
 
 [workspace]
 roots = {{ shared = "shared", tmp = "tmp", vault = "vault" }}
-shell = {{ backend = "{backend}", allow = {allow}, deny = ["rm"] }}
+shell = {{ backend = "{backend}", allow = {allow}, deny = ["{deny}"] }}
 
 [defaults]
 approvals = {{ privileged = "allow" }}
@@ -55,11 +55,13 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     monkeypatch.setattr(shells, "_bubblewrap", lambda: ("", "it is off in this test"))
     made: list[Workspace] = []
 
-    def make(backend: str = "host", allow: str = ALLOW, capabilities: str = GRANTED, more: str = "") -> Workspace:
+    def make(
+        backend: str = "host", allow: str = ALLOW, capabilities: str = GRANTED, more: str = "", deny: str = "rm"
+    ) -> Workspace:
         folder = tmp_path / "ws"
         for name in ("shared", "tmp", "vault"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        text = POLICY.format(backend=backend, allow=allow, capabilities=capabilities, more=more)
+        text = POLICY.format(backend=backend, allow=allow, capabilities=capabilities, more=more, deny=deny)
         (folder / "policy.toml").write_text(text, "utf-8")
         made.append(Workspace.open(folder, keys=tmp_path / "keys"))
         return made[-1]
@@ -170,6 +172,65 @@ async def test_what_a_source_hides_or_keeps_is_kept_from_arguments_of_programs(o
     assert "a.txt" in (await data(workspace, "cat docs/a.txt"))["output"]
     for command in ("cat docs/secret.txt", "cat docs/*", "cat < docs/secret.txt", "echo > docs/a.ro", "cat $x"):
         assert (await call(workspace, command)).status is Status.DENIED, command
+
+
+READS = [
+    "ls -l a.txt sub/b.txt *",
+    "cat a.txt | grep one | wc -l",
+    "git status",
+    "git log --oneline a.txt",
+    "systemctl restart x",
+    "echo word",
+    "cat a.txt > {folder}/tmp/out",
+]
+CHANGES = [
+    "rm a.txt",
+    "rm word",
+    "cp a.txt b",
+    "tee word",
+    "touch word",
+    "cat a.txt | tee word",
+    "cat a.txt && unknown word",
+    "echo a.txt | xargs rm",
+    "cat () {{ rm $1; }}; cat a.txt",
+    "./cat a.txt",
+    "cat ../shared/a.txt",
+    "cat {folder}/shared/a.txt",
+    "cat -- ~/a.txt a.txt; cd sub; cat a.txt",
+    "printf -v a.txt x",
+    "cat a.txt > word",
+    "git checkout a.txt",
+    "git diff --output=a.txt",
+    "git log --out a.txt",
+    "git status -c x; git -C . rm a.txt",
+    "systemctl link x",
+    "for x in 1; do cat a.txt; rm a.txt; done",
+]
+PROGRAMS = (
+    '["cat", "./cat", "cd", "cp", "echo", "git", "grep", "ls", "printf", "rm", "systemctl", "tee", "touch", "unknown", '
+    '"wc", "xargs"]'
+)
+SHARED = '[[sources]]\nid = "s"\ntype = "file"\nbase_path = "shared"\ndefault_permission = "{level}"'
+
+
+def test_what_only_reads_is_let_into_a_source_that_is_read_only_and_nothing_else(opened: Open) -> None:
+    workspace = opened(allow=PROGRAMS, more=SHARED.format(level="read_only"), deny="nothing")
+    (workspace.folder / "shared/a.txt").write_text("one")
+    (workspace.folder / "shared/sub").mkdir()
+    judged: dict[str, str] = {}
+    for command in READS + CHANGES:
+        decision = workspace.decide("a", "shell_exec", {"command": command.format(folder=workspace.folder)})
+        judged[command] = decision.code if decision.verdict is Verdict.DENY else str(decision.verdict)
+    assert judged == dict.fromkeys(READS, "allow") | dict.fromkeys(CHANGES, "level-denies")
+
+
+@pytest.mark.parametrize(("backend", "level"), [("host", "none"), ("session", "read_only")])
+def test_what_only_reads_stays_out_of_what_is_none_and_of_a_session(opened: Open, backend: str, level: str) -> None:
+    workspace = opened(backend, allow=PROGRAMS, more=SHARED.format(level=level))
+    for command in ("cat a.txt", "git status", "systemctl restart x"):
+        decision = workspace.decide("a", "shell_exec", {"command": command})
+        assert str(decision.verdict) == "deny", command
+        assert decision.stage == "permission", command
 
 
 async def test_a_word_that_could_only_be_a_file_of_a_source_somewhere_else_is_no_such_file(opened: Open) -> None:

@@ -71,13 +71,14 @@ class _Given(NamedTuple):
 class _Command(NamedTuple):
     """A shell command as it will be executed, and the files that it redirects to; ``folder``: where it begins.
 
-    ``stays``: all of it runs there.
+    ``stays``: all of it runs there; ``only_reads``: it changes no file that an argument of a program names.
     """
 
     said: ShellCommand
     files: tuple[FileTarget, ...]
     folder: str
     stays: bool
+    only_reads: bool
 
 
 Target = Located | FileTarget | UrlTarget | NameTarget | BlockTarget | _Command | None
@@ -266,8 +267,9 @@ def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefu
     said = parse_command(item.text, rules, locate)
     if isinstance(said, CommandRefused):
         return said
-    stays = settings.backend is ShellBackend.HOST and not any(map(may_move, said.programs))
-    return _Command(said, tuple(files), start.absolute, stays)
+    is_fresh = settings.backend is ShellBackend.HOST  # in a session an earlier function may stand for a program
+    stays = is_fresh and not any(map(may_move, said.programs))
+    return _Command(said, tuple(files), start.absolute, stays, is_fresh and said.only_reads)
 
 
 def _name(item: _Given) -> NameTarget | Refusal:
@@ -310,11 +312,11 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
             found.tool[item.pointer] = found.policy[item.pointer] = target.label
             found.blocks.append(target)
             found.notes.append(f"block `{shown}`")
-        case _Command(said=said, files=files):
+        case _Command(said=said, files=files, folder=folder, stays=stays, only_reads=only_reads):
             found.tool[item.pointer] = found.policy[item.pointer] = said.text
             found.files += files
             found.places += (file.place for file in files if file.place is not None)
-            found.words += (ProgramWord(item.pointer, word, target.folder, target.stays) for word in said.words)
+            found.words += (ProgramWord(item.pointer, word, folder, stays, only_reads) for word in said.words)
             caveat = state.plan.tool.actor.caveat
             programs = ", ".join(f"`{name}`" for name in said.programs[:_NOTED])
             notes = (f"allowed: {programs}" if programs else "", f"executes `{said.text[:_SHOWN]}`", caveat)
