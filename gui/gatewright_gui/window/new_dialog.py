@@ -92,7 +92,8 @@ class NewDialog(QDialog):
 
     def _look(self, _text: str = "") -> None:
         """Look for secrets in the folder that is named now, beside the window."""
-        self._secrets, self._sought = {}, self.folder if self.folder.is_dir() else None
+        is_named = self.folder.is_absolute() and self.folder.is_dir()
+        self._secrets, self._sought = {}, self.folder if is_named else None
         self._check()
         if self._sought is not None:
             self._tasks.start(self._find(self.folder), "new.secrets", replace=True)
@@ -114,10 +115,10 @@ class NewDialog(QDialog):
         for row in (self.level, self.hide_secrets, self.agent):
             self._form.setRowVisible(row, is_own)
         path = folder / POLICY_NAME
-        fault = ""
-        if not folder.is_absolute():
-            fault = "write the folder whole, from the root or from ~ on" if self.place.text() else "choose a folder"
-        elif path.exists():
+        fault, is_named = "", bool(self.place.text())
+        if is_named and not folder.is_absolute():
+            fault = "write the folder whole, from the root or from ~ on"
+        elif is_named and path.exists():
             fault = f"{path} exists already: open it instead"
         elif is_own and not self.agent_id:
             fault = "the first agent needs a name"
@@ -127,10 +128,11 @@ class NewDialog(QDialog):
         self.hide_secrets.setText(f"Hide what looks like a secret: {names} ({many:,} found)")
         self.hide_secrets.setVisible(bool(self._secrets) and has_files)
         looking = " Looking for secrets in it..." if self._sought is not None and has_files else ""
-        self.note.setText(
-            f"The policy will be {path}. No tool can read or change that file, whatever the rules say.{looking}"
+        place = (
+            f"The policy will be {path}." if is_named else f"Choose a folder: the policy will be {POLICY_NAME} in it."
         )
-        self.accept_button.setEnabled(not fault and not (self._sought is not None and has_files))
+        self.note.setText(f"{place} No tool can read or change that file, whatever the rules say.{looking}")
+        self.accept_button.setEnabled(is_named and not fault and not (self._sought is not None and has_files))
 
     async def _browse(self) -> None:
         start = self.folder if self.folder.is_dir() else Path.home()

@@ -59,11 +59,15 @@ class ApprovalsPage(Page):
         self.notify.setChecked(context.sizes.choice(NOTIFY) != OFF)
         self.notify.toggled.connect(self._keep_notify)
         self.answers = StandingAnswers(context.document, context.deriver, context.tasks, self)
-        nothing = EmptyState("key-round", "No answer stands", NOTHING_STANDS)
+        nothing = EmptyState("key-round", "No standing answers", NOTHING_STANDS)
         self.standing = AnswersPane(
             StandingModel(), "approvals.standing", "Answers that stand", nothing, stretched=0, revoke=True
         )
-        nothing = EmptyState("history", "No call asked today", "What was answered is listed here, with its outcome.")
+        nothing = EmptyState(
+            "history",
+            "No call asked today",
+            "A call that asks first is listed here once it is answered, with its outcome.",
+        )
         self.today = AnswersPane(
             AnsweredModel(), "approvals.today", "Calls that asked today", nothing, stretched=3, revoke=False
         )
