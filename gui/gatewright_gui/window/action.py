@@ -49,6 +49,10 @@ class Frame(Protocol):
         """Read the policy file again."""
         ...
 
+    def new_window(self) -> None:
+        """Open another policy file in a window of its own."""
+        ...
+
     def open_demo(self) -> None:
         """Open the user's copy of the demo."""
         ...
@@ -117,6 +121,7 @@ ACTIONS = (
         lambda d: not d.is_busy,
     ),
     ActionRow("open", "Open...", "folder-open", "Ctrl+O", lambda frame: frame.ask_open(), lambda d: not d.is_busy),
+    ActionRow("window", "New window...", "external-link", "Ctrl+Shift+N", lambda frame: frame.new_window()),
     ActionRow("demo", "Open the demo", "package", "", lambda frame: frame.open_demo(), lambda d: not d.is_busy),
     ActionRow(
         "reload", "Reload from disk", "refresh-cw", "Ctrl+R", lambda frame: frame.reload(), lambda d: d.path is not None

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QProcess, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
@@ -380,12 +380,29 @@ class MainWindow(QMainWindow):
         self.tasks.start(self._ask_open(), "open", replace=True)
 
     async def _ask_open(self) -> None:
+        path = await self._chosen_policy("Open a policy file")
+        if path is not None:
+            await self.open(path)
+
+    async def _chosen_policy(self, title: str) -> Path | None:
         from gatewright_gui.qt.dialog import choose_open_file
 
         start = self.document.path.parent if self.document.path else Path.home()
-        path = await choose_open_file(self, "Open a policy file", start, POLICY_FILTER)
-        if path is not None:
-            await self.open(path)
+        return await choose_open_file(self, title, start, POLICY_FILTER)
+
+    def new_window(self) -> None:
+        """Let another policy file be chosen and open it in a window, and a process, of its own."""
+        self.tasks.start(self._new_window(), "open", replace=True)
+
+    async def _new_window(self) -> None:
+        from gatewright_gui.session.catalogs import gateway_command
+
+        path = await self._chosen_policy("Open in a new window")
+        if path is None:
+            return
+        program, *words = gateway_command()
+        if not QProcess.startDetached(program, [*words, "gui", str(path)])[0]:
+            self.show_message(Message("error", f"no new window: {program} cannot be started"))
 
     def open_demo(self) -> None:
         """Open the user's copy of the demo."""

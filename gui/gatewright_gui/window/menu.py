@@ -26,7 +26,7 @@ def fill_menu(
     menu.clear()
     menu.addActions([actions["new"], actions["open"]])
     _add_recent(menu.addMenu("Open recent"), recent, open_path)
-    menu.addActions([actions["demo"], actions["reload"]])
+    menu.addActions([actions["window"], actions["demo"], actions["reload"]])
     menu.addSeparator()
     menu.addActions([actions["save"], actions["save_as"], actions["export"], actions["pattern"]])
     menu.addActions([actions["import"], actions["manifest"]])

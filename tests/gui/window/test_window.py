@@ -668,3 +668,28 @@ async def test_what_is_no_policy_file_is_refused_in_words_when_it_is_dropped(
 
     assert "no policy.toml in" in window.message.text
     assert window.document.path == before
+
+
+async def test_new_window_opens_the_chosen_policy_in_a_process_of_its_own(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, told = window.document.path, tmp_path / "told"
+    other = create_workspace(tmp_path / "other", "demo")
+    record = f"import sys; open({str(told)!r}, 'w').write(repr(sys.argv[1:]))"
+    monkeypatch.setattr("gatewright_gui.session.catalogs.gateway_command", lambda: (sys.executable, "-c", record))
+
+    both = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
+    QTest.keyClick(window, Qt.Key.Key_N, both)
+    await until(lambda: bool(window.findChildren(QFileDialog)))
+    dialog = window.findChildren(QFileDialog)[0]
+    field, box = dialog.findChild(QLineEdit, "fileNameEdit"), dialog.findChild(QDialogButtonBox)
+    assert field is not None
+    assert box is not None
+    field.setText(str(other))
+    box.button(QDialogButtonBox.StandardButton.Open).click()
+    await until(lambda: told.is_file() and told.read_text().endswith("]"))
+
+    assert told.read_text() == repr(["gui", str(other)])
+    assert window.document.path == before
+    await settled(window)
+    assert not window.message.isVisible()
