@@ -43,12 +43,11 @@ _BUILDERS = (
 _NAMED_ONLY = names(f"{_BUILTINS} {_WRAPPERS} {_INTERPRETERS} {_BUILDERS}")
 MOVING = frozenset({"cd", "pushd", "popd"})
 _READING = names(
-    ": basename cat cksum cmp comm cut df diff dirname du echo egrep exit export expand expr false fgrep fold grep "
-    "head id join kill local ls md5sum nl od paste pwd read readlink readonly realpath return rev rg seq set sha1sum "
-    "sha256sum sha512sum sleep stat tac tail tr true uname unset wc whoami"
+    ": [ basename cat cksum cmp comm cut df diff dirname du echo egrep exit export expand expr false fgrep fold grep "
+    "head id join kill local ls md5sum nl od paste printf pwd read readlink readonly realpath return rev rg seq set "
+    "sha1sum sha256sum sha512sum sleep stat tac tail test tr true uname unset wc whoami"
 )
-"""Programs that change none of the files that they are given, whatever their options. Not ``[``, ``test`` and
-``printf``: a subscript among their arguments can hold a command."""
+"""Programs that change none of the files that they are given, whatever their options."""
 _READING_VERBS = {
     "git": names("blame cat-file describe diff grep log ls-files ls-tree rev-list rev-parse shortlog show status"),
     "systemctl": names("is-active is-enabled is-failed list-timers list-units reload restart show start status stop"),

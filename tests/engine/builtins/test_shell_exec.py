@@ -180,6 +180,7 @@ READS = [
     "git status",
     "git log --oneline a.txt",
     "systemctl restart x",
+    "[ -f a.txt ] && printf word",
     "echo word",
     "cat a.txt > {folder}/tmp/out",
 ]
@@ -197,7 +198,6 @@ CHANGES = [
     "cat ../shared/a.txt",
     "cat {folder}/shared/a.txt",
     "cat -- ~/a.txt a.txt; cd sub; cat a.txt",
-    "printf -v a.txt x",
     "cat a.txt > word",
     "git checkout a.txt",
     "git diff --output=a.txt",
@@ -208,7 +208,7 @@ CHANGES = [
 ]
 PROGRAMS = (
     '["cat", "./cat", "cd", "cp", "echo", "git", "grep", "ls", "printf", "rm", "systemctl", "tee", "touch", "unknown", '
-    '"wc", "xargs"]'
+    '"[", "wc", "xargs"]'
 )
 SHARED = '[[sources]]\nid = "s"\ntype = "file"\nbase_path = "shared"\ndefault_permission = "{level}"'
 
