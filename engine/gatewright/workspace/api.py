@@ -100,6 +100,9 @@ if TYPE_CHECKING:
         PermissionRule,
         Policy,
         Roots,
+        SearchEngine,
+        SearchProvider,
+        ShellBackend,
         Source,
         SourceType,
         ToolSettings,
@@ -116,6 +119,7 @@ if TYPE_CHECKING:
         field_changes,
         inverse,
     )
+    from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint
     from gatewright.policy.glob import PermissionRules, check_pattern
     from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, FsWrite, kind_of
     from gatewright.policy.permission import Action, PathUse, Permission, is_more_open, verdict_for
@@ -238,6 +242,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "Append", "BlockSchema", "CompositeSchema", "LogSchema", "Overwrite", "Redo", "Replace", "Step", "TextSchema",
     "Undo", "diff_text", "schema_from_json", "type_name",
     # policy
+    "AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint", "SearchEngine", "SearchProvider", "ShellBackend",
     "ANY_TOOL", "Action", "Agent", "AgentChange", "AgentDiff", "AllowedOperations", "Along", "ArgumentConstraints",
     "Capability", "CapabilityKind", "Catalog",
     "CatalogType", "Change", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown",
@@ -320,13 +325,14 @@ door(
         "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
         "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
         "gatewright.policy.document": (
-            "Agent", "Catalog", "CatalogType", "PermissionRule", "Policy", "Roots", "Source", "SourceType",
-            "ToolSettings",
+            "Agent", "Catalog", "CatalogType", "PermissionRule", "Policy", "Roots", "SearchEngine", "SearchProvider",
+            "ShellBackend", "Source", "SourceType", "ToolSettings",
         ),
         "gatewright.policy.edit": (
             "AgentChange", "Change", "ChangeSet", "Edit", "Field", "SourceChange", "ToolSettingsChange", "apply",
             "field_changes", "inverse",
         ),
+        "gatewright.policy.endpoint": ("AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint"),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
         "gatewright.policy.kinds.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
         "gatewright.policy.permission": ("Action", "PathUse", "Permission", "is_more_open", "verdict_for"),

@@ -5,8 +5,8 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, Signal
 
-from gatewright.workspace.api import Address, JsonValue
-from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, RulePlace, ToolPlace
+from gatewright.workspace.api import Address, JsonValue, PolicyRule
+from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, PolicyPlace, RulePlace, ToolPlace
 
 DetailPart = Literal["why", "limits", "agent"]
 DEFAULT_LEVEL = -1
@@ -29,6 +29,10 @@ class Navigator(QObject):
     """Id of a source, index of a permission rule from 0 or `DEFAULT_LEVEL`: the Files page shows that row."""
     files_requested = Signal(object, object, object)
     """Agent id, tool, operation (`""` of a tool without): the Files page shows what that comes to at each file."""
+    policy_rule_requested = Signal(object)
+    """Index of a policy rule from 0: the Policy page shows it."""
+    new_policy_rule_requested = Signal(object, object)
+    """PolicyRule, str: the Policy page begins such a rule, whose condition is about that argument; not written yet."""
     question_told = Signal(object)
     """bool: whether a call of the console waits for an answer."""
     question_requested = Signal()
@@ -118,6 +122,16 @@ class Navigator(QObject):
         self.page_requested.emit("files")  # first, as above
         self.files_requested.emit(agent_id, tool, operation)
 
+    def go_to_policy_rule(self, index: int) -> None:
+        """Show a policy rule."""
+        self.page_requested.emit("policy")  # first, as above
+        self.policy_rule_requested.emit(index)
+
+    def begin_policy_rule(self, rule: PolicyRule, field: str) -> None:
+        """Begin a policy rule about an argument in its form; nothing is written before somebody applies it."""
+        self.page_requested.emit("policy")  # first, as above
+        self.new_policy_rule_requested.emit(rule, field)
+
     def go_to_rule(self, place: RulePlace) -> None:
         """Show a rule where it is edited."""
         match place:
@@ -129,3 +143,5 @@ class Navigator(QObject):
                 self.go_to_tool(place.agent_id, place.tool, place.operation, place.part, place.rule)
             case AgentPlace():
                 self.go_to_agent(place.agent_id, place.rule)
+            case PolicyPlace():
+                self.go_to_policy_rule(place.index)

@@ -1,4 +1,4 @@
-"""Where a rule of the policy is edited in the window: a row of tools, a row of levels, a line. It goes nowhere.
+"""Where a rule is edited in the window: a row of tools, of levels, of policy rules, a line. It goes nowhere.
 
 What a problem is about has such a place too.
 """
@@ -36,13 +36,20 @@ class LevelPlace:
 
 
 @frozen
+class PolicyPlace:
+    """A policy rule, by its index from 0."""
+
+    index: int
+
+
+@frozen
 class LinePlace:
     """A line of the policy file, from 1."""
 
     line: int
 
 
-RulePlace: TypeAlias = ToolPlace | AgentPlace | LevelPlace | LinePlace
+RulePlace: TypeAlias = ToolPlace | AgentPlace | LevelPlace | PolicyPlace | LinePlace
 
 
 def place_of(
@@ -61,6 +68,8 @@ def place_of(
             return LevelPlace(source_id, index) if there else None
         case ("sources", str(source_id), "default_permission"):
             return LevelPlace(source_id, None)
+        case ("policy", "rules", int(index)):
+            return PolicyPlace(index) if index < len(policy.rules) else None
         case _:
             return _line_place(line)
 
@@ -75,6 +84,8 @@ def place_of_subject(policy: Policy, subject: Subject) -> RulePlace | None:
             return _agent_place(policy, owner, rest, subject)
         case ("sources", _, "permission_rules", int(), *_):
             return place_of(policy, subject.address[:4], None)
+        case ("policy", "rules", int(), *_):
+            return place_of(policy, subject.address[:3], None)
         case ("sources", _, "required_tools", *_):
             return None
         case ("sources", str(source_id), *_) if policy.source(source_id) is not None:

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QScrollArea, QWidget
+from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QScrollArea, QWidget
 
+from gatewright.policy.endpoint import DiscordEndpoint
 from gatewright.workspace import Workspace
+from gatewright_gui.pages.agents.limits_pane import LimitsPane
 from gatewright_gui.pages.policy import PolicyPage
 from gatewright_gui.pages.policy.tried_table import CALL
 from gatewright_gui.window.main_window import MainWindow
@@ -18,7 +20,7 @@ POLICY = """\
 gatewright = 1
 
 [agents.clerk]
-tools = ["file"]
+tools = ["file", "memory_search"]
 sources = ["docs"]
 
 [[sources]]
@@ -179,3 +181,65 @@ async def test_rules_are_moved_and_removed_by_keys_with_their_comments(window: M
     window.document.undo()
     assert names(window) == ["no scripts", "deep"]
     assert not empty.isVisible()
+
+
+async def test_settings_are_written_field_by_field_and_what_is_wrong_stays_with_its_reason(window: MainWindow) -> None:
+    page, document = page_of(window), window.document
+    page.part.set_current("settings")
+
+    def field(name: str) -> QLineEdit:
+        found = page.findChild(QLineEdit, f"settings.{name}")
+        assert found is not None
+        return found
+
+    def enter(name: str, text: str) -> str:
+        field(name).setFocus()
+        field(name).selectAll()
+        QTest.keyClicks(field(name), text)
+        QTest.keyClick(field(name), Qt.Key.Key_Return)
+        said = page.findChild(QLabel, f"settings.{name}.said")
+        assert said is not None
+        return said.text() if said.isVisible() else ""
+
+    assert enter("roots.shared", "docs") == ""
+    assert enter("shell.allow", "ls, rm -rf").startswith("rm -rf is neither the name of a program")
+    assert enter("defaults.max_output_bytes", "many") == "many is no whole number"
+    assert enter("defaults.timeout_s", "2 min") == ""
+    discord = page.findChild(QCheckBox, "settings.discord.on")
+    assert discord is not None
+    discord.click()
+    assert document.policy.endpoints.discord is None
+    assert enter("discord.token_env", "not a name").startswith("token_env is the name of an environment variable")
+    assert enter("discord.token_env", "DESK_TOKEN") == ""
+    assert document.policy.endpoints.discord == DiscordEndpoint("DESK_TOKEN")
+    assert document.undo_stack.undoText() == "change endpoints.discord"
+    discord.click()
+    assert document.policy.endpoints.discord is None
+    while document.undo_stack.canUndo():
+        document.undo()
+    assert document.workspace.text() == POLICY
+    assert field("roots.shared").text() == ""
+
+
+async def test_ask_first_above_a_number_begins_a_policy_rule_for_the_agent_and_the_tool(
+    window: MainWindow,
+) -> None:
+    window.navigator.go_to_tool("clerk", "memory_search", None, "limits")
+    await settled(window)
+    limits = window.shelf.page("agents").findChild(LimitsPane)
+    assert limits is not None
+    limits.menu.aboutToShow.emit()
+    next(action for action in limits.menu.actions() if action.objectName() == "agents.limits.add.above").trigger()
+    await until(lambda: window.shelf.current_key == "policy" and bool(page_of(window).rules.form.when.rows))
+
+    form = page_of(window).rules.form
+    row = form.when.rows[0]
+    await until(lambda: row.relation.currentText() == "over")
+    assert window.focusWidget() is row.value
+    assert len(window.document.policy.rules) == 2
+    QTest.keyClicks(row.value, "100")
+    await until(form.apply_button.isEnabled)
+    press(window, "apply")
+    rule = window.document.policy.rules[-1]
+    assert (rule.effect, rule.agents, rule.tools) == ("ask", ("clerk",), ("memory_search",))
+    assert rule.when == {"properties": {"top_k": {"exclusiveMinimum": 100}}, "required": ["top_k"]}

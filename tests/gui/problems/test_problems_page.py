@@ -146,18 +146,18 @@ async def test_control_enter_and_a_click_on_the_line_show_the_line(tmp_path: Pat
         assert len(lines) == 2
 
 
-async def test_a_policy_rule_that_stands_in_the_file_alone_is_shown_there(tmp_path: Path) -> None:
+async def test_a_policy_rule_is_shown_on_its_own_page(tmp_path: Path) -> None:
     async with faulty(tmp_path) as window:
-        page = page_of(window)
-        problem = choose(page, "deny-may-miss")
-        assert page.model.index(row_of(page, "deny-may-miss"), ABOUT).data() == ""
-        assert page.go_button.isHidden()
+        page, asked = page_of(window), list[object]()
+        window.navigator.policy_rule_requested.connect(asked.append)
+        choose(page, "deny-may-miss")
+        assert page.model.index(row_of(page, "deny-may-miss"), ABOUT).data() == "policy rule 3"
 
         QTest.keyClick(page.view, Qt.Key.Key_Return)
         await settled(window)
 
-        assert problem.place is not None
-        assert window.shelf.current_key == "toml"
+        assert window.shelf.current_key == "policy"
+        assert asked == [2]
 
 
 async def test_the_menu_of_a_problem_offers_both_ways(tmp_path: Path) -> None:

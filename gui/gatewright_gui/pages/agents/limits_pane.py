@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import count
 
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QPushButton, QStyleOptionViewItem, QWidget
@@ -14,10 +15,12 @@ from gatewright.workspace.api import (
     ExitLoop,
     MaxCalls,
     Periodic,
+    PolicyRule,
     RateLimit,
     RequiresConsent,
     RuleKind,
     ToolFacts,
+    Verdict,
     free_fields,
     taken_fields,
 )
@@ -41,6 +44,7 @@ from gatewright_gui.qt.widget.delegate import Index
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.number_field import NumberField
 from gatewright_gui.qt.widget.value_field import ValueField
+from gatewright_gui.session.argument import arguments_of
 from gatewright_gui.session.verbs import limits as verbs
 
 NEW: tuple[tuple[str, str, str, RuleKind], ...] = (
@@ -221,6 +225,12 @@ class LimitsPane(RulesPane[LimitRow]):
         taken = taken_fields(facts, operations)
         action.setToolTip("" if fields else "Every argument is constrained" if taken else "It takes no argument")
         action.triggered.connect(lambda _checked=False: self._constrain(None))
+        above = self.menu.addAction("As&k first above…")
+        above.setObjectName("agents.limits.add.above")
+        above.setToolTip("A policy rule that asks when an argument is over a number")
+        above.setEnabled(bool(taken))
+        tie_icon(above, "hand")
+        above.triggered.connect(lambda _checked=False: self._ask_above())
         self.menu.addSeparator()
         for row in MORE:
             self._add_action(*row)
@@ -234,6 +244,31 @@ class LimitsPane(RulesPane[LimitRow]):
     def _constrain(self, row: LimitRow | None) -> None:
         if self._agent is not None and self._facts is not None:
             self.constrain(self._agent, self._facts, self._operation, row)
+
+    def _ask_above(self) -> None:
+        """Begin a policy rule for this row, with an argument that is a number and the keys where its bound is typed."""
+        if self._agent is not None and self._facts is not None:
+            begun = self._begin_above(self._agent.agent_id, self._facts, self._operation)
+            self._context.tasks.start(begun, TASK, replace=True)
+
+    async def _begin_above(self, agent_id: str, facts: ToolFacts, operation: str | None) -> None:
+        known = await self._context.deriver.derive(arguments_of, facts.name)
+        if known is None:
+            return
+        operations = (operation,) if operation else None
+        taken = taken_fields(facts, operations)
+        field = next((name for name in taken if name in known and known[name].kind in {"number", "whole"}), "")
+        what = f"{facts.name}.{operation}" if operation else facts.name
+        held = {rule.name for rule in self._context.document.policy.rules}
+        names = (f"large {what} of {agent_id}{f' {number}' if number > 1 else ''}" for number in count(1))
+        rule = PolicyRule(
+            next(name for name in names if name not in held),
+            Verdict.ASK,
+            agents=(agent_id,),
+            tools=(facts.name,),
+            operations=operations,
+        )
+        self._context.navigator.begin_policy_rule(rule, field)
 
     def constrain(self, agent: Agent, facts: ToolFacts, operation: str | None, row: LimitRow | None) -> None:
         """Ask for a new constraint, or for another one in the place of a row's: one dialog at a time."""

@@ -167,7 +167,7 @@ class ConditionForm(QWidget):
         column_of(top, self._rows, self.code, self.fault, into=self, space=1)
         self.way.current_changed.connect(self._way_changed)
         self.join.currentIndexChanged.connect(self._tell)
-        self.add_button.clicked.connect(self.add)
+        self.add_button.clicked.connect(lambda _checked=False: self.add())
         self.code.edited.connect(self._tell)
         self._show()
 
@@ -218,11 +218,12 @@ class ConditionForm(QWidget):
         self.fault.setText(text)
         self.fault.setVisible(bool(text))
 
-    def add(self) -> None:
-        """One more row, with the keys in it."""
+    def add(self, field: str = "") -> None:
+        """One more row, with the keys in it, about an argument if it is named."""
         row = self._new_row()
+        row.field.setEditText(field)
         self._show()
-        row.field.setFocus(Qt.FocusReason.OtherFocusReason)
+        (row.value if field else row.field).setFocus(Qt.FocusReason.OtherFocusReason)
         self.changed.emit()
 
     def _set_rows(self, condition: Condition) -> None:

@@ -88,7 +88,7 @@ class RulesPane(QWidget):
     def _connect(self) -> None:
         self._document.opened.connect(self._reopen)
         self._document.policy_changed.connect(self._refresh)
-        self.add_button.clicked.connect(self.add)
+        self.add_button.clicked.connect(lambda _checked=False: self.add())
         self.empty.action_requested.connect(self.add)
         self.up_button.clicked.connect(lambda: self.view.move_by(-1))
         self.down_button.clicked.connect(lambda: self.view.move_by(1))
@@ -176,8 +176,8 @@ class RulesPane(QWidget):
 
     # what is done
 
-    def add(self, rule: PolicyRule | None = None) -> None:
-        """Begin a new rule, which is written when it is applied."""
+    def add(self, rule: object = None) -> None:
+        """Begin a new rule, as `rule` where it is one; it is written when it is applied."""
         self.view.clearSelection()
         begun = rule if isinstance(rule, PolicyRule) else PolicyRule("", Verdict.ASK)
         self._edit(begun, None)
@@ -232,7 +232,7 @@ class RulesPane(QWidget):
         rule, index = self.form.rule, self.index
         found: tuple[verbs.Fault, ...] = ()
         if rule is not None and self._document.is_open:
-            found = verbs.faults(self._document, lambda policy: verbs.rule_edit(policy, index, rule))
+            found = verbs.rule_faults(self._document, index, rule)
         is_untouched = self.form.before is None and not self.form.name.text()
         if rule is not None:
             self.form.show_faults(() if is_untouched else found)

@@ -35,7 +35,7 @@ from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.causes import causes_of, mends_of
 from gatewright_gui.session.places import place_of_problem
-from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, RulePlace, ToolPlace
+from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, PolicyPlace, RulePlace, ToolPlace
 from gatewright_gui.session.verbs import file as verbs
 
 Index = QModelIndex | QPersistentModelIndex
@@ -134,6 +134,8 @@ def place_words(place: RulePlace | None) -> str:
             return agent_id
         case LevelPlace(source_id, index):
             return f"{source_id} > level {index + 1}" if index is not None else source_id
+        case PolicyPlace(index):
+            return f"policy rule {index + 1}"
         case LinePlace() | None:
             return ""
 

@@ -34,20 +34,28 @@ def set_field(document: Document, field: Field, after: object) -> bool:
     return document.push(lambda policy, _tools: policyedit.set_field(policy, field, after))
 
 
+def field_faults(document: Document, field: Field, after: object) -> tuple[Fault, ...]:
+    """What is wrong with another value for a field of the policy."""
+    return _faults(document, lambda policy: policyedit.set_field(policy, field, after), whole=True)
+
+
+def rule_faults(document: Document, index: int | None, rule: PolicyRule) -> tuple[Fault, ...]:
+    """What is wrong with a rule that takes the place of the one at `index`, or comes as the last one."""
+    return _faults(document, lambda policy: rule_edit(policy, index, rule))
+
+
 def rule_edit(policy: Policy, index: int | None, rule: PolicyRule) -> Edit:
     """The edit that puts a rule where it belongs; `index` None: as the last one."""
     return policyedit.add_rule(policy, rule) if index is None else policyedit.change_rule(policy, index, rule)
 
 
-def faults(document: Document, make: Callable[[Policy], Edit]) -> tuple[Fault, ...]:
-    """Everything that is wrong with what an edit would make; what stands in the way of the whole has no place."""
-    workspace = document.workspace
+def _faults(document: Document, make: Callable[[Policy], Edit], *, whole: bool = False) -> tuple[Fault, ...]:
+    """With ``whole`` also what stands in the way of all of it, which has no place and takes longer to find."""
     try:
-        edit = make(workspace.policy)
-        found = workspace.faults(edit)
+        found = document.workspace.faults(make(document.policy))
     except EditRefused as error:
         return (((), str(error)),)
-    if found or edit.is_empty:
+    if found or not whole:
         return found
-    refused = document.refusal(lambda _policy, _tools: edit)
+    refused = document.refusal(lambda policy, _tools: make(policy))
     return (((), refused),) if refused else ()

@@ -1,0 +1,235 @@
+"""What of a policy is set in plain fields: one table of sections and rows, read from the policy and put into it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from typing import Any, Literal, cast
+
+from gatewright.workspace.api import (
+    AgentEndpoint,
+    BlueskyEndpoint,
+    DiscordEndpoint,
+    Field,
+    Policy,
+    SearchEngine,
+    SearchProvider,
+    ShellBackend,
+    Verdict,
+    duration_words,
+    frozen,
+    parse_duration_words,
+)
+
+Kind = Literal["text", "words", "agents", "flag", "choice", "number", "duration", "search", "groups"]
+_VERDICTS = (("allow", Verdict.ALLOW), ("ask first", Verdict.ASK), ("deny", Verdict.DENY))
+_OWN = (("as always", None), *_VERDICTS)
+
+
+@frozen
+class Setting:
+    """One row. ``path``: from the policy to the value, by the names of fields or the keys of a map.
+
+    ``usual``: what an empty field stands for; ``choices``: words and values.
+    """
+
+    path: tuple[str, ...]
+    label: str
+    hint: str
+    kind: Kind = "text"
+    usual: object = field(default=None, hash=False)
+    choices: tuple[tuple[str, object], ...] = ()
+    is_required: bool = False
+
+    @property
+    def field(self) -> Field:
+        """The field of the policy that it belongs to."""
+        return cast("Field", self.path[0])
+
+    def value_in(self, policy: Policy) -> object:
+        """Its value; None where what it belongs to is not there."""
+        value: Any = policy
+        for key in self.path:
+            value = cast("Mapping[str, object]", value).get(key) if isinstance(value, Mapping) else getattr(value, key)
+            if value is None:
+                return None
+        return value
+
+    def put_into(self, policy: Policy, value: object) -> Policy:
+        """The policy with another value. Raises AttributeError or TypeError where what it belongs to is not there."""
+        return cast("Policy", _put(policy, self.path, value))
+
+    def text_in(self, policy: Policy) -> str:
+        """Its value as one types it."""
+        value = self.value_in(policy)
+        return "" if value is None or value == self.usual else _SHOWN.get(self.kind, str)(value)
+
+    def read(self, text: str) -> object:
+        """The value that was typed. Raises ValueError."""
+        return _READ.get(self.kind, str)(text.strip()) if text.strip() else self.usual
+
+
+@frozen
+class Section:
+    """Rows under a heading. ``made_of``: the class of what is there or not as a whole, at ``path``."""
+
+    key: str
+    title: str
+    about: str
+    settings: tuple[Setting, ...]
+    path: tuple[str, ...] = ()
+    made_of: Callable[..., object] | None = None
+
+    @property
+    def switch(self) -> Setting:
+        """The whole of it as one value; None: it is not there."""
+        return Setting(self.path, self.title, self.about)
+
+    def made(self, values: Mapping[Setting, object]) -> object:
+        """The whole of these values. Raises ValueError naming what is needed and is not there."""
+        for setting, value in values.items():
+            if setting.is_required and not value:
+                raise ValueError(f"{setting.label.lower()} is needed")
+        return (self.made_of or dict)(**{setting.path[-1]: value for setting, value in values.items()})
+
+
+def _put(holder: Any, path: tuple[str, ...], value: object) -> object:
+    key, *rest = path
+    if isinstance(holder, Mapping):
+        held = cast("Mapping[str, object]", holder)
+        return {**held, key: value} if value is not None else {name: held[name] for name in held if name != key}
+    return replace(holder, **{key: _put(getattr(holder, key), tuple(rest), value) if rest else value})
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for part in text.split(",") if (word := part.strip())))
+
+
+def _number(text: str) -> int:
+    plain = text.replace(",", "").replace("_", "")
+    if not plain.isdecimal():
+        raise ValueError(f"`{text}` is no whole number")
+    return int(plain)
+
+
+def _search(text: str) -> tuple[SearchProvider, ...]:
+    """Engines in their order, such as `searxng https://host, google KEY_VARIABLE ENGINE_VARIABLE, duckduckgo`."""
+    return tuple(_provider(part.split()) for part in text.split(",") if part.strip())
+
+
+def _provider(words: list[str]) -> SearchProvider:
+    names = [str(engine) for engine in SearchEngine]
+    if words[0].lower() not in names:
+        raise ValueError(f"`{words[0]}` is none of {', '.join(names)}")
+    engine, rest = SearchEngine(words[0].lower()), words[1:]
+    url = rest.pop(0) if rest and "://" in rest[0] else None
+    if len(rest) not in ({2} if engine is SearchEngine.GOOGLE else {0}):
+        wanted = {"google": "google KEY_VARIABLE ENGINE_VARIABLE", "searxng": "searxng https://host"}
+        raise ValueError(f"this is written `{wanted.get(words[0].lower(), words[0])}`")
+    return SearchProvider(engine, url, *rest)
+
+
+def _search_text(providers: object) -> str:
+    rows = cast("tuple[SearchProvider, ...]", providers)
+    return ", ".join(" ".join(filter(None, (str(r.engine), r.url, r.api_key_env, r.engine_id_env))) for r in rows)
+
+
+def _groups(text: str) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for part in filter(str.strip, text.split(";")):
+        name, colon, agents = part.partition(":")
+        if not colon or not _split(agents):
+            raise ValueError("groups are written `desk: archivist, researcher; night: operator`")
+        found[name.strip()] = _split(agents)
+    return found
+
+
+def _groups_text(groups: object) -> str:
+    held = cast("Mapping[str, tuple[str, ...]]", groups)
+    return "; ".join(f"{name}: {', '.join(agents)}" for name, agents in held.items())
+
+
+def _joined(words: object) -> str:
+    return ", ".join(cast("tuple[str, ...]", words))
+
+
+_READ: dict[Kind, Callable[[str], object]] = {
+    "words": _split, "agents": _split, "number": _number, "duration": parse_duration_words, "search": _search,
+    "groups": _groups,
+}  # fmt: skip
+_SHOWN: dict[Kind, Callable[[Any], str]] = {
+    "words": _joined, "agents": _joined, "number": "{:,}".format, "duration": duration_words, "search": _search_text,
+    "groups": _groups_text,
+}  # fmt: skip
+_STANDARD = Policy()
+
+
+def _tier(key: str, label: str) -> Setting:
+    return Setting(
+        ("defaults", "approvals", key), label, "what an agent without a rule of its own gets", "choice", choices=_OWN
+    )
+
+
+def _of(*path: str) -> Callable[..., Setting]:
+    def setting(key: str, label: str, hint: str, kind: Kind = "text", **more: Any) -> Setting:
+        return Setting((*path, key), label, hint, kind, **more)
+
+    return setting
+
+
+_defaults, _roots, _shell, _web = _of("defaults"), _of("roots"), _of("shell"), _of("web")
+_discord, _bluesky = _of("endpoints", "discord"), _of("endpoints", "bluesky")
+SECTIONS = (
+    Section("workspace", "Workspace", "What it is called.", (
+        Setting(("name",), "Name", "the name of its folder"),
+        Setting(("description",), "Description", "what it is for"),
+    )),
+    Section("defaults", "Defaults", "What holds where an agent, a tool or a rule says nothing else.", (
+        Setting(("default",), "No policy rule matches", "what a call gets then", "choice", choices=_VERDICTS),
+        _defaults("unlisted_tools", "Agents without a list of tools", "what they get of all tools", "choice",
+                  choices=(("all of them", Verdict.ALLOW), ("none of them", Verdict.DENY))),
+        _defaults("new_tools", "Tools that come in later", "for agents without a list of tools", "choice",
+                  choices=(("held until somebody edits", "hold"), ("allowed at once", "allow"))),
+        _tier("read_only", "Read-only operations"),
+        _tier("side_effecting", "Operations with side effects"),
+        _tier("privileged", "Privileged operations"),
+        _defaults("max_output_bytes", "Longest result", "bytes", "number",
+                  usual=_STANDARD.defaults.max_output_bytes),
+        _defaults("timeout_s", "Time limit of a call", "each tool's own", "duration"),
+        _defaults("check_formats", "Check formats", "texts must be what `format` in a tool's schema says", "flag"),
+    )),
+    Section("roots", "Folders for file tools", "Tools read and write in shared and tmp, and copy out of vault.", (
+        _roots("shared", "Shared", "no such folder"),
+        _roots("tmp", "Tmp", "no such folder"),
+        _roots("vault", "Vault", "no such folder"),
+    )),
+    Section("shell", "Shell", "What shell_exec may start.", (
+        _shell("backend", "Commands", "who runs them", "choice", choices=(
+            ("are not run", ShellBackend.DISABLED), ("run by themselves", ShellBackend.HOST),
+            ("run in one shell for each session", ShellBackend.SESSION),
+        )),
+        _shell("allow", "Allowed programs", "none; such as ls, git status, *", "words", usual=()),
+        _shell("deny", "Denied programs", "none; a denial beats what is allowed", "words", usual=()),
+        _shell("allow_substitution", "Allow substitution", "$(...) and `...` in commands", "flag"),
+    )),
+    Section("web", "Web", "What the web tools may reach, and who is asked to search.", (
+        _web("allow_private", "Allow private addresses", "this machine and local networks", "flag"),
+        _web("search", "Search engines, in order", "duckduckgo", "search", usual=_STANDARD.web.search),
+    )),
+    Section("messages", "Messages", "Where send_message may send to.", (
+        Setting(("endpoints", "user"), "To the user", "the program that runs the agents shows them", "flag"),
+        Setting(("endpoints", "groups"), "Groups of agents", "none; such as desk: archivist, clerk", "groups",
+                usual={}),
+    )),
+    Section("agent", "Messages to agents", "Into the inbox of another agent.", (
+        Setting(("endpoints", "agent", "agents"), "Agents", "all agents", "agents"),
+    ), ("endpoints", "agent"), AgentEndpoint),
+    Section("discord", "Messages on Discord", "To channels, by a bot. It connects once it is trusted.", (
+        _discord("token_env", "Token", "the environment variable with the bot's token", is_required=True),
+        _discord("channels", "Channels", "all that Discord lets it; ids separated by commas", "words"),
+    ), ("endpoints", "discord"), DiscordEndpoint),
+    Section("bluesky", "Messages on Bluesky", "Public posts that mention an account. It connects once it is trusted.", (
+        _bluesky("handle", "Account", "such as desk.example.com", is_required=True),
+        _bluesky("password_env", "Password", "the environment variable with the app password", is_required=True),
+        _bluesky("handles", "To accounts", "any; handles separated by commas", "words"),
+    ), ("endpoints", "bluesky"), BlueskyEndpoint),
+)  # fmt: skip
+"""In the order in which they are shown."""
