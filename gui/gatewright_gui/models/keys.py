@@ -96,6 +96,7 @@ PARTS = (
             KeyRow("Enter", "on a file: goes to the rule that decides it"),
             KeyRow("Ctrl+Return", "on a rule: shows the files that it decides"),
             KeyRow("F3, Shift+F3", "next and previous of them"),
+            KeyRow("F4", "who can touch the file or folder"),
             KeyRow("F5", "counts again"),
             KeyRow("Shift+F1", "explains the levels"),
         ),

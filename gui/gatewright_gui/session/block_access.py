@@ -1,16 +1,20 @@
 """What each agent may do with a block by the tools `block` and `block_edit`: rights and the block's level together."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Literal
 
 from gatewright.workspace.api import Action, Permission, Verdict, Workspace, frozen, strictest, verdict_for
 
-Group = Literal["look", "append", "change", "keep"]
-GROUPS: Mapping[Group, str] = {"look": "Look", "append": "Append", "change": "Change", "keep": "Pin, put away"}
+GROUPS: Mapping[str, str] = {"look": "Look", "append": "Append", "change": "Change", "keep": "Pin, put away"}
 TOOLS = ("block", "block_edit")
 _ARCHIVED = "the block is archived: agents read it and change nothing"
 _OTHER_SOURCE = "the agent does not have the source of this file"
+
+
+def mildest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The mildest of them; deny where there is none."""
+    found = frozenset(verdicts)
+    return next((verdict for verdict in (Verdict.ALLOW, Verdict.ASK) if verdict in found), Verdict.DENY)
 
 
 @frozen
@@ -26,7 +30,7 @@ class BlockRight:
     """Whether some calls of it are judged more strictly, by what is in them."""
 
     @property
-    def group(self) -> Group:
+    def group(self) -> str:
         """Among which operations it is told."""
         reads = self.actions == (Action.READ,)
         if self.tool == "block":
@@ -58,19 +62,18 @@ class BlockAccess:
     agent_id: str
     operations: tuple[OperationAccess, ...]
 
-    def of(self, group: Group) -> tuple[OperationAccess, ...]:
+    def of(self, group: str) -> tuple[OperationAccess, ...]:
         """The operations of a group."""
         return tuple(one for one in self.operations if one.right.group == group)
 
-    def best(self, group: Group) -> Verdict:
+    def best(self, group: str) -> Verdict:
         """What the mildest operation of a group comes to; deny where there is none."""
-        verdicts = [one.verdict for one in self.of(group)]
-        return next((v for v in (Verdict.ALLOW, Verdict.ASK) if v in verdicts), Verdict.DENY)
+        return mildest(one.verdict for one in self.of(group))
 
     @property
     def summary(self) -> tuple[str, str]:
         """The most that it may do in a word or two, and the colour for that."""
-        does_what: tuple[tuple[Group, str], ...] = (("change", "edits"), ("append", "appends"), ("look", "reads"))
+        does_what: tuple[tuple[str, str], ...] = (("change", "edits"), ("append", "appends"), ("look", "reads"))
         for group, does in does_what:
             best = self.best(group)
             if best is not Verdict.DENY:

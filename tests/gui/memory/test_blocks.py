@@ -17,13 +17,14 @@ from gatewright.memory import BlockInfo, BlockService, BlockType
 from gatewright.policy.permission import Action, Permission
 from gatewright.workspace import Workspace
 from gatewright.workspace.journal import TypedTexts
+from gatewright_gui.models.access import AccessModel
 from gatewright_gui.pages.memory import MemoryPage
-from gatewright_gui.pages.memory.access_table import AccessModel
 from gatewright_gui.pages.memory.block_list import BlockLine, BlockModel
 from gatewright_gui.pages.memory.create_dialog import CreateDialog
 from gatewright_gui.pages.memory.history_pane import StepModel
 from gatewright_gui.pages.memory.text_dialog import TextDialog
 from gatewright_gui.qt.dialog import QuestionDialog
+from gatewright_gui.session.block_access import GROUPS, BlockAccess
 from gatewright_gui.session.memory import WHO, Blocks
 from gatewright_gui.session.opening import unsaved_folder
 from gatewright_gui.window.main_window import MainWindow
@@ -456,6 +457,7 @@ async def test_who_may_touch_a_shared_block_is_what_the_gate_says(bench: Bench) 
     compared = 0
     for row in range(table.rows.count()):
         access = table.rows.row_at(row)
+        assert isinstance(access, BlockAccess)
         told = {(one.right.tool, one.right.operation): one.verdict for one in access.operations}
         for (tool, op), more in asked.items():
             decision = workspace.gate.decide(access.agent_id, tool, {"op": op, "label": "rules", **more})
@@ -516,7 +518,7 @@ async def test_store_that_somebody_holds_is_a_sentence_and_nothing_is_lost(bench
 
 async def test_models_keep_their_promises_while_blocks_come_change_and_go(tmp_path: Path) -> None:
     policy = place(tmp_path)
-    models: tuple[QAbstractItemModel, ...] = (lines := BlockModel(), steps := StepModel(), who := AccessModel())
+    models: tuple[QAbstractItemModel, ...] = (lines := BlockModel(), steps := StepModel(), who := AccessModel(GROUPS))
     fatal = QAbstractItemModelTester.FailureReportingMode.Fatal
     testers = [QAbstractItemModelTester(model, fatal) for model in models]
     async with opened_document(policy) as document:

@@ -266,6 +266,11 @@ class OnePath(QObject):
         self._decided.field.clear()
         self._decided.field.forget_names()
 
+    @property
+    def shown(self) -> str | None:
+        """What is spoken of."""
+        return self._path
+
     def show(self, path: str | None) -> None:
         """Say what decides a path, and mark its rule."""
         self._path = path

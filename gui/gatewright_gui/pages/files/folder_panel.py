@@ -121,6 +121,8 @@ class FolderPanel(QWidget):
     help_requested = Signal()
     """The levels are to be explained."""
 
+    who_asked = Signal(object)
+    """It is to be said who can touch this path: str."""
     level_asked = Signal(object, object)
     """A path is to have a level of its own: str, Permission."""
 
@@ -236,6 +238,8 @@ class FolderPanel(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.addAction("Go to the rule that decides it").triggered.connect(partial(self._ask_rule, path))
+        kind = "folder" if path.endswith("/") else "file"
+        menu.addAction(f"Who can touch this {kind}?\tF4").triggered.connect(partial(self._ask_who, path))
         menu.addSeparator()
         if now is None:
             menu.addAction("No rule of this source can give it a level").setEnabled(False)
@@ -251,6 +255,9 @@ class FolderPanel(QWidget):
 
     def _ask_rule(self, path: str, _checked: bool = False) -> None:
         self.rule_asked.emit(path)
+
+    def _ask_who(self, path: str, _checked: bool = False) -> None:
+        self.who_asked.emit(path)
 
     def _ask_level(self, path: str, level: Permission, _checked: bool = False) -> None:
         self.level_asked.emit(path, level)

@@ -4,7 +4,7 @@ from functools import partial
 from typing import cast
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gatewright.workspace.api import ChangeSet, Source, plural
@@ -20,8 +20,10 @@ from gatewright_gui.pages.files.outside import Outside
 from gatewright_gui.pages.files.rules_panel import RulesPanel
 from gatewright_gui.pages.files.shown_source import ShownSource, root_line
 from gatewright_gui.pages.files.source_dialog import SourceQuestions
+from gatewright_gui.pages.files.who_dialog import WhoQuestion
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.layout import holding, row_of
+from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget import EmptyState, Splitter
 from gatewright_gui.session.files import SourceFolder
 
@@ -57,6 +59,8 @@ class FilesPage(Page):
         self._path = OnePath(context, shown, self.rules, self.folder, self.decided, self._blocks)
         self._counts = FileCounts(context.document, context.tasks, shown, self.rules, self.folder.bar, self)
         self.use = ShownUse(context, shown, self.folder)
+        self._who = WhoQuestion(context, self)
+        self.who_action = QAction("Who can touch this file or folder?", self)
         self.listing = Listing(context.tasks, shown, self.folder, self.rules, self._counts)
         self._seen = QTimer(self, singleShot=True, interval=0)
         self._connect()
@@ -242,6 +246,11 @@ class FilesPage(Page):
 
     # the parts
 
+    def _ask_who(self, path: object = None) -> None:
+        """Of the path that is spoken of where none is named; of the whole folder where none is."""
+        if self._shown.source_id is not None:
+            self._who.ask(self._shown.source_id, path if isinstance(path, str) else self._path.shown or "./")
+
     def _explain_levels(self) -> None:
         LevelHelp(self).show_at(self.folder.help_button)
 
@@ -269,6 +278,12 @@ class FilesPage(Page):
         self.questions.taken.connect(self._take_source)
         folder.help_requested.connect(self._explain_levels)
         folder.refresh_requested.connect(self._refresh)
+        folder.who_asked.connect(self._ask_who)
+        self.who_action.setObjectName("files.who_action")
+        self.who_action.setShortcut(QKeySequence("F4"))
+        tie_icon(self.who_action, "users")
+        self.who_action.triggered.connect(self._ask_who)
+        self.addAction(self.who_action)
         for keys, act in (
             ("Shift+F1", self._explain_levels),
             ("F3", partial(self.listing.step, 1)),

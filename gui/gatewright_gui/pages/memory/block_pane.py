@@ -3,7 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 
-from gatewright_gui.pages.memory.access_table import AccessTable
+from gatewright_gui.models.access import AccessTable
 from gatewright_gui.pages.memory.history_pane import HistoryPane
 from gatewright_gui.pages.memory.settings_form import SettingsForm
 from gatewright_gui.pages.memory.value_pane import Draft, ValuePane
@@ -15,7 +15,7 @@ from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import SizeStore
-from gatewright_gui.session.block_access import BlockAccess
+from gatewright_gui.session.block_access import GROUPS, BlockAccess
 from gatewright_gui.session.memory import BlockContent, BlockRow, BlockType, author_words
 
 PARTS = (
@@ -58,7 +58,7 @@ class BlockPane(QWidget):
         self.shown = named(CodeView("What the model is shown"), "memory.shown")
         self.settings = SettingsForm()
         self.history = HistoryPane(sizes)
-        self.access = AccessTable()
+        self.access = named(AccessTable("Which agents may touch the block", GROUPS), "memory.access")
         self._parts: dict[str, QWidget] = {
             "value": self.value,
             "shown": self.shown,

@@ -1,6 +1,7 @@
-"""Which agents may touch a block and how: the rights on the tools and the level of the block together."""
+"""Which agents may touch a thing and how, as a table: agents by what is done to it."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem
@@ -11,39 +12,68 @@ from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import TableView
-from gatewright_gui.session.block_access import GROUPS, BlockAccess
+from gatewright_gui.session.block_access import mildest
 
 VERDICT = Qt.ItemDataRole.UserRole + 1
 _NAMES: dict[Verdict, VerdictName] = {Verdict.ALLOW: "allow", Verdict.ASK: "ask", Verdict.DENY: "deny"}
-_GROUPS = tuple(GROUPS)
+
+
+class OperationAccess(Protocol):
+    """What an operation comes to; `words`: with its reason."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the gate says."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """The operation, the verdict, why."""
+        ...
+
+
+class Access(Protocol):
+    """One agent's operations, by what they do."""
+
+    @property
+    def agent_id(self) -> str:
+        """Whose they are."""
+        ...
+
+    def of(self, group: str) -> Sequence[OperationAccess]:
+        """The operations of a group."""
+        ...
 
 
 class AccessModel(FlatModel):
-    """One row per agent that can reach the block, one column per kind of use."""
+    """One row per agent, one column per kind of use. `groups`: key of each and its heading."""
 
-    headers = ("Agent", *GROUPS.values())
-
-    def __init__(self) -> None:
+    def __init__(self, groups: Mapping[str, str]) -> None:
         super().__init__()
-        self._rows: tuple[BlockAccess, ...] = ()
+        self.groups = tuple(groups)
+        self.headers = ("Agent", *groups.values())
+        self._rows: tuple[Access, ...] = ()
 
-    def set_rows(self, rows: tuple[BlockAccess, ...]) -> None:
+    def set_rows(self, rows: Sequence[Access]) -> None:
         """Show these; rows of the same agents stay."""
-        if [row.agent_id for row in rows] != [row.agent_id for row in self._rows]:
+        before, self._rows = self._rows, tuple(rows)
+        if [row.agent_id for row in before] != [row.agent_id for row in rows]:
             self.beginResetModel()
-            self._rows = rows
             self.endResetModel()
-        elif rows != self._rows:
-            self._rows = rows
+        elif before != self._rows:
             self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, len(self.headers) - 1))
 
     def count(self) -> int:
         """How many agents."""
         return len(self._rows)
 
-    def row_at(self, at: int) -> BlockAccess:
+    def row_at(self, at: int) -> Access:
         """The access of one agent."""
         return self._rows[at]
+
+    def operations_at(self, index: Index) -> Sequence[OperationAccess]:
+        """What a cell sums up; nothing in the column of the agents."""
+        return self._rows[index.row()].of(self.groups[index.column() - 1]) if index.column() else ()
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Agents, verdicts in words, each operation in the tooltip."""
@@ -52,24 +82,30 @@ class AccessModel(FlatModel):
         row, column = self._rows[index.row()], index.column()
         if column == 0:
             return row.agent_id if role == Qt.ItemDataRole.DisplayRole else None
-        group = _GROUPS[column - 1]
+        operations = self.operations_at(index)
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return _words(row, column - 1)
+                return _words(operations)
             case Qt.ItemDataRole.ToolTipRole:
-                return "\n".join(one.words for one in row.of(group)) or "no tool of the workspace does it"
+                return "\n".join(one.words for one in operations) or "no tool of the workspace does it"
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{row.agent_id}, {GROUPS[group]}: {_words(row, column - 1)}"
+                return f"{row.agent_id}, {self.headers[column]}: {_words(operations)}"
             case _ if role == VERDICT:
-                return _NAMES[row.best(group)]
+                return _NAMES[mildest(one.verdict for one in operations)] if operations else None
             case _:
                 return None
 
+    def text(self) -> str:
+        """All of it, tabs between the cells."""
+        rows = [[str(self.index(row, at).data()) for at in range(len(self.headers))] for row in range(self.count())]
+        return "".join("\t".join(cells) + "\n" for cells in (self.headers, *rows))
 
-def _words(row: BlockAccess, group: int) -> str:
+
+def _words(operations: Sequence[OperationAccess]) -> str:
     """One verdict for all, or of how many operations the best one is."""
-    operations = row.of(_GROUPS[group])
-    best = row.best(_GROUPS[group])
+    if not operations:
+        return "\u2013"
+    best = mildest(one.verdict for one in operations)
     fits = sum(one.verdict is best for one in operations)
     word = VERDICT_WORDS[_NAMES[best]]
     return word if fits == len(operations) else f"{word}: {fits} of {len(operations)}"
@@ -88,14 +124,16 @@ class _VerdictDelegate(Delegate):
 
 
 class AccessTable(TableView):
-    """A double click on an agent goes to its rights."""
+    """Return or a double click on a cell asks for the agent there, and for what is done."""
 
+    cell_requested = Signal(object)
+    """The cell: QModelIndex."""
     agent_requested = Signal(str)
+    """The agent of that cell."""
 
-    def __init__(self) -> None:
-        super().__init__("Which agents may touch the block")
-        self.setObjectName("memory.access")
-        self.rows = AccessModel()
+    def __init__(self, what: str, groups: Mapping[str, str], cell_width: int = 112) -> None:
+        super().__init__(what)
+        self.rows = AccessModel(groups)
         self.setModel(self.rows)
         self.setItemDelegate(_VerdictDelegate(self))
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -103,8 +141,9 @@ class AccessTable(TableView):
         header.setStretchLastSection(False)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         for column in range(1, len(self.rows.headers)):
-            self.setColumnWidth(column, 112)
+            self.setColumnWidth(column, cell_width)
         self.activated.connect(self._go)
 
     def _go(self, index: QModelIndex) -> None:
+        self.cell_requested.emit(index)
         self.agent_requested.emit(self.rows.row_at(index.row()).agent_id)

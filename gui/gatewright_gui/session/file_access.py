@@ -1,0 +1,94 @@
+"""What every agent may do with a file or folder by the tool `file`, as the gate decides. For the worker process."""
+
+from collections.abc import Generator, Mapping
+
+from gatewright.workspace.api import (
+    JsonValue,
+    ToolFailure,
+    Verdict,
+    Workspace,
+    frozen,
+)
+
+TOOL = "file"
+GROUPS: Mapping[str, str] = {
+    "read": "Read",
+    "append": "Append",
+    "overwrite": "Overwrite",
+    "delete": "Delete",
+}
+"""What is done to a file, as the columns say it."""
+_NEW = "new"
+"""What would be made in a folder is called so."""
+
+
+@frozen
+class OperationAnswer:
+    """What the gate says to an operation at the file, and why."""
+
+    operation: str
+    verdict: Verdict
+    why: str
+
+    @property
+    def words(self) -> str:
+        """For a tooltip: `append: ask first, ...`."""
+        word = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}[self.verdict]
+        return f"{self.operation}: {word}, {self.why}"
+
+
+@frozen
+class FileAccess:
+    """One agent's answers, by what the operations do."""
+
+    agent_id: str
+    answers: Mapping[str, tuple[OperationAnswer, ...]]
+
+    def of(self, group: str) -> tuple[OperationAnswer, ...]:
+        """The operations of a group."""
+        return self.answers.get(group, ())
+
+
+def file_access(workspace: Workspace, source_id: str, path: str) -> Generator[int, None, tuple[FileAccess, ...]]:
+    """Of every agent, in the order of the file. `path`: from the base; of a folder with `/` at its end.
+
+    Yields after each agent how many are done.
+    """
+    operations = next((tool.operations for tool in workspace.catalog if tool.name == TOOL and tool.needs_source), ())
+    wanted = _calls(path, _text_of(workspace, source_id, path))
+    calls = [(op, wanted[op.name]) for op in operations if op.name in wanted]
+    found: list[FileAccess] = []
+    for agent_id in workspace.policy.agents:
+        answers: dict[str, tuple[OperationAnswer, ...]] = {}
+        for op, more in calls:
+            decision = workspace.decide(agent_id, TOOL, {"op": op.name, "source": source_id, **more})
+            answer = OperationAnswer(op.name, decision.verdict, decision.reason.replace("`", ""))
+            group = str(op.actions[-1])
+            answers[group] = (*answers.get(group, ()), answer)
+        found.append(FileAccess(agent_id, answers))
+        yield len(found)
+    return tuple(found)
+
+
+def _calls(path: str, text: str | None) -> dict[str, dict[str, JsonValue]]:
+    """A call of each operation that fits the path; `text`: what stands there, None where that is no text."""
+    if path.endswith("/"):
+        folder = path.rstrip("/") or "."
+        new = {"path": f"{path}{_NEW}", "content": "x"}
+        return {"list": {"path": folder}, "create": {**new}, "delete": {"path": folder, "recursive": True}}
+    at: dict[str, JsonValue] = {"path": path}
+    if text is None:
+        return {name: {**at} for name in ("read", "delete")} | {"create": {**at, "content": "x"}}
+    calls: dict[str, dict[str, JsonValue]] = {name: {**at} for name in ("read", "load", "save", "delete")}
+    calls |= {"append": {**at, "content": "x"}, "insert": {**at, "line": 1, "content": "x"}}
+    return calls | ({"replace": {**at, "old": text, "new": "x"}} if text else {})
+
+
+def _text_of(workspace: Workspace, source_id: str, path: str) -> str | None:
+    source = workspace.sources.get(source_id)
+    if source is None or path.endswith("/"):
+        return None
+    try:
+        return source.text_of(path)
+    except ToolFailure:
+        return None
