@@ -39,6 +39,7 @@ from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
 from gatewright_gui.window.action import make_actions, refresh_actions
 from gatewright_gui.window.asking_bar import AskingBar
+from gatewright_gui.window.first_steps import FirstSteps
 from gatewright_gui.window.live_frame import LiveFrame
 from gatewright_gui.window.menu import fill_menu
 from gatewright_gui.window.notifier import Notifier
@@ -101,6 +102,7 @@ class MainWindow(QMainWindow):
         self.asking = AskingBar()
         self.notifier = Notifier(self, lambda: preferences.choice(NOTIFY) != OFF)
         self.shelf = PageShelf(PAGES, FIRST, context)
+        self.steps = FirstSteps(context, self.shelf)
         self.whereabouts = Whereabouts(document, self.selection, self.shelf, preferences, self.show_page)
         self.status = StatusBar()
         self.setAcceptDrops(True)
@@ -139,7 +141,7 @@ class MainWindow(QMainWindow):
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
-        for part in (self.top, self.alarm, self.asking, self.unsaved_bar, self.outside, self.message):
+        for part in (self.top, self.alarm, self.asking, self.unsaved_bar, self.outside, self.message, self.steps):
             right.addWidget(part)
         right.addWidget(self.shelf, 1)
         middle = QHBoxLayout()
@@ -194,6 +196,7 @@ class MainWindow(QMainWindow):
         self.rail.current_changed.connect(self._show_chosen)
         self.navigator.reload_requested.connect(self.reload)
         self.shelf.problems_requested.connect(lambda: self.show_page("problems"))
+        self.shelf.welcome.way_chosen.connect(self.steps.begin)
         self.shelf.welcome.way_chosen.connect(self._begin)
         self.shelf.welcome.recent_chosen.connect(self.open_path)
         self.status.problems_requested.connect(lambda: self.show_page("problems"))
@@ -278,6 +281,7 @@ class MainWindow(QMainWindow):
     def _show_chosen(self, key: str) -> None:
         self.rail.button(key).setFocus(Qt.FocusReason.OtherFocusReason)  # else Qt moves the keys when the page hides
         self.shelf.show_page(key)
+        self.steps.follow_page(key)
         self.asking.set_away(is_away=key == "approvals")
         self._tell_trail()
 

@@ -399,6 +399,23 @@ async def test_removed_agent_comes_back_by_undo(window: MainWindow) -> None:
     assert window.selection.agent_id == "archivist", "somebody chose another one meanwhile"
 
 
+async def test_without_agents_the_page_offers_to_add_one(window: MainWindow) -> None:
+    page = agents_page(window)
+    page.agents.view.selectAll()
+    page.agents.remove()
+    assert page.nobody.isVisible()
+    assert page.main_view() is page.nobody.action_button
+
+    QTest.mouseClick(page.nobody.action_button, Qt.MouseButton.LeftButton)
+    field = window.findChild(QLineEdit, "agents.list.name")
+    assert field is not None
+    field.setText("scribe")
+    QTest.keyClick(field, Qt.Key.Key_Return)
+    await settled(window)
+    assert list(window.document.policy.agents) == ["scribe"]
+    assert page.tools.view.isVisible()
+
+
 async def test_escape_in_the_name_of_a_new_agent_takes_it_back_and_of_another_leaves_it(window: MainWindow) -> None:
     pane = agents_page(window).agents
     before = window.document.policy

@@ -9,10 +9,11 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from gatewright.policy.permission import Permission
 from gatewright_gui.app.build import new_window
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
+from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.new_dialog import NewDialog
-from tests.gui.session.opened import demo, end, settled, until
+from tests.gui.session.opened import agents_page, demo, end, settled, until
 
 
 def fresh(tmp_path: Path, qapp: QApplication) -> MainWindow:
@@ -84,6 +85,56 @@ async def test_a_new_workspace_may_begin_as_a_copy_of_an_example(tmp_path: Path,
     assert not window.document.problems
     await settled(window)
     await end(window)
+
+
+async def test_first_steps_get_their_ticks_and_never_come_again(tmp_path: Path, qapp: QApplication) -> None:
+    window, folder = fresh(tmp_path, qapp), mine(tmp_path)
+    assert not window.steps.isVisible()
+    dialog = await asked(window, "new")
+    dialog.place.setText(str(folder))
+    await until(dialog.accept_button.isEnabled)
+    QTest.mouseClick(dialog.accept_button, Qt.MouseButton.LeftButton)
+    await until(window.steps.isVisible)
+    window.activateWindow()
+    steps = window.steps.buttons
+    assert [button.accessibleName() for button in steps.values()] == [
+        "Tick an operation, to do",
+        "See the schema the model gets, to do",
+        "Try it in the Console, to do",
+    ]
+
+    QTest.mouseClick(steps["schema"], Qt.MouseButton.LeftButton)
+    await settled(window)
+    assert window.steps.done == ()  # nothing is ticked, so there is no schema yet
+    QTest.mouseClick(steps["tick"], Qt.MouseButton.LeftButton)
+    QTest.keyClick(agents_page(window).tools.view, Qt.Key.Key_Space)
+    await settled(window)
+    assert window.steps.done == ("tick",)
+    agents_page(window).preview_button.click()
+    assert not agents_page(window).preview.isVisible()
+    QTest.mouseClick(steps["schema"], Qt.MouseButton.LeftButton)
+    assert window.steps.done == ("tick", "schema")
+    assert agents_page(window).preview.code.editor.isVisible()
+    QTest.mouseClick(steps["try"], Qt.MouseButton.LeftButton)
+    await settled(window)
+    assert window.shelf.current_key == "console"
+    console = window.shelf.page("console")
+    assert isinstance(console, ConsolePage)
+    assert console.request.tool_name == window.selection.tool
+    QTest.mouseClick(console.decide_button, Qt.MouseButton.LeftButton)
+    await until(lambda: "done" in steps["try"].accessibleName())
+    await settled(window)
+    await end(window)
+
+    again = fresh(tmp_path, qapp)
+    dialog = await asked(again, "new")
+    dialog.place.setText(str(tmp_path / "another"))
+    await until(dialog.accept_button.isEnabled)
+    QTest.mouseClick(dialog.accept_button, Qt.MouseButton.LeftButton)
+    await until(lambda: again.document.is_open)
+    assert not again.steps.isVisible()
+    await settled(again)
+    await end(again)
 
 
 async def test_folder_with_a_policy_is_not_overwritten(tmp_path: Path, qapp: QApplication) -> None:

@@ -17,6 +17,7 @@ from gatewright_gui.pages.preview import PreviewPane
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
+from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 
@@ -50,6 +51,12 @@ class AgentsPage(Page):
         self._mode_row = row_of(self._mode_bar, stretch(), margins=(2, 1, 1, 1))
         self._left = holding(column_of(self._mode_row, stretch(self.agents)))
         self._middle = QStackedWidget()
+        self.nobody = EmptyState(
+            "users",
+            "No agents yet",
+            "An agent is one program with rights of its own. Add the first, then tick what it may do.",
+            action="Add an agent",
+        )
         self._lay_out()
         self._connect()
         self.preview_button.setCheckable(True)
@@ -63,6 +70,7 @@ class AgentsPage(Page):
         for key, text, _, tip in MODES:
             self.mode.add_segment(key, text, tooltip=tip)
         self._middle.addWidget(self.tools)
+        self._middle.addWidget(self.nobody)
         split = Splitter(Qt.Orientation.Horizontal, "agents", self._context.sizes)
         for pane in (self._left, self._middle, self.preview):
             split.addWidget(pane)
@@ -79,6 +87,10 @@ class AgentsPage(Page):
         self.switch.triggered.connect(self._switch)
         self.addAction(self.switch)
         self.mode.current_changed.connect(self._show_mode)
+        self.nobody.action_requested.connect(self.agents.add)
+        for signal in (context.document.opened, context.document.policy_changed):
+            signal.connect(self._show_middle)
+        self._show_middle()
         self.agents.describe_requested.connect(self._describe)
         self.preview.tool_requested.connect(self._choose_tool)
         self.preview.tokens_counted.connect(self.tools.show_tokens)
@@ -119,20 +131,34 @@ class AgentsPage(Page):
         self.preview.setVisible(on)
         self._context.sizes.set_choice(PREVIEW_KEY, "" if on else "hidden")
 
+    def show_schema(self) -> None:
+        """Show what the model gets and give it the keys, where there is something."""
+        self.preview_button.setChecked(True)
+        self.preview.part.set_current("schema")
+        if self.preview.code.isVisible():
+            self.preview.code.editor.setFocus(Qt.FocusReason.OtherFocusReason)
+
     def _show_mode(self, mode: object) -> None:
         had_keys = self.mode.isAncestorOf(self.focusWidget()) if self.focusWidget() else False
         self._context.sizes.set_choice(MODE_KEY, str(mode))
         if mode == "matrix":
             self.matrix.controls.insertWidget(0, self._mode_bar)
-            self._middle.setCurrentWidget(self.matrix)
             self._left.hide()
             self._into_matrix()
         else:
             self._mode_row.insertWidget(0, self._mode_bar)
             self._left.show()
-            self._middle.setCurrentWidget(self.tools)
+        self._show_middle()
         if had_keys:
             self.mode.button(str(mode)).setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _show_middle(self, _why: object = None) -> None:
+        """The tree or the matrix; without an agent, what to do. Of the matrix the way back to the tree stays."""
+        is_empty = self._context.document.is_open and not self._context.document.agents
+        if self.shows_matrix:
+            self._middle.setCurrentWidget(self.matrix)
+        else:
+            self._middle.setCurrentWidget(self.nobody if is_empty else self.tools)
 
     def _into_matrix(self, _what: object = None) -> None:
         """What was chosen elsewhere is the current cell too."""
@@ -188,6 +214,8 @@ class AgentsPage(Page):
         """The matrix, or the tree; without an agent the list of agents."""
         if self.shows_matrix:
             return self.matrix.view
+        if self._middle.currentWidget() is self.nobody:
+            return self.nobody.action_button
         return self.tools.view if self.tools.isEnabledTo(self) else self.agents.view
 
     def _describe(self) -> None:

@@ -441,8 +441,12 @@ class RequestPanel(QWidget):
             self.none.set_state("wrench", "No such tool", "JSON lets you send a call of any name, to see what is said.")
         elif self.tool.is_known:
             self.none.set_state("wrench", "No tool to call", "This agent sees none. Choose any, to see why.")
+        elif not self.agent_id:
+            self.none.set_state(
+                "wrench", "No tool to call", "Add an agent on the page Agents, and tick what it may do."
+            )
         else:
-            self.none.set_state("wrench", "No tool to call", "Choose an agent and a tool")
+            self.none.set_state("wrench", "No tool to call", "Choose a tool.")
 
     def _agent_activated(self, _row: int) -> None:
         self.agent_chosen.emit(self.agent_id)

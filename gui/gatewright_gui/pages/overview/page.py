@@ -46,9 +46,10 @@ class OverviewPage(Page):
             "users",
             "No agents yet",
             "An agent is one program with rights of its own. Add the first, then tick what it may do.",
-            action="Add an agent",
+            action="Go to Agents",
         )
-        self.empty.action_requested.connect(lambda: context.navigator.go_to_page("agents"))
+        for place in (self.empty, self.rights.nothing):
+            place.action_requested.connect(lambda: context.navigator.go_to_page("agents"))
         self._lay_out()
         self.calls.counted.connect(self._show_calls)
         document = context.document

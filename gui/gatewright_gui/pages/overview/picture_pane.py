@@ -74,7 +74,10 @@ class PicturePane(QWidget):
             self.list.setColumnWidth(column, 170)
         self.list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.nothing = EmptyState(
-            "shield", "Nothing is on yet", "Tick operations on the page Agents: here is seen who may do what with what."
+            "shield",
+            "Nothing is on yet",
+            "Tick operations on the page Agents: here is seen who may do what with what.",
+            action="Go to Agents",
         )
         scroll = QScrollArea()
         scroll.setWidget(self.canvas)
