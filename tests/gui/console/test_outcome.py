@@ -19,7 +19,7 @@ from gatewright_gui.pages.console.result import views_of
 from gatewright_gui.pages.console.verdict import ExactDialog
 from gatewright_gui.session.calls import CallRecord, RuleLink, StageRow
 from gatewright_gui.session.navigator import DEFAULT_LEVEL
-from gatewright_gui.session.ruleplace import LevelPlace, LinePlace, ToolPlace, place_of
+from gatewright_gui.session.ruleplace import LevelPlace, LinePlace, PolicyPlace, ToolPlace, place_of
 from gatewright_gui.session.verbs import rights, sources
 from tests.gui.console.standing import settled
 from tests.gui.files.support import SOURCE, Opened, until
@@ -232,8 +232,10 @@ async def test_rules_lead_to_where_they_are_edited(demo: Opened) -> None:
     assert place_of(policy, ("sources", SOURCE, "permission_rules", 1), 9) == LevelPlace(SOURCE, 1)
     assert place_of(policy, ("sources", SOURCE, "permission_rules", 999), 9) is None
     assert place_of(policy, ("sources", SOURCE, "default_permission"), 9) == LevelPlace(SOURCE, None)
-    assert place_of(policy, ("policy", "rules", 0), 12) == LinePlace(12)
-    assert place_of(policy, ("policy", "rules", 0), None) is None
+    assert place_of(policy, ("policy", "rules", 0), 12) == PolicyPlace(0)
+    assert place_of(policy, ("policy", "rules", 999), 12) is None
+    assert place_of(policy, ("defaults",), 12) == LinePlace(12)
+    assert place_of(policy, ("defaults",), None) is None
 
 
 async def test_level_that_decided_leads_to_the_files_page(demo: Opened, page: ConsolePage) -> None:
