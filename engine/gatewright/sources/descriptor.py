@@ -134,7 +134,7 @@ def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
         return Standing(None, tuple(passed))
     except OSError as error:
         raise failure_of(error) if passed else base.failure(error) from None
-    if status is not None and not is_folder(status.st_mode) and len(passed) < len(steps):
+    if status is not None and len(passed) < len(steps):
         raise _not_passable(status)
     return Standing(status, tuple(passed))
 

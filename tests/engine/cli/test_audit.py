@@ -164,7 +164,8 @@ def test_a_log_that_was_moved_goes_on_once_the_operator_says_so(
     assert "gatewright audit verify --moved" in said
     assert call(moved, capsys)[0] == 4
 
-    assert verified(moved, capsys, "--moved") == (0, "")
+    for _ in range(2):
+        assert verified(moved, capsys, "--moved") == (0, "")
     assert call(moved, capsys)[0] == 0
     assert verified(moved, capsys) == (0, "")
     main(["audit", "export", str(moved)])

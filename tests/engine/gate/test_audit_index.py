@@ -207,6 +207,21 @@ def test_where_there_is_no_log_there_is_no_call_and_the_first_one_shows(tmp_path
     index.close()
 
 
+def test_calls_that_were_taken_out_of_the_log_are_shown_no_longer(tmp_path: Path) -> None:
+    log = log_of(tmp_path)
+    log.append([*call_rows(1), *call_rows(2, "operator")])
+    log.close()
+    index = whole(tmp_path / "state")
+    with closing(sqlite3.connect(log.path)) as connection:
+        connection.execute("DELETE FROM rows WHERE agent = 'operator'")
+        connection.commit()
+
+    assert index.read_newer() == 0
+    index.read_older()
+    assert "operator" not in [call.agent for call in found(index)]
+    index.close()
+
+
 def test_spoiled_rows_are_still_shown(tmp_path: Path) -> None:
     log = log_of(tmp_path)
     log.append([*call_rows(1), *call_rows(2)])

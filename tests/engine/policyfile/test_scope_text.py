@@ -54,6 +54,7 @@ def test_every_example_can_be_typed(kind: CapabilityKind) -> None:
         (CapabilityKind.EXEC, "memory lots", "a size is bytes"),
         (CapabilityKind.EXEC, "cpu 0", "longer than nothing"),
         (CapabilityKind.WASM_EXEC, "fuel 0", "at least 1"),
+        (CapabilityKind.WASM_EXEC, "fuel lots", "a whole number of units"),
         (CapabilityKind.CLOCK_READ, "x", "has no scope"),
     ],
 )

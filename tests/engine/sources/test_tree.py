@@ -107,6 +107,7 @@ async def test_one_file_that_may_not_be_deleted_keeps_the_whole_folder(tree: Ben
 async def test_files_that_ask_go_only_when_somebody_agreed(tree: Bench) -> None:
     tree.manager.update(source_of(rules=(("*.md", Permission.READ_WRITE),), default=Permission.ADMIN))
     at = tree.at("a/deep")
+    await tree.port.load(tree.at("a/deep/z.md"))
     assert tree.manager.assess_delete(at, recursive=True).ask == "1 of 1 files go only when somebody agrees"
     with pytest.raises(ToolFailure) as caught:
         await tree.manager.delete(at, recursive=True)

@@ -62,7 +62,7 @@ TOOLS = [
     _tool("read_text_file", path=TEXT),
     _tool("write_file", path=TEXT, content=TEXT),
     _tool("move_file", source=TEXT, destination=TEXT),
-    _tool("list_directory", path=TEXT),
+    _tool("list_directory", path={**TEXT, "default": "secrets"}),
     _tool("read_multiple_files", paths={"type": "array", "items": TEXT}),
     {"name": "note", "inputSchema": {"type": "object"}},
     _tool("get_blob", path=TEXT, bucket=TEXT),
@@ -160,6 +160,11 @@ def test_a_folder_counts_as_the_strictest_thing_in_it(place: Place) -> None:
     assert place.decide("list_directory", path=str(place.notes / "pub")) is ALLOW
     (place.notes / "drafts" / "deep").mkdir()
     assert place.decide("move_file", source=str(place.notes / "drafts"), destination="/srv/x") is ASK
+
+
+def test_a_path_that_is_left_out_is_judged_as_its_default(place: Place) -> None:
+    decision = place.decision("list_directory")
+    assert (decision.verdict, decision.code) == (DENY, "level-none")
 
 
 def test_a_folder_that_holds_the_policy_is_closed_whatever_the_levels_are(tmp_path: Path) -> None:
