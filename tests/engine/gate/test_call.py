@@ -50,7 +50,7 @@ async def test_denied_call_executes_nothing(world: World) -> None:
     outcome = await world.call("file", {"op": "delete", "path": "note.md"})
 
     assert outcome.status is Status.DENIED
-    assert outcome.output == outcome.decision.model_message
+    assert (outcome.output, outcome.output_hash) == (outcome.decision.model_message, None)
     assert (world.docs / "note.md").exists()
 
 

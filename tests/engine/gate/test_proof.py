@@ -124,8 +124,8 @@ async def test_proof_is_decided_again_with_the_session_and_the_clock_of_then(mak
     world = make_world(POLICY + LIMITED)
     session = Session()
     up, say = {"op": "up"}, {"text": "a"}
-    first = world.decide("counter", up, session=session).proof
-    early = world.decide("echo", say, session=session).proof
+    first = world.decide("counter", up, session=session)
+    early = world.decide("echo", say, session=session)
     await world.call("counter", up, session=session)
     await world.call("echo", say, session=session)
     second = world.decide("counter", up, session=session)
@@ -135,9 +135,9 @@ async def test_proof_is_decided_again_with_the_session_and_the_clock_of_then(mak
 
     assert (second.code, late.code) == ("max-calls", "cooldown")
     for proof, arguments, tool in (
-        (first, up, "counter"),
+        (first.proof, up, "counter"),
         (second.proof, up, "counter"),
-        (early, say, "echo"),
+        (early.proof, say, "echo"),
         (late.proof, say, "echo"),
     ):
         result = world.gate.verify(proof, call(tool, arguments))

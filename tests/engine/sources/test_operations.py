@@ -300,12 +300,16 @@ async def test_the_size_limit_holds_for_reading_and_writing(tmp_path: Path, benc
     bench.manager.update(source_of(max_file_bytes=10))
     bench.write("big", "x" * 11)
     bench.write("small", "x" * 8)
+    bench.write("tail", "some, end")
     with pytest.raises(ToolFailure, match="limit of 10 bytes"):
         await bench.port.read(bench.at("big"))
     with pytest.raises(ToolFailure, match="11 bytes"):
         await bench.port.append(bench.at("small"), "yyy")
     with pytest.raises(ToolFailure):
         await bench.port.replace(bench.at("small"), "xxxxxxxx", "y" * 11)
+    with pytest.raises(ToolFailure, match="12 bytes"):
+        await bench.port.replace(bench.at("tail"), "end", "longer")
+    assert (await bench.port.read(bench.at("tail"))).content == "some, end"
     with pytest.raises(ToolFailure):
         await bench.port.create(bench.at("new"), "é" * 6)
     assert not (bench.folder / "new").exists()
