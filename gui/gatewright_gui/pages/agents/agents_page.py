@@ -141,14 +141,10 @@ class AgentsPage(Page):
     def _show_mode(self, mode: object) -> None:
         had_keys = self.mode.isAncestorOf(self.focusWidget()) if self.focusWidget() else False
         self._context.sizes.set_choice(MODE_KEY, str(mode))
-        if mode == "matrix":
-            self.matrix.controls.insertWidget(0, self._mode_bar)
-            self._left.hide()
-            self._into_matrix()
-        else:
-            self._mode_row.insertWidget(0, self._mode_bar)
-            self._left.show()
+        (self.matrix.controls if mode == "matrix" else self._mode_row).insertWidget(0, self._mode_bar)
+        self._left.setVisible(mode != "matrix")
         self._show_middle()
+        self._into_matrix()  # last: a matrix that is not shown scrolls to no cell
         if had_keys:
             self.mode.button(str(mode)).setFocus(Qt.FocusReason.OtherFocusReason)
 
