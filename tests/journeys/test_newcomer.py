@@ -259,7 +259,7 @@ async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(han
     await hand.focus_by("shift+Tab", hand.find("console.form.path", QWidget))
     decided = [await _called(hand, "ctrl+Return")]
     assert decided[0].verdict == "allow"
-    await hand.key("ctrl+e")
+    await hand.key("ctrl+shift+x")
     await _export_into(hand, tmp_path / "handed over")
     await _check_exported(tmp_path / "handed over", "newcomer", decided)
 

@@ -46,7 +46,7 @@ PARTS = (
             ),
             KeyRow("Ctrl+Z, Ctrl+Shift+Z", "undo, redo; the menu and the tooltip say what"),
             KeyRow("Ctrl+S, Ctrl+Shift+S", "save (twice: after what changes was shown), save as a new file"),
-            KeyRow("Ctrl+E", "exports what a deployment needs"),
+            KeyRow("Ctrl+Shift+X", "exports what a deployment needs"),
             KeyRow("Ctrl+O, Ctrl+R", "open, read again from disk"),
             KeyRow("Ctrl+Shift+N", "opens another policy file in a window of its own"),
             KeyRow("Ctrl+F", "searches the page, or the text that has the keys"),

@@ -128,7 +128,7 @@ ACTIONS = (
     ),
     ActionRow("save", "Save", "save", "Ctrl+S", lambda frame: frame.save(), lambda d: d.is_dirty),
     ActionRow("save_as", "Save as...", "save", "Ctrl+Shift+S", lambda frame: frame.ask_save_as(), lambda d: d.is_open),
-    ActionRow("export", "Export...", "upload", "Ctrl+E", lambda frame: frame.ask_export(), lambda d: d.is_open),
+    ActionRow("export", "Export...", "upload", "Ctrl+Shift+X", lambda frame: frame.ask_export(), lambda d: d.is_open),
     ActionRow(
         "pattern",
         "Export for Pattern, one file per agent...",

@@ -57,6 +57,7 @@ class AgentsPage(Page):
             "An agent is one program with rights of its own. Add the first, then tick what it may do.",
             action="Add an agent",
         )
+        self.nobody.addAction(self.agents.actions_by_key["add"])
         self._lay_out()
         self._connect()
         self.preview_button.setCheckable(True)
