@@ -310,6 +310,28 @@ async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: Main
     assert '"delete"' in agents_page(window).preview.code.text
 
 
+async def test_tick_says_that_the_box_is_off_and_is_passed_only_where_it_is_on(window: MainWindow) -> None:
+    def told() -> list[str]:
+        model = agents_page(window).tools.why.model
+        return [step.step or str(step.verdict) for row in range(6) if (step := model.why_at(row)) is not None]
+
+    await choose(window, "newcomer", "load")
+    tick = agents_page(window).tools.why.model.why_at(0)
+    assert tick is not None
+    assert tick.text == "the box is off: `file` is not among the tools of agent `newcomer`"
+
+    click(window, "file", None)
+    click(window, "file", "delete")
+    await settled(window)
+
+    agents_page(window).tools.show_row("file", "delete")
+    assert told()[:3] == ["stopped", "deny", "not reached"]
+    agents_page(window).tools.show_row("file", "load")
+    assert told() == ["passed", "passed", "passed", "deny", "not reached", "not reached"]
+    agents_page(window).tools.show_row("file", None)
+    assert told() == ["passed", "deny", "deny", "deny", "not reached", "not reached"]
+
+
 async def test_why_names_the_rule_and_a_click_goes_to_its_line(window: MainWindow) -> None:
     await choose(window, "archivist", "delete")
     why = agents_page(window).tools.why
@@ -318,9 +340,10 @@ async def test_why_names_the_rule_and_a_click_goes_to_its_line(window: MainWindo
     reason = steps[stopped]
     assert why.sentence.text() == f"Denied, because {reason.text.replace('`', '')}."
     assert [step.layer for step in steps] == ["tick", "tool rule", "capability", "source", "policy", "approval"]
-    assert {step.text for step in steps[:stopped]} == {"passed"}
+    assert [step.text for step in steps[:stopped]] == ["the box is off: the tool rule below leaves it out"]
     assert {step.text for step in steps[stopped + 1 :]} == {"not reached"}
     assert reason.line is not None
+    assert (steps[0].step, steps[0].line) == ("stopped", reason.line)
 
     rect = why.view.visualRect(why.model.index(stopped))
     QTest.mouseClick(why.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())

@@ -385,7 +385,7 @@ class ToolPane(QWidget):
         found = self.model.right_of(self.model.index_of(tool, operation)) if tool is not None else None
         sentence = verdict_sentence(*found) if found is not None else ""
         if found is not None and (operation is not None or len(found[0].operations) == 1 or found[0].is_hidden):
-            reasons = ladder(index.data(REASONS), ("agents", self._agent_id, "tools"))
+            reasons = ladder(*found, ("agents", self._agent_id, "tools"))
         self.why.sentence.setText(sentence)
         self.why.model.set_reasons(reasons, self._notes(tool, operation))
         nothing = _OF_GROUP if self.rows.group_at(index) is not None else "Choose a tool or an operation."

@@ -3,6 +3,7 @@ what depends on the call.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt, Signal
@@ -14,8 +15,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace.api import Address, Layer, Reason, Verdict, frozen
+from gatewright.workspace.api import Address, Layer, OperationRight, Reason, ToolRight, Verdict, frozen
 from gatewright_gui.pages.agents.notes import PROBLEM, Note
+from gatewright_gui.pages.agents.row_state import reasons_of
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import label_text
@@ -37,24 +39,52 @@ LAYER_WORDS = {
 """In the order of the ladder."""
 
 
+_UNLISTED = frozenset({"tool-not-listed", "unlisted-tool", "outmoded-tool"})
+"""Codes of the reasons by which the box of a whole tool is off."""
+_OFF = "the box is off"
+
+
 @frozen
 class Step:
-    """A layer that says nothing against a row; it is not reached where one before it denies."""
+    """A layer that says nothing of its own about a row: it lets it through, is not reached, or is a box that is off."""
 
     layer: Layer
-    is_reached: bool
+    said: Literal["passed", "stopped", "not reached"]
     address: Address | None = None
+    text: str = ""
 
 
-def ladder(reasons: Sequence[Reason], tick: Address) -> tuple[Reason | Step, ...]:
-    """Every layer in turn: its reasons, or that it was passed or not reached. `tick`: where the tick stands."""
+def ladder(tool: ToolRight, operation: OperationRight | None, tick: Address) -> tuple[Reason | Step, ...]:
+    """Every layer in turn: its reasons, or that it was passed or not reached. `tick`: where the tick stands.
+
+    Of a whole tool a layer is reached where it is for one of its operations.
+    """
     rows: list[Reason | Step] = []
-    is_reached = True
+    reasons = reasons_of(tool, operation)
+    going = [operation] if operation else list(tool.operations)
+    is_off = not any(op.ticked for op in going)
     for layer in LAYER_WORDS:
         own = [reason for reason in reasons if reason.layer is layer]
-        rows += own or [Step(layer, is_reached, tick if layer is Layer.TOOLS else None)]
-        is_reached = is_reached and all(reason.verdict is not Verdict.DENY for reason in own)
+        if layer is Layer.TOOLS and is_off:
+            rows += _box_off(own, reasons, tick)
+            going = []
+            continue
+        rows += own or [Step(layer, "passed" if going else "not reached", tick if layer is Layer.TOOLS else None)]
+        going = [op for op in going if not _is_stopped(op, layer)]
     return tuple(rows)
+
+
+def _box_off(own: Sequence[Reason], reasons: Sequence[Reason], tick: Address) -> Sequence[Reason | Step]:
+    """That a box is off and why: its tool is not listed, or a tool rule leaves it out."""
+    if any(reason.code in _UNLISTED for reason in own):
+        return [replace(one, text=f"{_OFF}: {one.text}") if one.code in _UNLISTED else one for one in own]
+    rule = next((one for one in reasons if one.code == "operation-not-allowed" and one.address), None)
+    text, address = (f"{_OFF}: the tool rule below leaves it out", rule.address) if rule else (_OFF, tick)
+    return [Step(Layer.TOOLS, "stopped", address, text), *own]
+
+
+def _is_stopped(op: OperationRight, layer: Layer) -> bool:
+    return any(reason.layer is layer and reason.verdict is Verdict.DENY for reason in op.reasons)
 
 
 @frozen
@@ -69,7 +99,7 @@ class Why:
     text: str
     line: int | None
     file: str = ""
-    step: Literal["", "passed", "not reached"] = ""
+    step: Literal["", "passed", "stopped", "not reached"] = ""
 
     @property
     def is_problem(self) -> bool:
@@ -123,8 +153,7 @@ class ReasonModel(QAbstractListModel):
         if isinstance(reason, Note):
             return Why(None, reason.layer, reason.text, line, file)
         if isinstance(reason, Step):
-            said = "passed" if reason.is_reached else "not reached"
-            return Why(None, LAYER_WORDS[reason.layer], said, line, file, said)
+            return Why(None, LAYER_WORDS[reason.layer], reason.text or reason.said, line, file, reason.said)
         return Why(reason.verdict, LAYER_WORDS[reason.layer], reason.text, line, file)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
@@ -185,7 +214,8 @@ class WhyDelegate(Delegate):
         painter.setPen(QColor(look.palette.accent.fg if why.line else look.palette.muted))
         first = QRect(rect.right() - wide - 8, rect.top(), wide + 2, _ROW)
         painter.drawText(first, Qt.AlignmentFlag.AlignVCenter, where)
-        painter.setPen(QColor(look.palette.muted if why.step else look.palette.text))
+        is_quiet = why.step in {"passed", "not reached"}
+        painter.setPen(QColor(look.palette.muted if is_quiet else look.palette.text))
         words = QRect(left, rect.top(), rect.right() + 1 - wide - _WHERE_ROOM - left, rect.height())
         painter.drawText(words, _WRAPPED | Qt.AlignmentFlag.AlignVCenter, _words_of(why))
         painter.restore()
@@ -208,8 +238,10 @@ def _chip_room(metrics: QFontMetrics, layer: str) -> int:
 
 def _chip_look(why: Why) -> tuple[str, Role]:
     """What nobody ticked is quiet; what is ticked and stopped by another layer calls for a look."""
+    if why.step == "passed":
+        return "check", "allow"
     if why.step:
-        return ("check", "allow") if why.step == "passed" else ("minus", "neutral")
+        return "circle-slash" if why.step == "stopped" else "minus", "neutral"
     if why.verdict is None:
         return ("triangle-alert", "ask") if why.is_problem else ("info", "neutral")
     if why.verdict is not Verdict.DENY:
