@@ -8,6 +8,7 @@ of a pipe that only we hold, kills the group.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -51,6 +52,8 @@ class ServerProcess:
         self.has_ended = asyncio.Event()
 
     async def __aenter__(self) -> Self:
+        if not hasattr(os, "killpg"):
+            raise OSError(errno.ENOSYS, "this system cannot end a program together with all that it started")
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
                 self._command.command,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
+import stat
 import struct
+import sys
 from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -122,9 +123,14 @@ _GET_GENERATION = 0x80087601
 def _identity(folder: Path) -> str:
     """Device, inode and, where the file system has one, generation; empty when there is no such folder."""
     try:
+        if sys.platform == "win32":
+            facts = folder.stat()
+            return f"{facts.st_dev}:{facts.st_ino}:0" if stat.S_ISDIR(facts.st_mode) else ""
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return ""
+    import fcntl
+
     try:
         facts, generation = os.fstat(descriptor), 0
         with suppress(OSError):

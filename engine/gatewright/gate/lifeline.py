@@ -5,13 +5,13 @@ The system lets go of the lock when the process ends in whatever way, so nobody 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.filelock import lock
 from gatewright.base.ids import new_id
 from gatewright.record import PrivateFolder, fork_safe_lock, renew_after_fork
 
@@ -48,7 +48,7 @@ class Lifeline:
                 if self._descriptor is None:
                     how = os.O_RDWR | os.O_CREAT | os.O_EXCL
                     self._descriptor = PrivateFolder(self._folder).open(f"{self._owner}.alive", how)
-                    fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    lock(self._descriptor, 0)
             except OSError as error:
                 text = f"the state folder `{self._folder}` cannot be written: {error.strerror}"
                 raise WorkspaceError(text) from error
@@ -80,8 +80,7 @@ class Lifeline:
     def _end(self) -> None:
         if self._folder is not None and self._descriptor is not None:
             with suppress(OSError):
-                PrivateFolder(self._folder).delete(f"{self._owner}.alive")
-            os.close(self._descriptor)
+                PrivateFolder(self._folder).end(f"{self._owner}.alive", self._descriptor)
             self._descriptor = None
 
 
@@ -95,14 +94,10 @@ def is_alive(folder: Path, owner: str) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    else:
-        with suppress(OSError):
-            own.delete(name)
-        return False
-    finally:
+        lock(descriptor, 0, shared=True)
+    except OSError as error:
         os.close(descriptor)
+        return isinstance(error, BlockingIOError)
+    with suppress(OSError):
+        own.end(name, descriptor)
+    return False

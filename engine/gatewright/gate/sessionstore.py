@@ -234,8 +234,7 @@ class SessionStore:
 
     def _let_go(self, name: str, holder: int) -> None:
         """Let others have it: whoever waits for the file that goes here takes the next one."""
-        self._folder.delete(_lock_name(name))
-        os.close(holder)
+        self._folder.end(_lock_name(name), holder)
 
 
 def _name(session_id: str, agent_id: str) -> str:

@@ -95,7 +95,7 @@ def _read(path: Path) -> bytes:
 
 def _without_waiting(path: str, flags: int) -> int:
     """Opening a pipe that took the file's name meanwhile must not wait for a writer."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -5,12 +5,11 @@ what it says. One process at a time holds it, for one change of the store.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gatewright.base.filelock import MOMENT_S, lock
+from gatewright.base.filelock import MOMENT_S, lock, unlock
 from gatewright.record.fork import renew_after_fork
 
 if TYPE_CHECKING:
@@ -48,11 +47,11 @@ class AnchorFile:
         except FileNotFoundError:
             self.text = b""
             return b""
-        text = os.pread(descriptor, facts.st_size, 0)
+        text = _text(descriptor, facts.st_size)
         if text != self.text and not (self._is_whole and self._is_whole(text)):
             lock(descriptor, _PATIENCE_S, shared=True)
-            text = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            text = _text(descriptor, os.fstat(descriptor).st_size)
+            unlock(descriptor)
         self.text = text
         return text
 
@@ -76,18 +75,18 @@ class AnchorFile:
             if facts.st_nlink:
                 break
         try:
-            self.text = os.pread(descriptor, facts.st_size, 0)
+            self.text = _text(descriptor, facts.st_size)
             yield True
         finally:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            unlock(descriptor)
 
     def write(self, text: bytes) -> None:
         """Put this over what it says, in one write as a rule; only while it is held."""
         text = text.ljust(len(self.text))
         assert self._descriptor is not None
-        at = 0
+        at = os.lseek(self._descriptor, 0, os.SEEK_SET)
         while at < len(text):
-            at += os.pwrite(self._descriptor, text[at:], at)
+            at += os.write(self._descriptor, text[at:])
         self.text = text
 
     def close(self) -> None:
@@ -112,3 +111,8 @@ class AnchorFile:
                 raise FileNotFoundError(errno.ENOENT, "its anchor was removed while it was open") from None
             raise
         return self._descriptor, os.fstat(self._descriptor)
+
+
+def _text(descriptor: int, most_bytes: int) -> bytes:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.read(descriptor, most_bytes)

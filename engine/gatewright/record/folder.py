@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from gatewright.base.atomicfile import write_atomically
@@ -20,7 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOOKS_UP_BELOW = os.open in os.supports_dir_fd
+"""Whether a folder can be held open and names looked up in it. On Windows they are looked up by path, and whoever can
+replace a folder above is not kept out; a link is refused all the same.
+"""
+_FOLDER = sum(getattr(os, name, 0) for name in ("O_RDONLY", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC"))
+_FILE = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOINHERIT"))
+_JUNCTION = 0xA0000003
+"""What Windows marks a folder with that is the name of another one (IO_REPARSE_TAG_MOUNT_POINT)."""
+_LOCK = ".lock"
 _PATIENCE_S = 5.0
 
 
@@ -41,37 +49,29 @@ class PrivateFolder:
             self._within.make()
         with suppress(FileExistsError):
             self.path.mkdir(parents=self._within is None, mode=0o700)
-        os.close(self._descriptor())
+        with self._held():
+            pass
 
     def require_real(self) -> None:
         """Raises OSError when something else than a folder lies here; nothing may lie here."""
-        with suppress(FileNotFoundError):
-            os.close(self._descriptor())
+        with suppress(FileNotFoundError), self._held():
+            pass
 
     def look(self, name: str) -> os.stat_result | None:
         """The facts of the file of that name; None when there is none."""
         try:
-            folder = self._descriptor()
+            with self._held() as folder:
+                facts = os.stat(self._in(folder, name), dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return None
-        try:
-            facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return None
-        finally:
-            os.close(folder)
         _require_plain(facts, self.path / name)
         return facts
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
         """A descriptor of the file of that name. Raises FileNotFoundError when there is none and none is to be made."""
         self.look(name)  # a device is not even opened
-        folder = self._descriptor()
-        try:
-            flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            descriptor = os.open(name, flags, 0o600, dir_fd=folder)
-        finally:
-            os.close(folder)
+        with self._held() as folder:
+            descriptor = os.open(self._in(folder, name), flags | _FILE, 0o600, dir_fd=folder)
         try:
             _require_plain(os.fstat(descriptor), self.path / name)
         except BaseException:
@@ -99,49 +99,65 @@ class PrivateFolder:
     def delete(self, name: str) -> bool:
         """Remove what has that name, whatever it is; whether there was something."""
         try:
-            folder = self._descriptor()
+            with self._held() as folder:
+                os.unlink(self._in(folder, name), dir_fd=folder)
         except FileNotFoundError:
             return False
-        try:
-            os.unlink(name, dir_fd=folder)
-        except FileNotFoundError:
-            return False
-        finally:
-            os.close(folder)
         return True
+
+    def end(self, name: str, descriptor: int) -> None:
+        """Remove the file of that name, which is open and perhaps locked, and close it: nobody takes it in between.
+
+        On Windows it is closed first, and what another has open by then stays.
+        """
+        if not _LOOKS_UP_BELOW:
+            os.close(descriptor)
+        try:
+            with suppress(PermissionError):
+                self.delete(name)
+        finally:
+            if _LOOKS_UP_BELOW:
+                os.close(descriptor)
 
     def names(self) -> list[str]:
         """What lies in the folder, sorted; nothing when there is no folder."""
         try:
-            folder = self._descriptor()
+            with self._held() as folder:
+                return sorted(os.listdir(self.path if folder is None else folder))  # noqa: PTH208 - of a descriptor
         except FileNotFoundError:
             return []
-        try:
-            return sorted(os.listdir(folder))  # noqa: PTH208 - of a descriptor
-        finally:
-            os.close(folder)
 
     @contextmanager
     def locked(self) -> Generator[None]:
         """No other process does the same meanwhile. Raises BlockingIOError when one does so for too long."""
-        folder = self._descriptor()
+        with self._held() as folder:
+            held = self.open(_LOCK, os.O_RDWR | os.O_CREAT) if folder is None else os.dup(folder)
         try:
-            lock(folder, _PATIENCE_S)
+            lock(held, _PATIENCE_S)
             yield
+        finally:
+            os.close(held)
+
+    @contextmanager
+    def _held(self) -> Generator[int | None]:
+        """A descriptor of the folder, that names in it are looked up by; None where the system has no such thing."""
+        within = nullcontext() if self._within is None else self._within._held()
+        with within as above:
+            name = self.path if above is None else self.path.name
+            facts = os.stat(name, dir_fd=above, follow_symlinks=False)
+            if stat.S_ISLNK(facts.st_mode) or getattr(facts, "st_reparse_tag", 0) == _JUNCTION:
+                raise _refused(self.path, "it is a symbolic link, which is not followed")
+            if not _LOOKS_UP_BELOW:
+                yield None
+                return
+            folder = os.open(name, _FOLDER, dir_fd=above)
+        try:
+            yield folder
         finally:
             os.close(folder)
 
-    def _descriptor(self) -> int:
-        above = None if self._within is None else self._within._descriptor()
-        try:
-            name = self.path if above is None else self.path.name
-            facts = os.stat(name, dir_fd=above, follow_symlinks=False)
-            if stat.S_ISLNK(facts.st_mode):
-                raise _refused(self.path, "it is a symbolic link, which is not followed")
-            return os.open(name, _FOLDER, dir_fd=above)
-        finally:
-            if above is not None:
-                os.close(above)
+    def _in(self, folder: int | None, name: str) -> str | Path:
+        return self.path / name if folder is None else name
 
 
 def _require_plain(facts: os.stat_result, path: Path) -> None:

@@ -41,7 +41,8 @@ class _Fork:
         self._one_at_a_time = threading.RLock()
         self._taken: list[threading.RLock] = []
         self._has_all = False
-        os.register_at_fork(before=self._take, after_in_parent=self._release, after_in_child=self._begin)
+        if hasattr(os, "register_at_fork"):  # where processes fork
+            os.register_at_fork(before=self._take, after_in_parent=self._release, after_in_child=self._begin)
 
     def _take(self) -> None:
         """Wait for one lock at a time and hold no other meanwhile, so that threads may nest them in any order."""

@@ -13,7 +13,7 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 
-from gatewright.base.errors import NotSupported, ToolFailure
+from gatewright.base.errors import ToolFailure
 from gatewright.record import fork_safe_lock
 from gatewright.sources.failure import words_of
 from gatewright.sources.spelling import as_on_disk
@@ -36,7 +36,7 @@ class BaseFolder:
         self.refused = refused
         self._taking = fork_safe_lock()
         self._identity: tuple[int, int] | None = None
-        with suppress(ToolFailure, NotSupported):
+        with suppress(ToolFailure):
             self.identity()
 
     @property
@@ -103,7 +103,9 @@ class BaseFolder:
     def _take(self) -> tuple[int, int]:
         """Open it, component by component and through no link, and hold it."""
         if not supported():
-            raise NotSupported("file sources need a platform that opens files relative to a folder's descriptor")
+            raise ToolFailure(
+                "files cannot be used on this system, which cannot hold a folder open", code="not-supported"
+            )
         try:
             descriptor = os.open("/", PASS_THROUGH)
             for name in filter(None, self.path.split("/")):

@@ -185,7 +185,7 @@ def write_client_file(change: ClientEdit) -> Path | None:
 
 def gateway_command() -> tuple[str, ...]:
     """What starts this program, whole: a client does not look where a shell would."""
-    beside = Path(sys.executable).with_name("gatewright")
+    beside = Path(sys.executable).with_name("gatewright.exe" if sys.platform == "win32" else "gatewright")
     found = str(beside) if beside.is_file() else shutil.which("gatewright")
     return (found,) if found is not None else (sys.executable, "-m", "gatewright")
 

@@ -261,7 +261,7 @@ def _opened(base: BaseFolder) -> Generator[int]:
         os.close(descriptor)
 
 
-_FLAGS: int = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC"))
 
 
 def _write(target: int, piece: bytes) -> None:

@@ -277,13 +277,15 @@ def _stop_signals() -> Generator[asyncio.Future[int]]:
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
     signals = (signal.SIGTERM, signal.SIGINT)
-    for number in signals:
-        loop.add_signal_handler(number, lambda number=number: stopped.done() or stopped.set_result(number))
+    with suppress(NotImplementedError):  # on Windows Ctrl-C is raised instead
+        for number in signals:
+            loop.add_signal_handler(number, lambda number=number: stopped.done() or stopped.set_result(number))
     try:
         yield stopped
     finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
+        with suppress(NotImplementedError):
+            for number in signals:
+                loop.remove_signal_handler(number)
 
 
 def _raise_interrupt(stopped: asyncio.Future[int]) -> None:

@@ -92,7 +92,7 @@ class Journal:
                 facts = self._folder.look(name)
                 if facts is None:
                     continue
-                if facts.st_uid != os.getuid():
+                if hasattr(os, "getuid") and facts.st_uid != os.getuid():
                     ignored.append(f"unsaved changes in `{self._folder.path / name}` are ignored: they are not yours")
                     continue
                 unsaved = _PLAIN.validate_json(self._folder.read(name, MOST_BYTES), strict=True)

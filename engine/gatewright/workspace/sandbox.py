@@ -23,6 +23,7 @@ from gatewright.memory.block_store import FILE_NAME as BLOCKS
 from gatewright.memory.notes import FOLDER as NOTES
 from gatewright.memory.notes import copy_notes
 from gatewright.memory.storecopy import copy_store
+from gatewright.sources.basefolder import FOLDER
 from gatewright.workspace.foldercopy import CopyCancelled, CopyWatch, FolderCopy, clone
 from gatewright.workspace.location import place_file
 
@@ -168,7 +169,7 @@ def _new_holder(place: Path) -> tuple[Path, int]:
 def _lock(folder: Path) -> int | None:
     """The lock of a copy's folder, an open descriptor; None where another holds it, or it is none of ours."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(folder, FOLDER)
     except OSError:
         return None
     try:

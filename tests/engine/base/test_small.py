@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
+from gatewright.base import filelock
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.duration import format_duration, parse_duration
 from gatewright.base.pattern import compile_linear
 from gatewright.base.plural import plural
 from gatewright.base.problem import Place, Problem, Severity, near_miss
 from gatewright.base.regex import late_regex
+from tests.support.like_windows import locks_of_windows
 
 
 @pytest.mark.parametrize(
@@ -102,3 +106,23 @@ def test_late_regular_expression_that_is_wrong_says_so_when_it_is_used() -> None
 def test_numbers_of_things_are_told_in_words() -> None:
     assert [plural(1, "file"), plural(0, "file"), plural(2_000, "file")] == ["1 file", "0 files", "2,000 files"]
     assert plural(2, "entry", "entries") == "2 entries"
+
+
+@pytest.mark.parametrize("platform", ["linux", "win32"])
+def test_a_locked_file_is_held_alone_until_it_is_let_go(
+    platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.platform", platform)
+    monkeypatch.setitem(sys.modules, "msvcrt", locks_of_windows())
+    module = runpy.run_path(filelock.__file__)
+    lock, unlock = module["lock"], module["unlock"]
+    one, other = (os.open(tmp_path / "file", os.O_RDWR | os.O_CREAT) for _ in range(2))
+    try:
+        lock(one, 0)
+        with pytest.raises(BlockingIOError):
+            lock(other, 0.002)
+        unlock(one)
+        lock(other, 0)
+    finally:
+        os.close(one)
+        os.close(other)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.checkout import ROOT
+
 OVERLAPPING = """\
 gatewright = 1
 
@@ -125,3 +127,27 @@ def test_a_call_of_file_without_a_source_says_to_the_operator_why_there_is_none(
 
 def test_counts_are_written_as_people_write_them(overlapping: Path) -> None:
     assert b"fine, 1 agent, 0 warnings" in run("check", overlapping).stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the real one is at hand")
+def test_on_a_system_like_windows_policies_are_decided_and_recorded_and_files_are_refused_plainly(
+    tmp_path: Path,
+) -> None:
+    note, save = '{"op": "read", "path": "notes/species.md"}', '{"content": "Herons nest late."}'
+    agent = ("demo", "--agent", "archivist")
+    lines = (
+        ("init", "demo", "--template", "demo"),
+        ("check", "demo"),
+        ("call", *agent, "--tool", "file", "--args", note),
+        ("call", *agent, "--tool", "memory_save", "--args", save),
+        ("audit", "verify", "demo"),
+    )
+    words = (sys.executable, "-m", "tests.support.like_windows", json.dumps(lines))
+    place = {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    ran = subprocess.run(words, cwd=tmp_path, env=os.environ | place, capture_output=True, check=False, timeout=60)
+    told = json.loads(ran.stdout)
+
+    assert [status for status, _, _ in told] == [0, 0, 4, 0, 0], told
+    assert "files cannot be used on this system, which cannot hold a folder open" in told[2][1]
+    assert "0 problems" in told[4][1]
+    assert not told[4][1].startswith("0 rows")

@@ -11,6 +11,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.workspace.client_file import (
     client_file,
     client_files,
+    gateway_command,
     gateway_edit,
     read_client_file,
     read_servers_of,
@@ -150,3 +151,17 @@ def test_bad_files_are_refused_by_name_and_place(tmp_path: Path) -> None:
         read_client_file(tmp_path / "pipe")
     with pytest.raises(WorkspaceError, match=r"^it names no MCP servers"):
         read_servers_of('{"a": 1}')
+
+
+@pytest.mark.parametrize(
+    ("platform", "started", "console"),
+    [("win32", "gatewright-window.exe", "gatewright.exe"), ("linux", "python3.11", "gatewright")],
+)
+def test_the_gateway_of_a_client_is_the_console_program_beside_the_one_that_runs(
+    platform: str, started: str, console: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / console).write_text("")
+    monkeypatch.setattr("sys.platform", platform)
+    monkeypatch.setattr("sys.executable", str(tmp_path / started))
+
+    assert gateway_command() == (str(tmp_path / console),)
