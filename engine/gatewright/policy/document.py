@@ -283,6 +283,8 @@ class Policy:
     web: Web = field(default_factory=Web)
     shell: ShellSettings = field(default_factory=ShellSettings)
     endpoints: Endpoints = field(default_factory=Endpoints)
+    written: Written | None = field(default=None, compare=False, repr=False)
+    """The text that somebody typed, which the text of this policy is an edit of; None: what was last saved."""
 
     @property
     def provides(self) -> frozenset[str]:
@@ -326,3 +328,11 @@ class Policy:
     def with_agent(self, agent: Agent) -> Policy:
         """The policy with that agent put in, or replaced where it stands."""
         return replace(self, agents={**self.agents, agent.agent_id: agent})
+
+
+@frozen
+class Written:
+    """A whole text of a policy file and the policy that it says."""
+
+    text: str
+    policy: Policy

@@ -8,11 +8,12 @@ no memory.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
-from gatewright.policy.document import Agent, Catalog, Policy, Source, ToolSettings
+from gatewright.policy.document import Agent, Catalog, Policy, Source, ToolSettings, Written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -71,7 +72,18 @@ class ToolSettingsChange:
     after: ToolSettings | None
 
 
-Change = AgentChange | SourceChange | CatalogChange | FieldChange | ToolSettingsChange
+@frozen
+class TextChange:
+    """What the text of the policy is an edit of, before and after: what somebody typed is kept letter by letter.
+
+    The last of the changes of an edit: with the others the policy is what ``after`` says.
+    """
+
+    before: Written
+    after: Written
+
+
+Change = AgentChange | SourceChange | CatalogChange | FieldChange | ToolSettingsChange | TextChange
 
 
 @frozen
@@ -138,13 +150,20 @@ def field_changes(before: Policy, after: Policy) -> Iterator[FieldChange]:
 def _row_changes(
     change: Callable[[Row | None, Row | None, int | None], Change], before: Mapping[str, Row], after: Mapping[str, Row]
 ) -> Iterator[Change]:
-    """From the last that goes to the last that comes, so that each place holds when its turn is there."""
+    """From the last that goes to the last that comes, so that each place holds when its turn is there.
+
+    What stands in another order goes and comes, from the first such row on.
+    """
+    there, then = [row_id for row_id in before if row_id in after], [row_id for row_id in after if row_id in before]
+    stay = {row_id for row_id, _ in takewhile(lambda pair: pair[0] == pair[1], zip(there, then, strict=True))}
     for at, (row_id, row) in reversed(list(enumerate(before.items()))):
-        if row_id not in after:
+        if row_id not in stay:
             yield change(row, None, at)
     for at, (row_id, row) in enumerate(after.items()):
-        if before.get(row_id) != row:
-            yield change(before.get(row_id), row, None if row_id in before else at)
+        if row_id not in stay:
+            yield change(None, _as(before[row_id], row) if row_id in before else row, at)
+        elif before[row_id] != row:
+            yield change(before[row_id], row, None)
 
 
 def change_set(edit: Edit) -> ChangeSet:
@@ -153,7 +172,7 @@ def change_set(edit: Edit) -> ChangeSet:
     sources = {
         side.source_id for c in edit.changes if isinstance(c, SourceChange) for side in (c.before, c.after) if side
     }
-    everything = any(not isinstance(change, AgentChange | SourceChange) for change in edit.changes)
+    everything = any(not isinstance(change, AgentChange | SourceChange | TextChange) for change in edit.changes)
     return ChangeSet(frozenset(agents), frozenset(sources), everything)
 
 
@@ -171,6 +190,8 @@ def _apply(policy: Policy, change: Change) -> Policy:
         case ToolSettingsChange(name, before, after):
             _expect(policy.tools.get(name) == before, f"the settings of `{name}`")
             return replace(policy, tools=_settings(policy, name, after))
+        case TextChange(_, after):
+            return replace(policy, written=after)
 
 
 def _settings(policy: Policy, name: str, after: ToolSettings | None) -> dict[str, ToolSettings]:
@@ -246,6 +267,8 @@ def _invert(change: Change) -> Change:
             return FieldChange(name, after, before)
         case ToolSettingsChange(name, before, after):
             return ToolSettingsChange(name, after, before)
+        case TextChange(before, after):
+            return TextChange(after, before)
 
 
 def _expect(holds: bool, what: str) -> None:

@@ -106,6 +106,7 @@ if TYPE_CHECKING:
         Source,
         SourceType,
         ToolSettings,
+        Written,
     )
     from gatewright.policy.edit import (
         AgentChange,
@@ -254,8 +255,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     "Field",
     "RequiresPrecedingTools", "RightChange", "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier",
     "Shadow", "Source", "SourceChange", "SourceType", "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts",
-    "ToolRight", "ToolRule", "ToolSettings", "ToolSettingsChange", "Verdict", "agent_diff", "agentedit", "apply",
-    "approval_keys", "approvaledit", "capabilityedit", "catalogedit", "changed_rights", "check_pattern",
+    "ToolRight", "ToolRule", "ToolSettings", "ToolSettingsChange", "Verdict", "Written", "agent_diff", "agentedit",
+    "apply", "approval_keys", "approvaledit", "capabilityedit", "catalogedit", "changed_rights", "check_pattern",
     "chosen_tools", "copy_rights", "field_changes", "free_fields", "inverse", "is_more_open",
     "kind_of", "level_verdict", "literal",
     "names_tool", "needs", "path_condition", "place_rights", "policyedit", "preset_edit", "read_scope", "reset_tools",
@@ -326,7 +327,7 @@ door(
         "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
         "gatewright.policy.document": (
             "Agent", "Catalog", "CatalogType", "PermissionRule", "Policy", "Roots", "SearchEngine", "SearchProvider",
-            "ShellBackend", "Source", "SourceType", "ToolSettings",
+            "ShellBackend", "Source", "SourceType", "ToolSettings", "Written",
         ),
         "gatewright.policy.edit": (
             "AgentChange", "Change", "ChangeSet", "Edit", "Field", "SourceChange", "ToolSettingsChange", "apply",

@@ -8,16 +8,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gatewright.base.errors import NotSupported, PolicyInvalid, WeMustFix, WorkspaceError
+from gatewright.base.errors import EditRefused, NotSupported, PolicyInvalid, WeMustFix, WorkspaceError
+from gatewright.policy.document import Policy, Written
 from gatewright.policyfile import overwrite_policy_text, parse_policy, read_policy_text, write_policy_text
 from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from gatewright.base.problem import Address, Place
+    from gatewright.base.problem import Address, Place, Problem
     from gatewright.gate.decision import Places
-    from gatewright.policy.document import Policy
     from gatewright.policy.edit import Edit
     from gatewright.policy.right import ToolFacts
     from gatewright.policyfile import KnownTools, LoadedPolicy
@@ -35,7 +36,8 @@ class PolicyText:
         self._lock, self._saving = fork_safe_lock(), fork_safe_lock()
         self.saved, self.saved_policy, self._saved = loaded.text, policy, loaded
         self._now = (policy, loaded)
-        self._editable: tuple[Policy, EditableText | None] | None = None
+        self._typed: tuple[Written, LoadedPolicy] | None = None
+        self._editable: tuple[LoadedPolicy, Policy, EditableText | None] | None = None
 
     def reread(self, known: KnownTools) -> PolicyText:
         """The same text, held to other tools. Raises PolicyInvalid where it names what is not among them."""
@@ -47,13 +49,28 @@ class PolicyText:
     def of(self, policy: Policy) -> LoadedPolicy:
         """The text as it would be saved for ``policy``, read again; byte-identical to the file for what it says.
 
-        It hangs on the saved text and ``policy`` alone, not on what was edited in between: what differs elsewhere than
-        in agents of the saved policy is patched and read in whole, and on top of that these agents, each by itself.
+        It hangs on the text that it is an edit of (`base_of`) and ``policy`` alone, not on what was edited in between:
+        what differs elsewhere than in agents of that text is patched and read in whole, and on top of that these
+        agents, each by itself.
         """
         with self._lock:
-            if not policy.is_same(self._now[0]):
+            if not self._is_same(policy, self._now[0]):
                 self._now = (policy, self._edited(policy) or self._read(self._patched(policy)))
             return self._now[1]
+
+    def base_of(self, policy: Policy) -> Written:
+        """The text that the one of ``policy`` is an edit of: what was typed, else what was saved."""
+        written = policy.written
+        if written is None or written == self.saved_policy.written or written.text == self.saved:
+            return Written(self.saved, self.saved_policy)
+        return written
+
+    def is_saved(self, policy: Policy) -> bool:
+        """Whether the file holds what would be saved for ``policy``."""
+        return self._is_same(policy, self.saved_policy)
+
+    def _is_same(self, policy: Policy, other: Policy) -> bool:
+        return policy.is_same(other) and self.base_of(policy).text == self.base_of(other).text
 
     def places(self, policy: Policy) -> Places:
         """Where the parts of ``policy`` stand in its text, looked up when it is asked; for this policy for good."""
@@ -95,7 +112,7 @@ class PolicyText:
         with self._saving:
             if overwrite and self.changed_outside():
                 self._save_over(policy)
-            elif not policy.is_same(self.saved_policy):
+            elif not self.is_saved(policy):
                 loaded = self._in_whole(policy)
                 write_policy_text(self._path, loaded.text, expected=self.saved)
                 self._keep(policy, loaded)
@@ -126,13 +143,33 @@ class PolicyText:
         """The edit that makes one text the other. Raises PolicyInvalid and EditRefused."""
         from gatewright.policy.edit import edit_between
 
-        policies: list[Policy] = []
-        for text in (before, after):
-            loaded = self._saved if text == self.saved else self._read(text)
-            if loaded.policy is None:
-                raise PolicyInvalid(loaded.problems)
-            policies.append(loaded.policy)
-        return edit_between(name, *policies)
+        return edit_between(name, self._said(before), self._said(after))
+
+    def typed(self, policy: Policy, name: str, over: str, text: str) -> tuple[Edit, str]:
+        """What was typed over a text, as an edit of ``policy``, and the text that it leaves: as it was typed, but for
+        what ``policy`` says otherwise than ``over``. Raises PolicyInvalid, and EditRefused where both changed the same.
+        """
+        from gatewright.policy.edit import apply, edit_between
+        from gatewright.policyfile import patch_text
+
+        said, is_now = self._said(text), over == self.of(policy).text
+        edit = edit_between(name, policy if is_now else self._said(over), said)
+        try:
+            return edit, text if is_now else patch_text(text, said, apply(policy, edit))
+        except (NotSupported, WeMustFix) as error:
+            raise EditRefused(str(error)) from None
+
+    def problems_of(self, text: str, beside: Callable[[LoadedPolicy], Iterable[Problem]]) -> tuple[Problem, ...]:
+        """What is wrong with another text of the file; ``beside``: what else there is to say of one."""
+        loaded = self._read(text)
+        return (*loaded.problems, *beside(loaded))
+
+    def _said(self, text: str) -> Policy:
+        """The policy that a text says. Raises PolicyInvalid."""
+        loaded = self._saved if text == self.saved else self._read(text)
+        if loaded.policy is None:
+            raise PolicyInvalid(loaded.problems)
+        return loaded.policy
 
     def merge_edit(self, policy: Policy) -> Edit:
         """What differs between the saved policy and ``policy``, as an edit of what the file holds now.
@@ -161,19 +198,30 @@ class PolicyText:
     def _keep(self, policy: Policy, loaded: LoadedPolicy) -> None:
         with self._lock:
             self.saved, self.saved_policy, self._saved = loaded.text, policy, loaded
-            self._now, self._editable = (policy, loaded), None
+            self._now, self._editable, self._typed = (policy, loaded), None, None
 
     def _edited(self, policy: Policy) -> LoadedPolicy | None:
         """What changing agents by themselves gives; None where the whole has to be looked at."""
-        base = self._without_edited_agents(policy)
-        if self._editable is None or not base.is_same(self._editable[0]):
-            self._editable = (base, self._made_editable(base))
-        editable = self._editable[1]
+        root, loaded = self._root_of(policy)
+        base = self._without_edited_agents(policy, root)
+        held = self._editable
+        if held is None or held[0] is not loaded or not base.is_same(held[1]):
+            held = self._editable = (loaded, base, self._made_editable(base, root, loaded))
+        editable = held[2]
         return None if editable is None else editable.edited(policy)
 
-    def _without_edited_agents(self, policy: Policy) -> Policy:
-        """``policy`` with the agents as they were saved; those that are new stay."""
-        saved = self.saved_policy
+    def _root_of(self, policy: Policy) -> tuple[Policy, LoadedPolicy]:
+        """What the text of ``policy`` is an edit of, and what was read of it."""
+        written = self.base_of(policy)
+        if written.text == self.saved:
+            return self.saved_policy, self._saved
+        if self._typed is None or self._typed[0] != written:
+            self._typed = (written, self._read(written.text))
+        return written.policy, self._typed[1]
+
+    @staticmethod
+    def _without_edited_agents(policy: Policy, saved: Policy) -> Policy:
+        """``policy`` with the agents as they are in its text; those that are new stay."""
         held = {agent.agent_id: agent.identity for agent in saved.agents.values()}
         agents = {
             agent_id: saved.agents[agent_id] if held.get(agent_id) == agent.identity else agent
@@ -182,11 +230,11 @@ class PolicyText:
         base = replace(policy, agents=agents)
         return saved if base.is_same(saved) else base
 
-    def _made_editable(self, base: Policy) -> EditableText | None:
+    def _made_editable(self, base: Policy, root: Policy, of_root: LoadedPolicy) -> EditableText | None:
         from gatewright.policyfile.edited import EditableText
 
-        if base is self.saved_policy:
-            return EditableText.of(self._saved, base, str(self._path))
+        if base is root:
+            return EditableText.of(of_root, base, str(self._path))
         try:
             loaded = self._read(self._patched(base))
         except (NotSupported, WeMustFix):
@@ -201,14 +249,15 @@ class PolicyText:
     def _patched(self, policy: Policy) -> str:
         from gatewright.policyfile import patch_text
 
-        return patch_text(self.saved, self.saved_policy, policy)
+        base = self.base_of(policy)
+        return patch_text(base.text, base.policy, policy)
 
     def _rebased(self, on_disk: str, policy: Policy) -> str | None:
         """The text on disk edited to say ``policy``; None when it is not good enough to be edited."""
         from gatewright.policyfile import patch_text
 
         loaded = self._read(on_disk)
-        if loaded.policy is None:
+        if loaded.policy is None or self.base_of(policy).text != self.saved:  # what was typed is kept as it is
             return None
         try:
             return patch_text(on_disk, loaded.policy, policy)

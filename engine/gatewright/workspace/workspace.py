@@ -18,7 +18,7 @@ from gatewright.base.once import once
 from gatewright.base.problem import Problem, Severity
 from gatewright.builtins import MessagePort, ShellPort
 from gatewright.gate import AgentView, is_durable
-from gatewright.policy.document import PINS
+from gatewright.policy.document import PINS, Written
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.toolname import split_name
@@ -412,7 +412,7 @@ class Workspace:
     @property
     def is_dirty(self) -> bool:
         """Whether the policy now differs from the one on disk."""
-        return not self._state.policy.is_same(self._state.text.saved_policy)
+        return not self._state.text.is_saved(self._state.policy)
 
     @property
     def saved_text(self) -> str:
@@ -478,6 +478,29 @@ class Workspace:
         Raises PolicyInvalid where a text has errors, EditRefused where they differ in what no edit changes.
         """
         return self._state.text.edit_between(name, before, after)
+
+    def typed_edit(self, name: str, over: str, text: str) -> tuple[Edit, str]:
+        """What somebody typed over a text of this policy file, as an edit of the policy as it is now, and the text that
+        it leaves, for `with_text`: letter by letter what was typed, but for what was changed otherwise meanwhile.
+
+        Reads all of it, so not for the GUI thread. Raises PolicyInvalid where the text has errors, EditRefused where
+        both changed the same.
+        """
+        state = self._state
+        return state.text.typed(state.policy, name, over, text)
+
+    def with_text(self, edit: Edit, text: str) -> Edit:
+        """The edit, of the policy as it is now, with the text that says what comes of it."""
+        from gatewright.policy import edit as edits
+
+        state = self._state
+        after = replace(edits.apply(state.policy, edit), written=None)
+        change = edits.TextChange(state.text.base_of(state.policy), Written(text, after))
+        return edits.Edit(edit.name, (*edit.changes, change))
+
+    def problems_of(self, text: str) -> tuple[Problem, ...]:
+        """What is wrong with another text of this policy file; reads all of it, so not for the GUI thread."""
+        return self._state.text.problems_of(text, self._reader.problems_beside)
 
     def rights(self, agent_id: str) -> Mapping[str, ToolRight]:
         """The agent's right on every registered tool, in catalog order; includes what is hidden and why."""

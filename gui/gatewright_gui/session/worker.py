@@ -23,7 +23,7 @@ from queue import Empty, SimpleQueue
 from types import MappingProxyType
 from typing import Any, BinaryIO, Literal, cast
 
-from gatewright.workspace.api import Agent, GatewrightError, Policy, Workspace, WorkspaceImage, frozen
+from gatewright.workspace.api import Agent, GatewrightError, Policy, Workspace, WorkspaceImage, Written, frozen
 
 Kind = Literal["answer", "error", "progress"]
 Pieces = Generator[object, None, object]
@@ -42,15 +42,17 @@ class Parts:
 
 @frozen
 class PolicyParts:
-    """A policy as numbers of its parts; its agents apart, in their order."""
+    """A policy as numbers of its parts; its agents apart, in their order, and the text that was typed of it."""
 
     fields: tuple[tuple[str, int], ...]
     agents: tuple[int, ...]
+    written: "tuple[int, PolicyParts] | None" = None
 
     @property
     def numbers(self) -> frozenset[int]:
         """All of them."""
-        return frozenset((*(number for _, number in self.fields), *self.agents))
+        typed = () if self.written is None else (self.written[0], *self.written[1].numbers)
+        return frozenset((*(number for _, number in self.fields), *self.agents, *typed))
 
 
 @frozen
@@ -141,10 +143,10 @@ class PartBook:
             return found[0]
 
         def parts(policy: Policy) -> PolicyParts:
-            named = tuple(
-                (row.name, number(getattr(policy, row.name))) for row in fields(policy) if row.name != "agents"
-            )
-            return PolicyParts(named, tuple(map(number, policy.agents.values())))
+            names = [row.name for row in fields(policy) if row.name not in {"agents", "written"}]
+            named, written = tuple((name, number(getattr(policy, name))) for name in names), policy.written
+            typed = None if written is None else (number(written.text), parts(written.policy))
+            return PolicyParts(named, tuple(map(number, policy.agents.values())), typed)
 
         text, manifests = number(image.text), number(image.manifests)
         saved, policy = parts(image.saved), parts(image.policy)
@@ -240,7 +242,8 @@ class Worker:
         if found is None:
             agents: list[Agent] = [self._parts[number] for number in held.agents]
             others = {name: self._parts[number] for name, number in held.fields}
-            found = Policy(agents={agent.agent_id: agent for agent in agents}, **others)
+            typed = held.written and Written(self._parts[held.written[0]], self._policy(held.written[1]))
+            found = Policy(agents={agent.agent_id: agent for agent in agents}, written=typed, **others)
         return found
 
     def _tell(self, number: int, kind: Kind, content: object) -> None:
