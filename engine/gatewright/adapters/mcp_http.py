@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import deque
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import uvicorn
+from mcp.server.streamable_http import EventMessage, EventStore
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -23,6 +25,9 @@ from gatewright.base.errors import WorkspaceError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, MutableMapping
+
+    from mcp.server.streamable_http import EventCallback, EventId, StreamId
+    from mcp.types import JSONRPCMessage
 
     from gatewright.adapters.mcp_server import AgentServer
 
@@ -46,6 +51,9 @@ MOST_HEADLESS = 500
 BODY_S = 30.0
 """How long a client may take to send the body of a request."""
 IDLE_S = 30 * 60.0
+MOST_KEPT_BYTES = 4 * 1024 * 1024
+"""Of what a session has sent so much is kept, the latest, for a client whose stream broke off."""
+_MOST_KEPT = 1_000
 _LONGEST_HEADER = 1 << 16
 _TOO_LARGE = f"a request has at most {LARGEST_BODY:,} bytes"
 _NOT_WHOLE = "the request did not come in whole, in time"
@@ -57,7 +65,7 @@ class TokenDoor:
 
     def __init__(self, agent: AgentServer, security: TransportSecuritySettings) -> None:
         self.agent = agent
-        self._manager = StreamableHTTPSessionManager(
+        self._manager = _Sessions(
             agent.server,
             security_settings=security,
             session_idle_timeout=IDLE_S,
@@ -72,6 +80,7 @@ class TokenDoor:
         async with self._manager.run():
             on_ready()
             await self._is_closed.wait()
+            await self.agent.withdraw()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, unless there are too many."""
@@ -100,6 +109,42 @@ class TokenDoor:
         self._is_closed.set()
         for one in tuple(self._under_way):
             one.cancel()
+
+
+class _Sessions(StreamableHTTPSessionManager):
+    """Each session keeps what it has sent by itself: the SDK tells streams apart by ids that every client counts."""
+
+    def _admit_session(self, requestor: Any) -> Any:
+        self.event_store = _Sent()
+        return super()._admit_session(requestor)
+
+
+class _Sent(EventStore):
+    """The latest that one session has sent, from which a client that names the last it got gets the rest."""
+
+    def __init__(self) -> None:
+        self._events: deque[tuple[EventId, StreamId, JSONRPCMessage | None, int]] = deque()
+        self._count = self._bytes = 0
+
+    async def store_event(self, stream_id: StreamId, message: JSONRPCMessage | None) -> EventId:
+        """Keep a message, or None for the beginning of a stream."""
+        size = len(message.model_dump_json()) if message is not None else 0
+        self._count += 1
+        self._bytes += size
+        self._events.append((str(self._count), stream_id, message, size))
+        while self._bytes > MOST_KEPT_BYTES or len(self._events) > _MOST_KEPT:
+            self._bytes -= self._events.popleft()[3]
+        return str(self._count)
+
+    async def replay_events_after(self, last_event_id: EventId, send_callback: EventCallback) -> StreamId | None:
+        """Send again what followed in the same stream; None, and nothing, where the last event is kept no more."""
+        stream = None
+        for event_id, stream_id, message, _ in tuple(self._events):
+            if event_id == last_event_id:
+                stream = stream_id
+            elif stream_id == stream and message is not None:
+                await send_callback(EventMessage(message, event_id))
+        return stream
 
 
 class _Response:

@@ -5,53 +5,44 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import deque
+from functools import partial
 from importlib.metadata import version
-from math import inf
 from typing import TYPE_CHECKING, Any
 
-import anyio
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolResult, ElicitRequestedSchema, PaginatedRequestParams, TextContent
+from mcp.types import CallToolResult, InputRequiredResult, PaginatedRequestParams, TextContent
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from gatewright.base.errors import NobodyAnswered, WorkspaceError
+from gatewright.adapters.mcp_call import Call, OperatorConsent, UserConsent, elicit
+from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.gate import Approval, ApprovalLimits, Status
+from gatewright.base.ids import new_id
+from gatewright.gate import ApprovalLimits, Status
 from gatewright.gate.serving import ClientSession
 from gatewright.policy.toolname import split_name
 from gatewright.tools import ToolExecutionContext
 from gatewright.tools.server_tool import ServerTool
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Mapping
 
     from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
     from mcp.types import CallToolRequestParams
 
-    from gatewright.gate import AgentView, ApprovalRequest, Approver, Gate, Outcome, PermissionBroker, Session
+    from gatewright.gate import AgentView, Approver, Gate, Outcome, PermissionBroker, Session
 
-PROGRESS_S = 5.0
-"""How often a client that asked for progress hears that its call is still under way."""
 SILENT_S = 30 * 60.0
 """A client over HTTP without a connection counts as gone when it was not heard of for so long."""
 CONTINUE_KEY = "gatewright/should_continue"
 """In the ``_meta`` of a result after which the agent's loop is to end: false."""
 _LONGEST_NAME = 200
-_LONGEST_QUESTION = 8_000
 _MOST_LISTENING = 64
-_MOST_UNSENT = 100
 _MOST_NAMED = 100
-_QUESTION: ElicitRequestedSchema = {
-    "type": "object",
-    "properties": {"approve": {"type": "boolean", "title": "Allow it, this once", "default": False}},
-    "required": ["approve"],
-}
+_MOST_ASKED = 50
 
 
 @frozen
@@ -88,6 +79,7 @@ class AgentServer:
         self._broker = broker
         self._bus = InMemorySubscriptionBus()
         self._clients: dict[Connection | str, _Client] = {}
+        self._asked: dict[str, Call] = {}
         self._seen = self._view()
         self._schemas: tuple[AgentView | None, dict[str, Mapping[str, Any]]] = None, {}
         self.server = _ToolServer(
@@ -171,36 +163,67 @@ class AgentServer:
     async def _list(self, _context: ServerRequestContext, _params: PaginatedRequestParams) -> dict[str, Any]:
         return {"tools": _tools(self._view()), "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
-    async def _call(self, context: ServerRequestContext, params: CallToolRequestParams) -> CallToolResult:
-        view, tool, arguments = self._view(), params.name, params.arguments or {}
+    async def _call(
+        self, context: ServerRequestContext, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
+        call = self._asked.get(params.request_state or "")
+        if call is not None and (call.params.name, call.params.arguments) == (params.name, params.arguments):
+            del self._asked[params.request_state or ""]
+            call.answer(context, params)
+        else:
+            call = Call(context, params)
+            call.task = asyncio.ensure_future(self._run(call, context, self._client(context)))
+        try:
+            await call.wait()
+            await call.progress.flush()
+        finally:
+            call.progress.stop()
+        if call.task.done():
+            return call.task.result()
+        state = new_id("question")
+        self._asked[state] = call
+        call.task.add_done_callback(lambda _: self._asked.pop(state, None))
+        return call.question_as_result(state)
+
+    async def _run(self, call: Call, context: ServerRequestContext, client: _Client) -> CallToolResult:
+        view, tool, arguments = self._view(), call.params.name, call.params.arguments or {}
         if view is not None:
             tool, arguments = view.restore("mcp", tool, arguments)
-        caller, client = self._caller, self._client(context)
+        caller = self._caller
         client.calls += 1
         if not caller.session.should_continue:
             caller.session.begin_turn()
-        progress = _Progress(context)
-        told = progress.pass_on if progress.is_wanted else None
+        told = call.progress.pass_on if call.progress.is_wanted else None
         made_for = ToolExecutionContext(caller.agent_id, "", user_id=caller.user_id, client=client.name, progress=told)
-        approver = self._consent(context, client, progress)
-        try:
-            outcome = await _uninterrupted(
-                self._gate.call(
-                    caller.agent_id, tool, arguments, session=caller.session, context=made_for, approver=approver
-                )
-            )
-            client.denied += outcome.status in (Status.DENIED, Status.UNANSWERED)
-            await progress.flush()
-        finally:
-            progress.stop()
+        outcome = await self._gate.call(
+            caller.agent_id,
+            tool,
+            arguments,
+            session=caller.session,
+            context=made_for,
+            approver=self._consent(context, client, call),
+        )
+        client.denied += outcome.status in (Status.DENIED, Status.UNANSWERED)
         return self._result(tool, outcome)
 
-    def _consent(self, context: ServerRequestContext, client: _Client, progress: _Progress) -> Approver | None:
+    async def withdraw(self) -> None:
+        """End the calls whose question to the user of a client is open: nobody will send them again."""
+        tasks = {call.task for call in self._asked.values()}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _consent(self, context: ServerRequestContext, client: _Client, call: Call) -> Approver | None:
         """Who is asked where the call asks."""
-        if self._caller.elicit and _can_elicit(context):
+        known = context.session.client_capabilities
+        if self._caller.elicit and known is not None and known.elicitation is not None:
             wait_s = self._broker.wait_s if self._broker is not None else ApprovalLimits().timeout_s
-            return _UserConsent(context, client.name, progress, wait_s)
-        return _OperatorConsent(self._broker, progress, client.waits) if self._broker is not None else None
+            if context.session.can_send_request:
+                return UserConsent(partial(elicit, context), client.name, call.progress, wait_s)
+            if context.protocol_version in MODERN_PROTOCOL_VERSIONS and len(self._asked) < _MOST_ASKED:
+                return UserConsent(call.ask, client.name, call.progress, wait_s)
+        return OperatorConsent(self._broker, call.progress, client.waits) if self._broker is not None else None
 
     def _result(self, tool: str, outcome: Outcome) -> CallToolResult:
         """What the client gets: of a server's tool the blocks that the server sent, of others a text."""
@@ -243,139 +266,12 @@ class _ToolServer(Server[dict[str, Any]]):
         return super().create_initialization_options(changes, *rest, **more)
 
 
-class _Progress:
-    """What a client that asked for it hears of its call while that lasts, so that it does not give up.
-
-    The amounts have to grow: as long as the tool tells none, they are millionths of the seconds that have passed.
-    """
-
-    def __init__(self, context: ServerRequestContext) -> None:
-        self.is_wanted = context.meta is not None and "progress_token" in context.meta
-        self._session = context.session
-        self._began = time.monotonic()
-        self._what = "running"
-        self._amount = -inf
-        self._unsent: deque[tuple[float, float | None, str | None]] = deque(maxlen=_MOST_UNSENT)
-        self._sender: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        if self.is_wanted:
-            self._timer = asyncio.get_running_loop().call_later(PROGRESS_S, self._repeat)
-
-    def say(self, what: str) -> None:
-        """Say from now on, and at once, what the call does."""
-        self._what = what
-        self.pass_on((time.monotonic() - self._began) / 1e6, None, what)
-
-    def pass_on(self, amount: float, whole: float | None, words: str | None) -> None:
-        """Say what the tool tells of its progress; of what comes too fast the latest."""
-        if self.is_wanted:
-            self._unsent.append((amount, whole, words))
-            if self._sender is None or self._sender.done():
-                self._sender = asyncio.create_task(self._send())
-
-    async def flush(self) -> None:
-        """Say what is still to be said: after its answer a client hears nothing more of a call."""
-        if self._sender is not None:
-            await self._sender
-
-    def stop(self) -> None:
-        """Say nothing more."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._sender is not None:
-            self._sender.cancel()
-
-    def _repeat(self) -> None:
-        self.say(self._what)
-        self._timer = asyncio.get_running_loop().call_later(PROGRESS_S, self._repeat)
-
-    async def _send(self) -> None:
-        while self._unsent:
-            amount, whole, words = self._unsent.popleft()
-            if amount > self._amount:
-                self._amount = amount
-                await self._session.report_progress(amount, whole, words)
-
-
-class _OperatorConsent:
-    """Asks the operator, and tells the client meanwhile what its call waits for."""
-
-    def __init__(self, broker: PermissionBroker, progress: _Progress, waits: list[str]) -> None:
-        self._broker = broker
-        self._progress = progress
-        self._waits = waits
-
-    async def is_attended(self) -> bool:
-        """Whether an operator is attached."""
-        return await self._broker.is_attended()
-
-    async def __call__(self, request: ApprovalRequest) -> Approval:
-        """The operator's answer."""
-        self._progress.say("waits for the approval of an operator")
-        self._waits.append(request.digest)
-        try:
-            return await self._broker(request)
-        finally:
-            self._waits.remove(request.digest)
-            self._progress.say("running")
-
-
-class _UserConsent:
-    """Asks the user of the client, by elicitation. The question says what the model sent, and no reasons of ours."""
-
-    def __init__(self, context: ServerRequestContext, client: str, progress: _Progress, wait_s: float) -> None:
-        self._context = context
-        self._client = client
-        self._wait_s = wait_s
-        self._progress = progress
-
-    async def __call__(self, request: ApprovalRequest) -> Approval:
-        """The user's answer; it counts once."""
-        what = f"{request.tool} {request.operation}".strip()
-        sent = json.dumps(dict(request.arguments), ensure_ascii=False, indent=1)[:_LONGEST_QUESTION]
-        self._progress.say("waits for the approval of the user")
-        who = f"user of {self._client or 'the client'}, by elicitation"
-        try:
-            async with asyncio.timeout(self._wait_s):
-                answer = await self._context.session.elicit_form(
-                    f"Allow this call of {what}?\n{sent}", _QUESTION, self._context.request_id
-                )
-        except (TimeoutError, MCPError, ValidationError) as error:
-            why = "no answer came in time" if isinstance(error, TimeoutError) else "the client could not ask"
-            raise NobodyAnswered(why) from None
-        finally:
-            self._progress.say("running")
-        approved = answer.action == "accept" and (answer.content or {}).get("approve") is True
-        return Approval(approved, who)
-
-
-async def _uninterrupted(call: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """The outcome of a call in a task of its own, cancelled once when the client cancels it or goes away.
-
-    The SDK's scopes interrupt every step of what they cancel, and the gate has its end to record.
-    """
-    task = asyncio.ensure_future(call)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        task.cancel()
-        with anyio.CancelScope(shield=True):
-            await asyncio.wait({task})
-        raise
-
-
 def _text(text: str) -> TextContent:
     return TextContent(type="text", text=text)
 
 
 def _tools(view: AgentView | None) -> list[dict[str, Any]]:
     return view.tools("mcp") if view is not None else []
-
-
-def _can_elicit(context: ServerRequestContext) -> bool:
-    """Whether the client can ask its user, and this request can carry the question."""
-    known = context.session.client_capabilities
-    return known is not None and known.elicitation is not None and context.session.can_send_request
 
 
 def _client_of(context: ServerRequestContext) -> str:

@@ -6,10 +6,12 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from gatewright import Gate, ToolRegistry
@@ -21,7 +23,8 @@ from gatewright.gate import Session
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolDefinition, ToolExecutionContext
 from gatewright.tools.server_tool import ServerTool, checked_answer
-from tests.engine.gateway.conftest import Listen, Place
+from tests.engine.gateway.conftest import INITIALIZE, Listen, Place
+from tests.engine.gateway.test_http import JSON
 from tests.support.real_servers import FROM_NPM, from_npm
 
 POLICY = "gatewright = 1\n\n[agents.tested]\napprovals = { privileged = 'allow' }\n"
@@ -29,6 +32,7 @@ PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgG
 SOUND = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
 IMAGE = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
 HELD = {"type": "resource", "resource": {"uri": "test://held", "mimeType": "text/plain", "text": "This is held."}}
+SESSION = "mcp-session-id"
 ANSWERS: Mapping[str, dict[str, Any]] = {
     "test_simple_text": {"content": [{"type": "text", "text": "This is a simple text response for testing."}]},
     "test_image_content": {"content": [IMAGE]},
@@ -92,7 +96,9 @@ class Authorized:
         await self._gateway({**scope, "headers": [*scope["headers"], (b"authorization", b"Bearer one")]}, receive, send)
 
 
-async def test_the_scenarios_for_a_server_of_tools_pass(tmp_path: Path) -> None:
+@asynccontextmanager
+async def served() -> AsyncGenerator[str]:
+    """The URL of the gateway while it serves that agent."""
     door, ready = TokenDoor(agent(), security_of(["127.0.0.1", "localhost"])), asyncio.Event()
     owner = asyncio.create_task(door.run(ready.set))
     await ready.wait()
@@ -101,14 +107,18 @@ async def test_the_scenarios_for_a_server_of_tools_pass(tmp_path: Path) -> None:
         return door
 
     listening, stopped = listen("127.0.0.1", 0), asyncio.get_running_loop().create_future()
-    url = address_of(listening).replace("127.0.0.1", "localhost")
     serving = asyncio.create_task(serve_http(Authorized(HttpGateway(find)), listening, stopped))
     try:
-        said = await asyncio.gather(*(_passes(name, url, tmp_path) for name in APPLY))
+        yield address_of(listening).replace("127.0.0.1", "localhost")
     finally:
         door.close()
         stopped.set_result(None)
         await asyncio.gather(owner, serving)
+
+
+async def test_the_scenarios_for_a_server_of_tools_pass(tmp_path: Path) -> None:
+    async with served() as url:
+        said = await asyncio.gather(*(_passes(name, url, tmp_path) for name in APPLY))
 
     failed = {name: words for name, (status, words) in zip(APPLY, said, strict=True) if status != 0}
     assert not failed, "\n".join(failed.values())
@@ -121,6 +131,31 @@ async def _passes(scenario: str, url: str, folder: Path) -> tuple[int | None, st
     )
     said, _ = await process.communicate()
     return process.returncode, said.decode()
+
+
+async def test_a_stream_that_broke_off_goes_on_where_it_was_and_only_in_its_session() -> None:
+    newest = {**INITIALIZE, "params": {**INITIALIZE["params"], "protocolVersion": "2025-11-25"}}
+    async with served() as url, httpx2.AsyncClient(timeout=10) as http:
+
+        async def session() -> dict[str, str]:
+            headers = {**JSON, "mcp-protocol-version": "2025-11-25"}
+            return {**headers, SESSION: (await http.post(url, headers=headers, json=newest)).headers[SESSION]}
+
+        async def until(part: str, method: str, headers: dict[str, str], tool: str = "") -> str:
+            """The first line of an answer that holds ``part``; then the client breaks it off."""
+            request = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": tool}} if tool else None
+            async with http.stream(method, url, headers=headers, json=request) as stream:
+                async for line in stream.aiter_lines():
+                    if part in line:
+                        return line
+            return ""
+
+        one, other = await session(), await session()
+        first = await until("id:", "POST", one, "test_simple_text")
+        assert "It fails" in await until("result", "POST", other, "test_error_handling")
+        last = {"last-event-id": first.removeprefix("id:").strip()}
+        assert "a simple text" in await until("result", "GET", {**one, **last})
+        assert "It fails" in await until("result", "GET", {**other, **last})
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from mcp.types import ElicitRequestParams, ElicitResult
+from mcp import Client
+from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, InputRequiredResult, InputResponses
 
+from gatewright import Gate, ToolRegistry
+from gatewright.adapters.mcp_server import AgentServer, Caller
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate import Session
+from gatewright.policyfile import KnownTools, parse_policy
+from gatewright.tools import ToolDefinition, ToolExecutionContext
+from gatewright.tools.server_tool import ServerTool, checked_answer
 from gatewright.workspace import Approval, ApprovalRequest, PermissionBroker, permission_broker
 from tests.engine.gateway.conftest import Listen, Place, Serve
 from tests.engine.gateway.test_http import connected
@@ -110,29 +118,71 @@ async def test_a_client_that_goes_away_over_http_takes_its_question_back(place: 
 async def test_a_question_goes_to_the_user_of_the_client_only_where_the_token_says_so(
     place: Place, listen: Listen
 ) -> None:
-    gate, asked = listen(), list[str]()
+    gate, asked, results = listen(), list[str](), list[CallToolResult]()
 
     async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
         asked.append(params.message)
-        return ElicitResult(action="accept", content={"approve": len(asked) == 1})
+        return ElicitResult(action="accept", content={"approve": len(asked) % 2 == 1})
 
-    async with connected(gate, place.token("writer", elicit=True), "legacy", elicitation_callback=elicit) as client:
-        allowed = await client.call_tool("file", APPEND)
-        refused = await client.call_tool("file", APPEND)
+    for mode in ("legacy", "auto"):  # by a request of the server, and in place of the result
+        async with connected(gate, place.token("writer", elicit=True), mode, elicitation_callback=elicit) as client:
+            results += [await client.call_tool("file", APPEND) for _ in range(2)]
     async with connected(gate, place.token("writer"), "legacy", elicitation_callback=elicit) as client:
         nobody = await client.call_tool("file", APPEND)
     async with connected(gate, place.token("writer", elicit=True), "legacy") as client:
         cannot = await client.call_tool("file", APPEND)
     gate.end()
 
-    assert [allowed.is_error, refused.is_error, nobody.is_error, cannot.is_error] == [False, True, True, True]
-    assert len(asked) == 2
+    assert [result.is_error for result in results] == [False, True, False, True]
+    assert (nobody.is_error, cannot.is_error) == (True, True)
+    assert len(asked) == 4
+    assert asked == [asked[0]] * 4
     assert "file append" in asked[0]
     assert "more" in asked[0]
-    assert [row["body"]["who"] for row in place.rows("ApprovalResolved")] == [
-        "user of tester 1.2, by elicitation",
-        "user of tester 1.2, by elicitation",
-    ]
+    answered = [row["body"]["who"] for row in place.rows("ApprovalResolved")]
+    assert answered == ["user of tester 1.2, by elicitation"] * 4
+    assert len(place.rows("ToolCompleted")) == 2
+
+
+async def test_an_answer_counts_for_the_call_that_asked_and_once() -> None:
+    registry, ran = ToolRegistry(), list[JsonValue]()
+
+    async def run(arguments: Mapping[str, JsonValue], _: ToolExecutionContext) -> object:
+        ran.append(arguments["to"])
+        return checked_answer({"content": []})
+
+    registry.register(ServerTool(ToolDefinition("send", "Send.", {"type": "object"}), origin="far", runner=run))
+    written = "gatewright = 1\n\n[agents.clerk]\ntools = ['send']\napprovals = { privileged = 'ask' }\n"
+    policy = parse_policy(written, file="policy.toml", known=KnownTools(registry.facts())).policy
+    assert policy is not None
+    agent = AgentServer(Gate(policy, registry), Caller("clerk", Session(agent_id="clerk"), elicit=True))
+
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        raise AssertionError("the client is driven by hand")
+
+    async with Client(agent.server, elicitation_callback=elicit) as client:
+
+        async def call(to: str, state: str | None = None) -> str | None:
+            """The state of the question that is the answer; None for a result that is none."""
+            answers: InputResponses = {
+                "approval": ElicitResult(action="accept", content={"approve": state is not None})
+            }
+            result = await client.session.call_tool(
+                "send", {"to": to}, input_responses=answers, request_state=state, allow_input_required=True
+            )
+            return result.request_state if isinstance(result, InputRequiredResult) else None
+
+        first = await call("ann")
+        other = await call("bob", first)
+        assert ran == []
+        assert await call("ann", first) is None
+        again = await call("ann", first)
+        await agent.withdraw()
+        late = await call("bob", other)
+        await agent.withdraw()
+
+    assert ran == ["ann"]
+    assert len({first, other, again, late, None}) == 5
 
 
 async def test_gateway_says_how_long_its_calls_wait(place: Place, listen: Listen) -> None:

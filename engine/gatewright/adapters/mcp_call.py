@@ -1,0 +1,206 @@
+"""What a client hears of a call that lasts: its progress, that it waits for an operator, a question for its user."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import deque
+from math import inf
+from typing import TYPE_CHECKING
+
+import anyio
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    CallToolResult,
+    ElicitRequest,
+    ElicitRequestedSchema,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+)
+from pydantic import ValidationError
+
+from gatewright.base.errors import NobodyAnswered
+from gatewright.gate import Approval
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp.server.context import ServerRequestContext
+    from mcp.types import CallToolRequestParams
+
+    from gatewright.gate import ApprovalRequest, PermissionBroker
+
+PROGRESS_S = 5.0
+"""How often a client that asked for progress hears that its call is still under way."""
+_LONGEST_QUESTION = 8_000
+_MOST_UNSENT = 100
+_APPROVAL = "approval"
+_QUESTION: ElicitRequestedSchema = {
+    "type": "object",
+    "properties": {"approve": {"type": "boolean", "title": "Allow it, this once", "default": False}},
+    "required": ["approve"],
+}
+
+
+class Call:
+    """A call that is under way. ``params``: what the client sent; ``task``: its end.
+
+    A client of a revision in which a server makes no requests gets the question for its user in place of the result,
+    and sends the same call again with the answer; the call waits for that meanwhile.
+    """
+
+    task: asyncio.Task[CallToolResult]
+
+    def __init__(self, context: ServerRequestContext, params: CallToolRequestParams) -> None:
+        self.params = params
+        self.progress = Progress(context)
+        self.question: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+
+    async def ask(self, question: str) -> ElicitResult:
+        """The answer of the user, once the client brings it."""
+        self.question.set_result(question)
+        answer = await self._answer
+        return answer if isinstance(answer, ElicitResult) else ElicitResult(action="cancel")
+
+    def question_as_result(self, state: str) -> InputRequiredResult:
+        """The question as the client gets it; it comes back with ``state``."""
+        asked = ElicitRequestFormParams(message=self.question.result(), requested_schema=_QUESTION)
+        return InputRequiredResult(input_requests={_APPROVAL: ElicitRequest(params=asked)}, request_state=state)
+
+    def answer(self, context: ServerRequestContext, params: CallToolRequestParams) -> None:
+        """Take the answer that came with the call sent again, which hears of the progress from now on."""
+        self.progress.go_on(context)
+        self._answer.set_result((params.input_responses or {}).get(_APPROVAL))
+
+    async def wait(self) -> None:
+        """Until the call has ended or asks; cancelled once when the client cancels it or goes away.
+
+        The SDK's scopes interrupt every step of what they cancel, and the gate has its end to record.
+        """
+        waited = {self.task} if self._answer.done() else {self.task, self.question}
+        try:
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.task.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait({self.task})
+            raise
+
+
+class Progress:
+    """What a client that asked for it hears of its call while that lasts, so that it does not give up.
+
+    The amounts have to grow: as long as the tool tells none, they are millionths of the seconds that have passed.
+    """
+
+    def __init__(self, context: ServerRequestContext) -> None:
+        self._began = time.monotonic()
+        self._what = "running"
+        self._amount = -inf
+        self._unsent: deque[tuple[float, float | None, str | None]] = deque(maxlen=_MOST_UNSENT)
+        self._sender: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self.go_on(context)
+
+    def go_on(self, context: ServerRequestContext) -> None:
+        """Tell it to whoever made this request."""
+        self.is_wanted = context.meta is not None and "progress_token" in context.meta
+        self._session = context.session
+        if self.is_wanted:
+            self._timer = asyncio.get_running_loop().call_later(PROGRESS_S, self._repeat)
+
+    def say(self, what: str) -> None:
+        """Say from now on, and at once, what the call does."""
+        self._what = what
+        self.pass_on((time.monotonic() - self._began) / 1e6, None, what)
+
+    def pass_on(self, amount: float, whole: float | None, words: str | None) -> None:
+        """Say what the tool tells of its progress; of what comes too fast the latest."""
+        if self.is_wanted:
+            self._unsent.append((amount, whole, words))
+            if self._sender is None or self._sender.done():
+                self._sender = asyncio.create_task(self._send())
+
+    async def flush(self) -> None:
+        """Say what is still to be said: after its answer a client hears nothing more of a call."""
+        if self._sender is not None:
+            await self._sender
+
+    def stop(self) -> None:
+        """Say nothing more."""
+        self.is_wanted = False
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._sender is not None:
+            self._sender.cancel()
+
+    def _repeat(self) -> None:
+        self.say(self._what)
+        self._timer = asyncio.get_running_loop().call_later(PROGRESS_S, self._repeat)
+
+    async def _send(self) -> None:
+        while self._unsent:
+            amount, whole, words = self._unsent.popleft()
+            if amount > self._amount:
+                self._amount = amount
+                await self._session.report_progress(amount, whole, words)
+
+
+class OperatorConsent:
+    """Asks the operator, and tells the client meanwhile what its call waits for."""
+
+    def __init__(self, broker: PermissionBroker, progress: Progress, waits: list[str]) -> None:
+        self._broker = broker
+        self._progress = progress
+        self._waits = waits
+
+    async def is_attended(self) -> bool:
+        """Whether an operator is attached."""
+        return await self._broker.is_attended()
+
+    async def __call__(self, request: ApprovalRequest) -> Approval:
+        """The operator's answer."""
+        self._progress.say("waits for the approval of an operator")
+        self._waits.append(request.digest)
+        try:
+            return await self._broker(request)
+        finally:
+            self._waits.remove(request.digest)
+            self._progress.say("running")
+
+
+class UserConsent:
+    """Asks the user of the client, by elicitation. The question says what the model sent, and no reasons of ours."""
+
+    def __init__(
+        self, elicit: Callable[[str], Awaitable[ElicitResult]], client: str, progress: Progress, wait_s: float
+    ) -> None:
+        self._elicit = elicit
+        self._client = client
+        self._wait_s = wait_s
+        self._progress = progress
+
+    async def __call__(self, request: ApprovalRequest) -> Approval:
+        """The user's answer; it counts once."""
+        what = f"{request.tool} {request.operation}".strip()
+        sent = json.dumps(dict(request.arguments), ensure_ascii=False, indent=1)[:_LONGEST_QUESTION]
+        self._progress.say("waits for the approval of the user")
+        who = f"user of {self._client or 'the client'}, by elicitation"
+        try:
+            async with asyncio.timeout(self._wait_s):
+                answer = await self._elicit(f"Allow this call of {what}?\n{sent}")
+        except (TimeoutError, MCPError, ValidationError) as error:
+            why = "no answer came in time" if isinstance(error, TimeoutError) else "the client could not ask"
+            raise NobodyAnswered(why) from None
+        finally:
+            self._progress.say("running")
+        approved = answer.action == "accept" and (answer.content or {}).get("approve") is True
+        return Approval(approved, who)
+
+
+async def elicit(context: ServerRequestContext, question: str) -> ElicitResult:
+    """Ask the user of a client that takes requests of a server."""
+    return await context.session.elicit_form(question, _QUESTION, context.request_id)
