@@ -1,7 +1,7 @@
 """Which constraints on arguments the shown schema can say itself, and that schema with them in it.
 
 What it cannot say, or must not, is left to the stage rules, which checks every constraint again on canonical values;
-a lint says which those are and why.
+a lint says which those are and why. The folder that a path has to be in is told in words in any case.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import GatewrightError, SchemaError
+from gatewright.base.folder import folder_words, folders_in
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.policy.rule import ArgumentConstraints
@@ -20,7 +21,7 @@ from gatewright.schema import inline_references, narrow
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.closure import with_closed_arguments
 from gatewright.schema.contradiction import is_off
-from gatewright.schema.walk import Schema, as_object, map_children, objects, properties_of, required_of, walk
+from gatewright.schema.walk import Schema, as_list, as_object, map_children, objects, properties_of, required_of, walk
 from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
@@ -105,9 +106,8 @@ def narrowed(
     """
     reading = _Reading(tool, shown, schema)
     result, checker, names, unsaid = schema, None, set[str](), dict[str, str]()
-    for limit in limits:
-        if not reading.takes(limit):
-            continue
+    taken = [limit for limit in limits if reading.takes(limit)]
+    for limit in taken:
         why = reading.obstacle(limit)
         if not why:
             try:
@@ -127,6 +127,9 @@ def narrowed(
             result = wanted
         except _UNREADABLE:
             open_why = "its references cannot be read"
+    for limit in taken:
+        for folder in folders_in(limit.schema):
+            result = _with_words(result, limit, folder_words(folder))
     return Narrowed(result, checker, frozenset(names), tuple(unsaid.items()), open_why)
 
 
@@ -218,6 +221,20 @@ def _declared(schema: Schema) -> frozenset[str]:
             stack += objects(node.get(keyword))
         stack += [inner for keyword in ("then", "else") if (inner := as_object(node.get(keyword))) is not None]
     return frozenset(names)
+
+
+def _with_words(schema: Schema, limit: Limit, words: str) -> Schema:
+    """The schema with a sentence more where it describes the field, in its alternatives too."""
+    known = properties_of(schema)
+    if (own := as_object(known.get(limit.name))) is not None:
+        said = words if limit.operations is None else f"for {', '.join(sorted(limit.operations))} {words}"
+        description = f"{own.get('description', '')} {said[0].upper()}{said[1:]}.".lstrip()
+        schema = {**schema, "properties": {**known, limit.name: {**own, "description": description}}}
+    for keyword in ("anyOf", "oneOf"):
+        if (branches := as_list(schema.get(keyword))) is not None:
+            told = (one if (held := as_object(one)) is None else _with_words(held, limit, words) for one in branches)
+            schema = {**schema, keyword: list(told)}
+    return schema
 
 
 def _is_always_text(schema: Schema, name: str) -> bool:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from gatewright.base.folder import folder_words, texts_in_folders
 from gatewright.compile.finding import Finding
 from gatewright.gate.call import CallState
+from gatewright.gate.named import leads_out
 from gatewright.gate.rulewords import denial
 from gatewright.gate.violation import ConstraintViolation
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema.contradiction import is_off
 from gatewright.schema.walk import pointer_text
+from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 Found = tuple["BoundRule", Finding]
 SAID = "the arguments are limited:\n"
 MUST_BE_GIVEN = "must be given"
+_CANONICAL = frozenset({Role.PATH, Role.FILE})
 
 
 def broken_fields(
@@ -40,12 +44,28 @@ def broken_fields(
     for name, checker in one.fields:
         if names is not None and name not in names:
             continue
-        values = (arguments[name],) if name in arguments else _defaults(state, one, name)
+        values = (arguments[name],) if name in arguments else tuple(_defaults(state, one, name))
         errors = next((errors for value in values if (errors := checker.errors(value))), None)
-        if errors:
-            where = tuple(f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors)
+        where = tuple(f"{pointer_text((name,))}{error.pointer}: {error.message}" for error in errors or ())
+        if not errors and (left := next((folder for value in values for folder in _left(state, one, name, value)), "")):
+            where = (f"{pointer_text((name,))}: {folder_words(left)}",)
+        if where:
             found.append((one.bound, _finding(state, one, name, where)))
     return found
+
+
+def _left(state: CallState, one: Constraint, name: str, value: JsonValue) -> Iterator[str]:
+    """The folders that paths of a stranger's tool are asked to be in and lead out of by a link.
+
+    What its author marked as a path is canonical by now.
+    """
+    kind = one.bound.rule.rule_type
+    if isinstance(kind, ArgumentConstraints) and all(
+        one.name != name or one.role not in _CANONICAL for one in state.chosen.roles
+    ):
+        for folder, text in texts_in_folders(kind.fields.get(name), value):
+            if leads_out(state, folder, text):
+                yield folder
 
 
 def _missing(state: CallState, one: Constraint, arguments: Mapping[str, JsonValue]) -> list[str]:

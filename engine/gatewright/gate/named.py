@@ -17,6 +17,7 @@ from gatewright.base.regex import late_regex
 from gatewright.gate import message
 from gatewright.gate.call import CallState, StageResult, denied
 from gatewright.policy.permission import Action
+from gatewright.policy.prefix import covers
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.mark import Pointer, replaced, values_at
 
@@ -98,6 +99,20 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     state.policy_arguments = cast("dict[str, JsonValue]", replaced(state.policy_arguments, seen))
     more = f"; and {len(notes) - _NOTED} more" if len(notes) > _NOTED else ""
     return StageResult(note="; ".join(notes[:_NOTED]) + more) if notes else None
+
+
+def leads_out(state: CallState, folder: str, text: str) -> bool:
+    """Whether some program may take ``text`` for a path that leads out of ``folder`` once links are resolved."""
+    sources, starts = state.ports.sources, _folders(state)
+    if sources is None:
+        return False
+    held = sources.named_by(folder, Action.READ, folders=starts, contents=False)
+    meant = sources.named_by(text, Action.READ, folders=starts, contents=False)
+    if held is None or meant is None:
+        return True
+    return any(
+        not any(covers(one.absolute, place.absolute) for one in held if one.start == place.start) for place in meant
+    )
 
 
 def _action_of(word: ProgramWord, unknown: Action) -> Action:

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any, cast
 
 from gatewright.base.errors import GatewrightError
+from gatewright.base.folder import folders_in
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.fieldpath import ANY_KEY, EACH, EACH_MEMBER, Steps
@@ -256,7 +257,8 @@ class _Maker:
         plain = "a" * max(1, _size(table, "minLength")) if table.get("maxLength") != 0 else ""
         if "pattern" not in table and "format" not in table:
             return plain
-        found = next((text for text in (plain, *_TEXTS) if self._fits(table, text)), None)
+        in_folders = (f"{folder}/a" for folder in folders_in(table))
+        found = next((text for text in (plain, *in_folders, *_TEXTS) if self._fits(table, text)), None)
         if found is None:
             raise LookupError
         return found
@@ -287,7 +289,9 @@ def _kind(table: Schema) -> object:
     if kind is None:
         if "properties" in table or "required" in table:
             return "object"
-        return "array" if "items" in table or "prefixItems" in table else None
+        if "items" in table or "prefixItems" in table:
+            return "array"
+        return "string" if "pattern" in table else None
     return cast("object", kind)
 
 

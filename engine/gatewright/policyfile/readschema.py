@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.folder import IN_FOLDER, folder_fault
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import near_miss
@@ -85,6 +86,9 @@ def _faults(root: Schema) -> Iterator[Fault]:
             if key in NOT_CHECKED:
                 message = f"`{key}` is only a note in JSON Schema and is not checked: say it with `pattern`"
                 yield Fault((*pointer, key), "not-checked", message, at_key=True)
+            elif key == IN_FOLDER:
+                message = folder_fault(node) or "`in_folder` is for ArgumentConstraints: say it with `pattern` here"
+                yield Fault((*pointer, key), "bad-value", message)
             elif key not in KEYWORDS and not key.startswith("x-"):
                 yield _unknown(pointer, key, node[key])
         yield from _pattern_faults(pointer, node)

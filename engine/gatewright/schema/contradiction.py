@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.folder import IN_FOLDER, folder_of
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_miss
 from gatewright.schema.check import SchemaChecker
@@ -115,8 +116,9 @@ def _contradictions(own: list[object], constraint: object, at: Pointer, depth: i
         return
     kinds = frozenset[str]().union(*(kinds_of(one) for one in own))
     wrong = [keyword for keyword in table if KIND_OF.get(keyword, "") not in {*kinds, ""}]
-    for keyword in wrong:
-        kind = KIND_OF[keyword]
+    for word in wrong:
+        kind = KIND_OF[word]
+        keyword = IN_FOLDER if word == "pattern" and folder_of(table[word]) is not None else word
         message = f"`{keyword}` is for {kind}s and the value is {kind_words(kinds)}: it would hold for every one"
         if "array" in kinds and kind in {"string", "number"}:
             message += f"; of its items it is said by `items = {{ {keyword} = ... }}`"

@@ -8,8 +8,8 @@ from typing import Any
 
 from jsonschema_rs import ValidationErrorKind as Kind
 
+from gatewright.base.folder import folder_of, folder_words
 from gatewright.base.frozen import frozen
-from gatewright.schema.folder import folder_of
 from gatewright.schema.tagged import Tagged
 from gatewright.schema.walk import Pointer, pointer_text
 
@@ -61,7 +61,7 @@ def message(kind: Kind) -> str:
             return "fits more than one of the alternatives; leave out what belongs to the other"
         case Kind.Pattern(pattern=pattern):
             folder = folder_of(pattern)
-            return f"must match the pattern `{pattern[:200]}`" if folder is None else f"must be below `{folder[:200]}/`"
+            return f"must match the pattern `{pattern[:200]}`" if folder is None else folder_words(folder)
         case Kind.UniqueItems():
             return "must not hold the same item twice"
         case Kind.Not():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ToolFailure,
         WorkspaceError,
     )
+    from gatewright.base.folder import folder_of, folder_pattern, is_folder, with_folder, with_pattern
     from gatewright.base.frozen import frozen
     from gatewright.base.jsonvalue import JsonValue, parse_object
     from gatewright.base.plural import plural
@@ -186,7 +187,6 @@ if TYPE_CHECKING:
         discover_operations,
         inline_references,
     )
-    from gatewright.schema.folder import folder_of, folder_pattern, is_folder
     from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
     from gatewright.schema.formats.listing import Level
     from gatewright.schema.phrase import ArgumentError
@@ -233,12 +233,11 @@ if TYPE_CHECKING:
 __all__ = [  # noqa: RUF022 (by floor)
     # base
     "Address", "EditRefused", "GatewrightError", "JsonRefused", "JsonValue", "PolicyInvalid", "Problem", "SchemaError",
-    "Subject", "ToolFailure", "WorkspaceError", "duration_words", "frozen", "parse_duration_words", "parse_object",
-    "plural", "printable", "rate_words",
+    "Subject", "ToolFailure", "WorkspaceError", "duration_words", "folder_of", "folder_pattern", "frozen", "is_folder",
+    "parse_duration_words", "parse_object", "plural", "printable", "rate_words", "with_folder", "with_pattern",
     # schema
     "ArgumentError", "FORMATS", "Format", "Level", "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey",
-    "ToolListing", "count_text", "count_tokens", "discover_operations", "folder_of", "folder_pattern",
-    "format_named", "inline_references", "is_folder",
+    "ToolListing", "count_text", "count_tokens", "discover_operations", "format_named", "inline_references",
     # blocks
     "Append", "BlockSchema", "CompositeSchema", "LogSchema", "Overwrite", "Redo", "Replace", "Step", "TextSchema",
     "Undo", "diff_text", "schema_from_json", "type_name",
@@ -297,6 +296,7 @@ door(
             "EditRefused", "GatewrightError", "JsonRefused", "PolicyInvalid", "SchemaError", "ToolFailure",
             "WorkspaceError",
         ),
+        "gatewright.base.folder": ("folder_of", "folder_pattern", "is_folder", "with_folder", "with_pattern"),
         "gatewright.base.frozen": ("frozen",),
         "gatewright.base.jsonvalue": ("JsonValue", "parse_object"),
         "gatewright.base.plural": ("plural",),
@@ -307,7 +307,6 @@ door(
             "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey", "discover_operations",
             "inline_references",
         ),
-        "gatewright.schema.folder": ("folder_of", "folder_pattern", "is_folder"),
         "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
         "gatewright.schema.formats.listing": ("Level",),
         "gatewright.schema.phrase": ("ArgumentError",),

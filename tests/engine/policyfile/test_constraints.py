@@ -90,6 +90,9 @@ WRONG: list[tuple[str, str, str, str]] = [
     ("size = { type = 'boolean' }", "no-value-left", "{ type", "asks for true or false"),
     ("subject = { anyOf = [{ const = 1 }, { type = 'boolean' }] }", "no-value-left", "{ anyOf", ""),
     ("required = ['subject', 'prioriti']", "unknown-field", "'prioriti'", "`mail` lacks"),
+    ("recipients = { in_folder = 'x/' }", "keyword-not-applicable", "in_folder", "`items = { in_folder = ... }`"),
+    ("subject = { in_folder = '../x' }", "bad-value", "'../x'", "none of them `..`"),
+    ("subject = { in_folder = 'x/', pattern = '^y' }", "bad-value", "'x/'", "`allOf`"),
     ("urgent = false, required = ['urgent']", "no-value-left", "'urgent'", "must be given here and is `false`"),
 ]
 
@@ -114,6 +117,7 @@ def test_constraint_that_cannot_mean_what_it_says_is_an_error(said: str, code: s
         "cc = { type = 'null' }",
         "subject = { pattern = '^Re: ' }",
         "priority = { enum = ['low', 'normal'] }",
+        "subject = { allOf = [{ in_folder = 'x' }, { pattern = 'y' }] }",
         "retries = { maximum = 3, multipleOf = 1 }",
         "size = { pattern = '^x', minimum = 3 }",
         "size = { type = 'integer' }",

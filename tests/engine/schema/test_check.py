@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from gatewright.base.errors import SchemaError
+from gatewright.base.folder import folder_pattern
 from gatewright.schema import SchemaChecker, check_schema
-from gatewright.schema.folder import folder_pattern
 from tests.engine.schema.strategies import calls, property_enums, root_unions
 
 SCHEMA: dict[str, Any] = {
@@ -234,4 +234,4 @@ def test_paths_below_one_folder_are_asked_for_in_words() -> None:
     checker = SchemaChecker(schema)
     assert checker.is_valid({"path": "my notes/a+b/c/d.md"})
     (error,) = checker.errors({"path": "my notes/a+b/../c"})
-    assert error.message == "must be below `my notes/a+b/`"
+    assert error.message == "only in `my notes/a+b/`"

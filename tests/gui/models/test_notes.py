@@ -232,7 +232,7 @@ def test_copied_capabilities_are_listed_with_what_they_reach() -> None:
 def test_folder_of_a_path_is_said_by_a_pattern_that_lets_nothing_climb_out(folder: str) -> None:
     schema = schema_of(ConstraintForm(below=folder))
     assert form_of(schema) == ConstraintForm(below=folder)
-    assert constraint_words(schema) == f"a path in {folder}"
+    assert constraint_words(schema) == f"only in {folder}/"
     pattern = compile_linear(str(schema["pattern"]))
     inside = ("/a", "/.a", "/..a", "/...", "/a b/c.txt")
     outside = ("", "/", "/..", "/../x", "/a/../../etc/passwd", "/./a", "/a//b", "/a\\..\\b", "x/a")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Self, cast
 
+from gatewright.base.folder import IN_FOLDER, with_folder, with_pattern
 from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, json_table, name_error
-from gatewright.base.shape import JSON_SCHEMA, NAME, table
+from gatewright.base.shape import JSON_SCHEMA, NAME, TEXT, table, told
 from gatewright.policy.kinds.kind import ABSENT, NAMES, Kind, check_names, listed, needs_value, read_names
 
 if TYPE_CHECKING:
@@ -80,7 +81,10 @@ class RequiresConsent(Kind):
 
 @frozen
 class ArgumentConstraints(Kind):
-    """Every call's fields must satisfy these schemas; ``required``: the fields that a call must give."""
+    """Every call's fields must satisfy these schemas; ``required``: the fields that a call must give.
+
+    ``in_folder = "notes/"`` in a schema asks for a path in that folder; it is held as the pattern of such paths.
+    """
 
     fields: Mapping[str, JsonValue] = field(hash=False)
     required: tuple[str, ...] = ()
@@ -88,9 +92,15 @@ class ArgumentConstraints(Kind):
     shape: ClassVar = {
         "type": "object",
         "properties": {"required": {"anyOf": [NAMES, JSON_SCHEMA]}},
-        "additionalProperties": JSON_SCHEMA,
+        "additionalProperties": {
+            **JSON_SCHEMA,
+            "properties": {IN_FOLDER: told(TEXT, "The folder that the path has to lie in, such as `notes/`")},
+        },
     }
     fits_source = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", {name: with_pattern(schema) for name, schema in self.fields.items()})
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -111,7 +121,8 @@ class ArgumentConstraints(Kind):
         return cls(fields, required or ()).checked(path, report)
 
     def plain(self) -> dict[str, object]:
-        return {**self.fields, "required": list(self.required)} if self.required else {**self.fields}
+        fields: dict[str, object] = {name: with_folder(schema) for name, schema in self.fields.items()}
+        return {**fields, "required": list(self.required)} if self.required else fields
 
     def check(self, path: RawPath, report: Report) -> None:
         check_names(self.required, (*path, "required"), report)

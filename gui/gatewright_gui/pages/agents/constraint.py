@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import cast
 
-from gatewright.workspace.api import JsonValue, folder_of, folder_pattern, frozen
+from gatewright.workspace.api import JsonValue, folder_of, folder_pattern, frozen, with_folder, with_pattern
 
 _WORDS = {
     "one_of": "enum",
@@ -85,10 +85,10 @@ def constraint_words(schema: JsonValue, *, required: bool = False) -> str:
         return "must be given" if schema is None else f"must be given, {constraint_words(schema)}"
     form = form_of(schema)
     if form is None:
-        return "never" if schema is False else json.dumps(schema, ensure_ascii=False)
+        return "never" if schema is False else json_text(schema, indent=None)
     said = [
         _listed(form.one_of),
-        f"a path in {form.below}" if form.below is not None else "",
+        f"only in {form.below}/" if form.below is not None else "",
         f"matches {form.pattern}" if form.pattern is not None else "",
         _span(form.min_length, form.max_length, "characters"),
         _range(form.minimum, form.maximum),
@@ -131,6 +131,16 @@ def _range(low: float | None, high: float | None) -> str:
     if high is not None:
         return f"at most {high:g}"
     return f"at least {low:g}" if low is not None else ""
+
+
+def json_text(schema: JsonValue, indent: int | None = 2) -> str:
+    """The schema as JSON, with `in_folder` as in the policy file."""
+    return json.dumps(with_folder(schema), indent=indent, ensure_ascii=False)
+
+
+def json_schema(text: str) -> JsonValue:
+    """The schema that a JSON text says."""
+    return with_pattern(cast("JsonValue", json.loads(text)))
 
 
 def json_fault(text: str) -> str:

@@ -1,10 +1,8 @@
 """The dialog for a constraint on one argument: a small form or JSON, and a value to try."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import cast
 
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -18,7 +16,15 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace.api import Agent, JsonValue, ToolFacts, free_fields, taken_fields
-from gatewright_gui.pages.agents.constraint import ConstraintForm, constraint_words, form_of, json_fault, schema_of
+from gatewright_gui.pages.agents.constraint import (
+    ConstraintForm,
+    constraint_words,
+    form_of,
+    json_fault,
+    json_schema,
+    json_text,
+    schema_of,
+)
 from gatewright_gui.pages.agents.constraint_form import FIELDS, LABEL_WIDTH, ConstraintFields
 from gatewright_gui.pages.agents.limits import LimitRow
 from gatewright_gui.pages.page import PageContext
@@ -125,7 +131,7 @@ class ConstraintDialog(QDialog):
             text = self.code.toPlainText()
             if fault := json_fault(text):
                 raise ValueError(fault)
-            said = cast("JsonValue", json.loads(text))
+            said = json_schema(text)
             return None if said == {} else said
         return schema_of(self.fields.form(self._argument.kind)) or None
 
@@ -211,7 +217,7 @@ class ConstraintDialog(QDialog):
         form = form_of(schema)
         can = form is not None and _kind_says(self._argument, form)
         self.fields.show_form(self._argument, form if form is not None and can else ConstraintForm())
-        self.code.setPlainText(json.dumps(schema, indent=2, ensure_ascii=False))
+        self.code.setPlainText(json_text(schema))
         self.way.set_segment_enabled("form", bool(FIELDS[self._argument.kind]))
         self.way.set_current("form" if can else "json")
         self._show_way("form" if can else "json")
@@ -231,7 +237,7 @@ class ConstraintDialog(QDialog):
                 said: JsonValue = schema_of(self.fields.form(self._argument.kind))
             except ValueError:
                 said = {}
-            self.code.setPlainText(json.dumps(said, indent=2, ensure_ascii=False))
+            self.code.setPlainText(json_text(said))
             self._show_way("json")
         else:
             self._into_form()
@@ -239,7 +245,7 @@ class ConstraintDialog(QDialog):
 
     def _into_form(self) -> None:
         text = self.code.toPlainText()
-        form = None if json_fault(text) else form_of(cast("JsonValue", json.loads(text)))
+        form = None if json_fault(text) else form_of(json_schema(text))
         if form is None or not _kind_says(self._argument, form):
             self._stays = True
             self.way.set_current("json")

@@ -21,7 +21,7 @@ FIELDS: dict[ArgumentKind, tuple[str, ...]] = {
 }
 _LABELS = {
     "one_of": ("&One of", "values, separated by commas"),
-    "below": ("&In folder", "a folder, such as notes; a path with `..` in it is refused"),
+    "below": ("Only &in", "a folder, such as notes/; no path that leads out of it goes through"),
     "pattern": ("&Matches", "a regular expression; it may match anywhere in the text"),
     "min_length": ("A&t least", "characters"),
     "max_length": ("At mo&st", "characters"),

@@ -1,0 +1,114 @@
+"""*Only in this folder*: the pattern of paths below it, and ``in_folder`` as the policy file says it in a schema."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from gatewright.base.jsonvalue import JsonValue
+
+IN_FOLDER = "in_folder"
+_VALUES = frozenset({"const", "enum", "default", "examples"})
+_BY_NAME = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+_NAME = r"([^/\\.][^/\\]*|\.[^/\\.][^/\\]*|\.\.[^/\\]+)"
+"""One name in a path: neither `.` nor `..`, nor empty."""
+_BELOW = f"(/{_NAME})+$"
+"""What follows the folder in a path below it."""
+
+
+def folder_pattern(folder: str) -> str:
+    """The pattern of paths below a folder that lead nowhere else: no name in them is `..`."""
+    escaped = re.sub(r"([^\w/ -])", r"\\\1", folder)
+    return f"^{escaped}{_BELOW}"
+
+
+def is_folder(text: str) -> bool:
+    """Whether a text names a folder by names that lead down only; it may begin at the top."""
+    return all(name not in {"", ".", ".."} for name in text.removeprefix("/").split("/"))
+
+
+def folder_of(pattern: object) -> str | None:
+    """The folder that `folder_pattern` made a pattern of; None for any other value."""
+    if not isinstance(pattern, str) or not pattern.startswith("^") or not pattern.endswith(_BELOW):
+        return None
+    folder = re.sub(r"\\(.)", r"\1", pattern[1 : -len(_BELOW)])
+    return folder if is_folder(folder) and folder_pattern(folder) == pattern else None
+
+
+def folder_words(folder: str) -> str:
+    """What is asked of a path, as everybody reads it."""
+    return f"only in `{folder[:200]}/`"
+
+
+def folders_in(schema: JsonValue) -> list[str]:
+    """The folders that a schema asks a path, or the paths of a list, to be in."""
+    if not isinstance(schema, dict):
+        return []
+    folder, parts = folder_of(schema.get("pattern")), schema.get("allOf")
+    inner = [*(parts if isinstance(parts, list) else ()), schema.get("items")]
+    return [*([folder] if folder is not None else ()), *(held for one in inner for held in folders_in(one))]
+
+
+def texts_in_folders(schema: JsonValue, value: JsonValue) -> Iterator[tuple[str, str]]:
+    """Every text of the value that the schema asks to be a path in a folder, after that folder."""
+    if not isinstance(schema, dict):
+        return
+    folder = folder_of(schema.get("pattern"))
+    if folder is not None and isinstance(value, str):
+        yield folder, value
+    parts = schema.get("allOf")
+    for part in parts if isinstance(parts, list) else ():
+        yield from texts_in_folders(part, value)
+    for item in value if isinstance(value, list) else ():
+        yield from texts_in_folders(schema.get("items"), item)
+
+
+def with_pattern(schema: JsonValue) -> JsonValue:
+    """The schema with patterns for ``in_folder``, which JSON Schema lacks; one that names no folder stays."""
+
+    def read(node: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        folder = node.get(IN_FOLDER)
+        if not isinstance(folder, str) or folder_fault(node):
+            return node
+        pattern = folder_pattern(folder.removesuffix("/"))
+        return {"pattern" if key == IN_FOLDER else key: pattern if key == IN_FOLDER else node[key] for key in node}
+
+    return _each(schema, read)
+
+
+def with_folder(schema: JsonValue) -> JsonValue:
+    """The same schema as the policy file says it: ``in_folder`` for the pattern of a folder."""
+
+    def said(node: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        folder = folder_of(node.get("pattern"))
+        if folder is None:
+            return node
+        return {IN_FOLDER if key == "pattern" else key: f"{folder}/" if key == "pattern" else node[key] for key in node}
+
+    return _each(schema, said)
+
+
+def folder_fault(node: Mapping[str, object]) -> str:
+    """Why ``in_folder`` of a schema cannot be enforced; empty where it can."""
+    folder = node[IN_FOLDER]
+    if not isinstance(folder, str) or "\\" in folder or not is_folder(folder.removesuffix("/")):
+        return "`in_folder` names one folder, such as `notes/`: names with `/` between them, none of them `..`"
+    return "`in_folder` and `pattern` stand in two schemas of an `allOf`" if "pattern" in node else ""
+
+
+def _each(schema: JsonValue, change: Callable[[dict[str, JsonValue]], dict[str, JsonValue]]) -> JsonValue:
+    """The schema with every schema in it changed, the inner ones first."""
+    if isinstance(schema, list):
+        return [_each(one, change) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, JsonValue] = {}
+    for key, value in schema.items():
+        if key in _BY_NAME and isinstance(value, dict):
+            found[key] = {name: _each(one, change) for name, one in value.items()}
+        else:
+            found[key] = value if key in _VALUES else _each(value, change)
+    return change(found)

@@ -1,0 +1,112 @@
+"""*Only in this folder*: read from the file and written back as it reads, enforced, and told to the model up front."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gatewright.gate import selfcheck
+from gatewright.policy.rule import ArgumentConstraints
+from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.plain import plain_kind
+from gatewright.tools.defined import DefinedTool
+from gatewright.tools.definition import ToolDefinition
+from tests.engine.gate.conftest import MakeWorld
+from tests.engine.gate.world import POLICY, World
+
+PATHS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "path": {"type": "string", "description": "Where."},
+        "files": {"type": "array", "items": {"type": "string"}},
+        "size": {"type": "integer"},
+    },
+    "required": ["path"],
+}
+
+
+def rule(tool: str, said: str, conditions: str = "") -> str:
+    head = f'[[agents.archivist.tool_rules]]\ntool_name = "{tool}"\n'
+    return f"{head}rule_type = {{ ArgumentConstraints = {said} }}\n{conditions}\n"
+
+
+@pytest.fixture
+def limited(make_world: MakeWorld) -> World:
+    """A stranger's tool and our own, both only in one folder, in which links lead out and back in."""
+    policy = POLICY.replace('"vault"]', '"vault", "copy"]').replace(
+        "[[sources]]",
+        rule("copy", '{ path = { in_folder = "notes" }, files = { items = { in_folder = "notes/" } } }')
+        + rule("file", '{ path = { in_folder = "drafts/" } }', 'conditions = ["operation:append"]')
+        + "[[sources]]",
+        1,
+    )
+    world = make_world(policy, DefinedTool(ToolDefinition("copy", "Copies.", PATHS), origin="stranger"))
+    for name in ("notes", "notes/deep", "other", "docs/drafts", "docs/other"):
+        (world.folder / name).mkdir()
+    (world.folder / "other" / "a.md").write_text("a")
+    (world.folder / "notes" / "out").symlink_to("../other")
+    (world.folder / "notes" / "in").symlink_to("deep")
+    (world.folder / "notes" / "out.md").symlink_to("../other/a.md")
+    (world.docs / "drafts" / "out").symlink_to("../other")
+    return world
+
+
+INSIDE = ["notes/a.md", "notes/deep/a.md", "notes/in/a.md", "notes/..a"]
+OUTSIDE = [
+    "other/a.md", "notes", "notes/", "notes/../other/a.md", "notes/deep/../../other/a.md", "./other/a.md",
+    "Notes/a.md", "notes/out/a.md", "notes/out.md", "notes\\..\\other\\a.md", "notes/%2e%2e/other/a.md",
+    "/notes/a.md", "~/notes/a.md", "notes//a.md", "other/notes/a.md",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("argument", ["path", "files"])
+def test_a_strangers_path_stays_in_its_folder_however_it_is_spelt_and_linked(limited: World, argument: str) -> None:
+    def verdict(path: str) -> Verdict:
+        return limited.decide("copy", {"path": "notes/a.md", argument: path if argument == "path" else [path]}).verdict
+
+    assert [path for path in INSIDE if verdict(path) is Verdict.DENY] == []
+    assert [path for path in OUTSIDE if verdict(path) is not Verdict.DENY] == []
+    told = limited.decide("copy", {"path": "notes/out/a.md"})
+    assert (told.stage, told.code) == ("rules", "argument-constraint")
+    assert (told.model_message or "").endswith("/path: only in `notes/`")
+
+
+def test_our_own_path_stays_in_its_folder_and_may_be_spelt_with_detours(limited: World) -> None:
+    def decision(path: str, op: str = "append") -> tuple[Verdict, str]:
+        found = limited.decide(
+            "file", {"op": op, "path": path, "content": "x"} if op == "append" else {"op": op, "path": path}
+        )
+        return found.verdict, found.code
+
+    assert decision("drafts/a.md")[0] is not Verdict.DENY
+    assert decision("./drafts//b/../a.md")[0] is not Verdict.DENY
+    assert decision("drafts/../other/a.md") == (Verdict.DENY, "argument-constraint")
+    assert decision("drafts/out/a.md")[0] is Verdict.DENY
+    assert decision("other/a.md", "read")[0] is not Verdict.DENY
+
+
+def test_the_model_is_told_the_folder_before_it_calls(limited: World) -> None:
+    shown = {row.name: row.schema for row in limited.gate.view("archivist").listings()}
+    copy, file = shown["copy"]["properties"], shown["file"]["properties"]
+    assert copy["path"]["description"] == "Where. Only in `notes/`."
+    assert copy["files"]["description"] == "Only in `notes/`."
+    assert "pattern" in copy["path"]
+    assert "description" not in copy["size"]
+    assert file["path"]["description"].endswith(" For append only in `drafts/`.")
+
+
+def test_the_self_check_tries_the_folder(limited: World) -> None:
+    report = selfcheck(limited.gate)
+    assert not report.differences
+    assert [one.tool for one in report.no_witness if one.tool in {"copy", "file"}] == []
+
+
+def test_the_folder_is_written_back_as_it_reads(limited: World) -> None:
+    rules = limited.gate.policy.agents["archivist"].tool_rules
+    assert plain_kind(rules[1].rule_type) == {
+        "ArgumentConstraints": {"path": {"in_folder": "notes/"}, "files": {"items": {"in_folder": "notes/"}}}
+    }
+    assert rules[1].rule_type == ArgumentConstraints(
+        {"path": {"in_folder": "notes"}, "files": {"items": {"in_folder": "notes/"}}}
+    )
