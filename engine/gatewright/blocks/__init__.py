@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gatewright.blocks.schemajson import schema_from_json, schema_to_json, type_name
     from gatewright.blocks.text import TextBlock, count_overlapping
     from gatewright.blocks.unifieddiff import patch_splices
+    from gatewright.blocks.value_schema import value_schema, whole_value
 
 __all__ = [
     "MAX_CHARS",
@@ -87,6 +88,8 @@ __all__ = [
     "schema_from_json",
     "schema_to_json",
     "type_name",
+    "value_schema",
+    "whole_value",
     "with_splices",
 ]
 
@@ -131,5 +134,6 @@ door(
         "gatewright.blocks.schemajson": ("schema_from_json", "schema_to_json", "type_name"),
         "gatewright.blocks.text": ("TextBlock", "count_overlapping"),
         "gatewright.blocks.unifieddiff": ("patch_splices",),
+        "gatewright.blocks.value_schema": ("value_schema", "whole_value"),
     },
 )

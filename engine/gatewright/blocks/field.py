@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue
 
 _NAME = re.compile(r"[^\W\d](?:[\w .\-]{0,62}\w)?")
-_COUNTER_LIMIT = 2**53 - 1
+COUNTER_LIMIT = 2**53 - 1
 """A counter is a double underneath: beyond this it would no longer be exact."""
 
 
@@ -110,7 +110,7 @@ def _fits(kind: FieldType, value: JsonValue) -> bool:
         return isinstance(value, str) and _is_moment(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return kind is FieldType.NUMBER or (isinstance(value, int) and abs(value) <= _COUNTER_LIMIT)
+    return kind is FieldType.NUMBER or (isinstance(value, int) and abs(value) <= COUNTER_LIMIT)
 
 
 def _is_moment(text: str) -> bool:
@@ -127,14 +127,14 @@ _WORDS = {
     FieldType.BOOLEAN: "true or false",
     FieldType.LIST: "a list",
     FieldType.TIMESTAMP: "a date and time with an offset such as `2026-01-31T09:30:00Z`",
-    FieldType.COUNTER: f"a whole number of at most {_COUNTER_LIMIT:,} either way",
+    FieldType.COUNTER: f"a whole number of at most {COUNTER_LIMIT:,} either way",
 }
 
 
 def _named(value: JsonValue) -> str:
     if value is None:
         return "null"
-    if isinstance(value, int) and abs(value) > _COUNTER_LIMIT:
+    if isinstance(value, int) and abs(value) > COUNTER_LIMIT:
         return "a larger one"
     names: dict[type, str] = {bool: "true or false", str: "text", int: "a number", float: "a number", list: "a list"}
     return names.get(type(value), "an object") if not isinstance(value, str) else "this text"

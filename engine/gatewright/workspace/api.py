@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Append,
         BlockSchema,
         CompositeSchema,
+        ListSchema,
         LogSchema,
         Overwrite,
         Redo,
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
         diff_text,
         schema_from_json,
         type_name,
+        value_schema,
+        whole_value,
     )
     from gatewright.builtins import RootTool
     from gatewright.compile.agent import AgentSnapshot
@@ -239,8 +242,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     "ArgumentError", "FORMATS", "Format", "Level", "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey",
     "ToolListing", "count_text", "count_tokens", "discover_operations", "format_named", "inline_references",
     # blocks
-    "Append", "BlockSchema", "CompositeSchema", "LogSchema", "Overwrite", "Redo", "Replace", "Step", "TextSchema",
-    "Undo", "diff_text", "schema_from_json", "type_name",
+    "Append", "BlockSchema", "CompositeSchema", "ListSchema", "LogSchema", "Overwrite", "Redo", "Replace", "Step",
+    "TextSchema", "Undo", "diff_text", "schema_from_json", "type_name", "value_schema", "whole_value",
     # policy
     "AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint", "SearchEngine", "SearchProvider", "ShellBackend",
     "ANY_TOOL", "Action", "Agent", "AgentChange", "AgentDiff", "AllowedOperations", "Along", "ArgumentConstraints",
@@ -313,8 +316,8 @@ door(
         "gatewright.schema.tokens": ("count_text", "count_tokens"),
         # blocks
         "gatewright.blocks": (
-            "Append", "BlockSchema", "CompositeSchema", "LogSchema", "Overwrite", "Redo", "Replace", "Step",
-            "TextSchema", "Undo", "diff_text", "schema_from_json", "type_name",
+            "Append", "BlockSchema", "CompositeSchema", "ListSchema", "LogSchema", "Overwrite", "Redo", "Replace",
+            "Step", "TextSchema", "Undo", "diff_text", "schema_from_json", "type_name", "value_schema", "whole_value",
         ),
         # policy
         "gatewright.policy": (

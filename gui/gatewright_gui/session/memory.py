@@ -32,6 +32,7 @@ from gatewright.workspace.api import (
     diff_text,
     frozen,
     type_name,
+    whole_value,
 )
 from gatewright_gui.session.block_access import BlockAccess, BlockRight, access
 from gatewright_gui.session.calls import cut
@@ -149,6 +150,17 @@ class BlockContent:
         """Whether entries are only ever added."""
         return isinstance(self.info.record.schema, LogSchema)
 
+    def is_same(self, text: str) -> bool:
+        """Whether a text stands for the value that was read: of JSON neither spaces nor the order of keys count."""
+        return text == self.text or (not self.is_text and self._plain(text) == self._plain(self.text))
+
+    def value(self, text: str) -> JsonValue:
+        """The value that a text stands for. Raises ValueError where it is no JSON."""
+        return text if self.is_text else whole_value(self.info.record.schema, json.loads(text))
+
+    def _plain(self, text: str) -> str:
+        return text if json_fault(text) else json.dumps(self.value(text), sort_keys=True)
+
 
 @frozen
 class BlockSettings:
@@ -246,8 +258,7 @@ class Blocks:
 
     async def save(self, content: BlockContent, text: str) -> None:
         """Put another value in the place of the one that was read. Raises BlockChanged when that is gone."""
-        value = text if content.is_text else json.loads(text)
-        await self._do(content.agent_id, lambda blocks: _overwrite(blocks, content, value))
+        await self._do(content.agent_id, lambda blocks: _overwrite(blocks, content, content.value(text)))
 
     async def bring_back(self, content: BlockContent, number: int) -> None:
         """Make the value as it was after a step the present one, as an edit. Raises BlockChanged as ``save``."""

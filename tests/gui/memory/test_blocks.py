@@ -10,8 +10,9 @@ from typing import TypeVar
 import pytest
 from PySide6.QtCore import QAbstractItemModel, QPoint, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
-from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLineEdit, QPushButton, QWidget
 
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import Append, Overwrite, schema_from_json
 from gatewright.memory import BlockInfo, BlockService, BlockType
 from gatewright.policy.permission import Action, Permission
@@ -379,14 +380,70 @@ async def test_block_with_fields_is_made_and_edited_as_json(bench: Bench) -> Non
     assert bench.info("mood").record.owner == "agent:operator"
 
     value = bench.page.blocks.detail.value
+    QTest.mouseClick(value.mode.button("json"), LEFT)
     value.editor.set_text('{"now": ')
     assert "no JSON" in value.note.text
     assert not value.save_button.isEnabled()
+    QTest.mouseClick(value.mode.button("form"), LEFT)
+    assert value.mode.current == "json"
+    assert value.editor.text == '{"now": '
     value.editor.set_text('{"now": "merry"}')
     bench.press("memory.save")
     await settled(bench.window)
     assert bench.theirs.value("mood") == {"now": "merry"}
-    assert json.loads(value.editor.text) == {"now": "merry"}
+    assert value.draft is None
+
+
+def clear(field: QWidget) -> None:
+    QTest.mouseClick(field, LEFT)
+    QTest.keyClick(field, Qt.Key.Key_A, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(field, Qt.Key.Key_Delete)
+
+
+async def test_value_with_parts_is_corrected_in_a_form_that_leaves_its_log_alone(bench: Bench) -> None:
+    person = [{"name": "city", "type": "text", "read_only": True}, {"name": "visits", "type": "counter"}]
+    sections = [
+        {"name": "who", "schema": {"type": "map", "fields": person}},
+        {"name": "todo", "schema": {"type": "list", "item_type": "text"}, "description": "what is left"},
+        {"name": "seen", "schema": {"type": "log"}},
+        {"name": "facts", "schema": {"type": "text"}},
+    ]
+    content: JsonValue = {"who": {"city": "Porto", "visits": 2}, "todo": ["call"], "facts": "tea"}
+    schema = schema_from_json({"type": "composite", "sections": sections})
+    bench.theirs.create("about", schema, author="agent:operator", content=content)
+    await bench.choose("about")
+    value = bench.page.blocks.detail.value
+
+    def field(name: str) -> QWidget:
+        found = value.form.findChild(QWidget, f"console.form.{name}")
+        assert found is not None, name
+        return found
+
+    clear(field("who.city"))
+    QTest.keyClicks(field("who.city"), "Lisbon")
+    clear(field("who.visits"))
+    clear(field("facts"))
+    assert "not saved" in value.note.text
+    await bench.choose("tea")
+    await bench.choose("about")
+    city = field("who.city")
+    assert isinstance(city, QLineEdit)
+    assert city.text() == "Lisbon"
+    QTest.keyClick(field("who.city"), Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    await until(lambda: value.draft is None)
+    changed = {"who": {"city": "Lisbon", "visits": 0}, "todo": ["call"], "seen": [], "facts": ""}
+    assert bench.theirs.value("about") == changed
+
+    bench.theirs.create("towns", schema_from_json({"type": "list", "max_items": 2}), author="x", content=["Porto"])
+    await bench.choose("towns")
+    remove = value.form.findChild(QAbstractButton, "console.form.items.0.remove")
+    assert remove is not None
+    QTest.mouseClick(remove, LEFT)
+    bench.press("memory.save")
+    await until(lambda: value.draft is None)
+    assert bench.theirs.value("towns") == []
+    bench.theirs.edit("towns", Append("Faro"), author="agent:operator", granted=Action.DELETE)
+    await until(lambda: json.loads(value.text) == ["Faro"])
 
 
 async def test_label_that_is_taken_is_refused_with_a_sentence(bench: Bench) -> None:

@@ -250,8 +250,11 @@ class FieldRow(QWidget):
         if view.is_raw:
             return "as JSON"
         if view.editor == "object":
-            held = len(view.value) if isinstance(view.value, dict) else 0
-            return f"{held} given" if held else "empty, but sent" if view.value is not NOTHING else ""
+            held = view.value if isinstance(view.value, dict) else {}
+            texts = (held.get(name) for name in (*self._host.form.fields(self.path), *held))
+            told = next((one for one in texts if one and isinstance(one, str)), "")
+            which = f": {shown_value(told, 30)}" if told and isinstance(self.path[-1], int) else ""
+            return f"{len(held)} given{which}" if held else "empty, but sent" if view.value is not NOTHING else ""
         if view.editor == "array":
             held = len(view.value) if isinstance(view.value, list) else 0
             return f"{held} item{'' if held == 1 else 's'}{_limits(view.shape)}"

@@ -14,13 +14,15 @@ from gatewright_gui.pages.console.call_form import CallForm, FieldFault
 from gatewright_gui.pages.console.field_group import ArrayBody, ObjectBody, RootBody, RootUnion, Rows, UnionBody
 from gatewright_gui.pages.console.field_row import FieldRow, place_menu
 from gatewright_gui.pages.console.json_value import NOTHING, Path
-from gatewright_gui.qt.layout import column_of, row_of, stretch
+from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import SearchField
 from gatewright_gui.session.calls import ShownTool
 
 MANY = 16
 """More arguments than this can be filtered."""
+FEW = 3
+"""Of a list of more groups than this all begin folded."""
 
 
 class _Holder(QWidget):
@@ -46,10 +48,9 @@ class FormPane(QWidget):
     browse_requested = Signal(object)
     """The place that wants a file: its path."""
 
-    def __init__(self, tasks: TaskOwner | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setObjectName("console.form")
-        self.setAccessibleName("Arguments")
+    def __init__(self, tasks: TaskOwner | None = None, name: str = "console.form", spoken: str = "Arguments") -> None:
+        super().__init__()
+        named(self, name, spoken=spoken)
         self.form = CallForm(ShownTool("", "", {}, None, ()))
         self.files = QStringListModel(self)
         self._tool: ShownTool | None = None
@@ -57,12 +58,11 @@ class FormPane(QWidget):
         self._root: RootBody | RootUnion | None = None
         self._is_putting = False
         self._faults: tuple[PlaceFault, ...] = ()
-        self._check = ArgumentCheck(tasks, "console.form", partial(FormPane._check_of, self), self)
+        self._check = ArgumentCheck(tasks, name, partial(FormPane._check_of, self), self)
         self._check.found.connect(self._found)
         self._tabs = QTimer(self, singleShot=True, interval=0)
         self._tabs.timeout.connect(self._order_tabs)
-        self.search = SearchField("Filter arguments")
-        self.search.setObjectName("console.form.search")
+        self.search = named(SearchField(f"Filter {spoken.lower()}"), f"{name}.search")
         self.search.search_changed.connect(self._filter)
         self.search.leave_requested.connect(self._to_first)
         self.search.results_requested.connect(self._to_first)
@@ -215,10 +215,13 @@ class FormPane(QWidget):
         self._refresh()
 
     def is_open(self, path: Path) -> bool:
-        """Groups that hold something, or are needed, begin unfolded."""
+        """Groups that hold something, or are needed, begin unfolded; of a list only where there are few."""
         known = self._open.get(path)
         if known is not None:
             return known
+        held = self.form.value(path[:-1]) if isinstance(path[-1], int) else ()
+        if isinstance(held, list) and len(held) > FEW:
+            return False
         view = self.form.view(path)
         is_needed = view.required or (len(path) == 1 and self.form.is_needed(str(path[0])))
         return len(path) < 4 and (view.value not in (NOTHING, {}, []) or is_needed)

@@ -9,6 +9,7 @@ from gatewright_gui.pages.memory.settings_form import SettingsForm
 from gatewright_gui.pages.memory.value_pane import Draft, ValuePane
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.message_bar import MessageBar
@@ -37,7 +38,7 @@ class BlockPane(QWidget):
     kept = Signal()
     """What was typed is to go over the value as it is now."""
 
-    def __init__(self, sizes: SizeStore) -> None:
+    def __init__(self, sizes: SizeStore, tasks: TaskOwner) -> None:
         super().__init__()
         self.setObjectName("memory.block")
         self.content: BlockContent | None = None
@@ -54,7 +55,7 @@ class BlockPane(QWidget):
         self.part = named(Segmented("What to show of the block", is_dense=True), "memory.part")
         for key, words, tip in PARTS:
             self.part.add_segment(key, words, tooltip=tip)
-        self.value = ValuePane()
+        self.value = ValuePane(tasks)
         self.shown = named(CodeView("What the model is shown"), "memory.shown")
         self.settings = SettingsForm()
         self.history = HistoryPane(sizes)

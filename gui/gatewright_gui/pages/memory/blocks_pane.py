@@ -63,7 +63,7 @@ class BlocksPane(QWidget):
         self._list = QStackedWidget()
         for part in (self.view, self.none_fits):
             self._list.addWidget(part)
-        self.detail = BlockPane(context.sizes)
+        self.detail = BlockPane(context.sizes, context.tasks)
         self.empty = named(EmptyState("database", "No blocks", NO_BLOCKS, action="New block..."), "memory.empty")
         left = holding(column_of(self.header, row_of(stretch(self.filter), margins=(2, 0, 2, 1)), stretch(self._list)))
         self._whole = Splitter(Qt.Orientation.Horizontal, "memory", context.sizes)
@@ -98,8 +98,7 @@ class BlocksPane(QWidget):
         value.redo_requested.connect(lambda: self._act(self._blocks.redo))
         value.add_requested.connect(lambda: self._start(self._add(), "memory.dialog"))
         value.replace_requested.connect(lambda: self._start(self._replace(), "memory.dialog"))
-        for signal in (value.editor.edited, value.draft_changed):
-            signal.connect(self._keep_typed)
+        value.edited.connect(self._keep_typed)
         value.draft_changed.connect(self._show_list)
         self._typed.read.connect(self._show_list)
 
@@ -256,7 +255,7 @@ class BlocksPane(QWidget):
     def _draft_of(self, content: BlockContent) -> Draft | None:
         """What was typed over a block; on top of the operator's own edits it is meant as it stands."""
         typed = self._typed.of(_name(content.info.record.block_id))
-        if typed is None or typed.text == content.text:
+        if typed is None or content.is_same(typed.text):
             return None
         steps = int(typed.over)
         is_own = all(step.author == WHO for step in content.steps if step.number > steps)

@@ -1,18 +1,22 @@
-"""The value of a block: a text, or JSON for anything else, edited here and saved as one edit."""
+"""The value of a block: a text, or for anything else a form or JSON, edited here and saved as one edit."""
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 
 from gatewright.workspace.api import frozen
+from gatewright_gui.pages.memory.value_form import ValueForm
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
+from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.memory import BlockContent, json_fault
 
 SAVE_KEYS = "Ctrl+Return"
+MODES = (("form", "Form", "Each part in a field of its own"), ("json", "JSON", "The whole value as JSON"))
 TOO_LARGE = "too large to be typed in as a whole: replace a part of it, or add to its end"
 
 
@@ -32,16 +36,21 @@ class ValuePane(QWidget):
     redo_requested = Signal()
     add_requested = Signal()
     replace_requested = Signal()
+    edited = Signal()
     draft_changed = Signal()
 
-    def __init__(self) -> None:
+    def __init__(self, tasks: TaskOwner) -> None:
         super().__init__()
         self._content: BlockContent | None = None
         self._is_dirty = False
+        self.mode = named(Segmented("How to edit the value", is_dense=True), "memory.value_mode")
+        for key, words, tip in MODES:
+            self.mode.add_segment(key, words, tooltip=tip)
+        self.form = ValueForm(tasks, "memory.value_form")
         self.editor = named(LargeTextEdit("Value of the block"), "memory.value")
         self.view = named(CodeView("Value of the block, to read"), "memory.value_view")
         self._stack = QStackedWidget()
-        for part in (self.editor, self.view):
+        for part in (self.editor, self.form, self.view):
             self._stack.addWidget(part)
         self.note = named(ElidedLabel(role="muted"), "memory.value_note")
         self.undo_button = _button("Undo", "undo", "undo", "Take back your own last edit; what others did stays")
@@ -53,9 +62,11 @@ class ValuePane(QWidget):
             QPushButton("Save"), "memory.save", spoken="Save the value", tip=f"Save ({SAVE_KEYS})", kind="primary"
         )
         buttons = (self.undo_button, self.redo_button, self.add_button, self.replace_button, self.revert_button)
-        foot = holding(row_of(stretch(self.note), *buttons, self.save_button, space=1, margins=(2, 1)))
+        foot = holding(row_of(self.mode, stretch(self.note), *buttons, self.save_button, space=1, margins=(2, 1)))
         column_of(stretch(self._stack), foot, into=self)
-        self.editor.edited.connect(self._edited)
+        for part in (self.editor, self.form):
+            part.edited.connect(self._edited)
+        self.mode.current_changed.connect(self._choose_mode)
         self.revert_button.clicked.connect(self.revert)
         for button, signal in (
             (self.save_button, self.save_requested),
@@ -67,28 +78,33 @@ class ValuePane(QWidget):
             button.clicked.connect(signal)
 
     @property
+    def text(self) -> str:
+        """The value as it stands here."""
+        return self.form.text if self._stack.currentWidget() is self.form else self.editor.text
+
+    @property
     def draft(self) -> Draft | None:
         """What is typed and not saved; None where nothing is."""
-        return Draft(self._content, self.editor.text) if self._content is not None and self._is_dirty else None
+        return Draft(self._content, self.text) if self._content is not None and self._is_dirty else None
 
     @property
     def can_save(self) -> bool:
         """Whether what is typed may be saved."""
-        content = self._content
-        return content is not None and self._is_dirty and (content.is_text or not json_fault(self.editor.text))
+        return self._content is not None and self._is_dirty and not self._fault()
 
     def show_content(self, content: BlockContent, draft: Draft | None = None) -> None:
         """Show a value, or what was typed over one."""
         text = content.text if draft is None else draft.text
-        same = self._content is not None and self._content.label == content.label and self.editor.text == text
-        self._content = content if draft is None else draft.content
+        before, self._content = self._content, content if draft is None else draft.content
+        is_same = before is not None and before.info.record.block_id == content.info.record.block_id
         is_read_only = content.is_log or not content.can_type
-        self._stack.setCurrentWidget(self.view if is_read_only else self.editor)
         if is_read_only:
+            self._stack.setCurrentWidget(self.view)
             self.view.set_plain(content.to_read or content.text)
-        elif not same:
-            self.editor.set_text(text)
+        elif not is_same or self._stack.currentWidget() is self.view or self.text != text:
+            self._put(content, text)
         was, self._is_dirty = self._is_dirty, draft is not None and not is_read_only
+        self.mode.setVisible(not is_read_only and not content.is_text)
         self.undo_button.setEnabled(content.info.can_undo)
         self.redo_button.setEnabled(content.info.can_redo)
         self.add_button.setVisible(content.is_log or (content.is_text and is_read_only))
@@ -107,7 +123,8 @@ class ValuePane(QWidget):
     def revert(self) -> None:
         """Show the value as it was read."""
         if self._content is not None and self._is_dirty:
-            self.editor.set_text(self._content.text)
+            self._put(self._content, self._content.text)
+            self._edited()
 
     def event(self, event: QEvent) -> bool:
         """Ctrl+Return saves."""
@@ -123,11 +140,36 @@ class ValuePane(QWidget):
             return True
         return super().event(event)
 
+    def _put(self, content: BlockContent, text: str) -> None:
+        """Show a text in the form where that is wanted and holds it, else as text."""
+        record = content.info.record
+        is_form = not content.is_text and self.mode.current == "form"
+        if is_form and self.form.show_value(record.block_id, record.schema, text):
+            self._stack.setCurrentWidget(self.form)
+            return
+        self._stack.setCurrentWidget(self.editor)
+        self.editor.set_text(text)
+        if is_form:
+            self.mode.set_current("json")
+
+    def _choose_mode(self, _mode: object) -> None:
+        content, shown = self._content, self._stack.currentWidget()
+        wanted = self.form if self.mode.current == "form" else self.editor
+        if content is not None and not content.is_text and shown is not self.view and shown is not wanted:
+            self._put(content, self.text)
+            self._tell()
+
+    def _fault(self) -> str:
+        if self._stack.currentWidget() is self.form:
+            return self.form.fault
+        return json_fault(self.editor.text) if self._content is not None and not self._content.is_text else ""
+
     def _edited(self) -> None:
         if self._content is None:
             return
-        was, self._is_dirty = self._is_dirty, self.editor.text != self._content.text
+        was, self._is_dirty = self._is_dirty, not self._content.is_same(self.text)
         self._tell()
+        self.edited.emit()
         if was != self._is_dirty:
             self.draft_changed.emit()
 
@@ -139,7 +181,7 @@ class ValuePane(QWidget):
         self.revert_button.setEnabled(self._is_dirty)
         limit = content.info.record.char_limit
         of = f" of {limit:,}" if limit else ""
-        fault = "" if content.is_text or not self._is_dirty else json_fault(self.editor.text)
+        fault = self._fault() if self._is_dirty else ""
         if fault:
             self.note.set_text(fault)
         elif not content.can_type:
@@ -147,7 +189,7 @@ class ValuePane(QWidget):
         elif content.is_log:
             self.note.set_text("entries of a log are only ever added")
         else:
-            chars = len(self.editor.text) if content.is_text else content.info.size.chars
+            chars = len(self.text) if content.is_text else content.info.size.chars
             self.note.set_text(f"{chars:,}{of} characters" + (", not saved" if self._is_dirty else ""))
 
 
