@@ -48,11 +48,10 @@ class BaseFolder:
         """Device and inode. Raises ToolFailure where it may not be used, and where it was never there."""
         if self.refused:
             raise ToolFailure(self.refused, code=UNTRUSTED)
-        found = self._identity
-        if found is None:
-            with self._taking:
-                found = self._identity or self._take()
-        return found
+        with self._taking:
+            if self._identity is None:
+                self._identity = self._take()
+            return self._identity
 
     def check(self, status: os.stat_result) -> None:
         """Raises ToolFailure where that is the metadata of another folder."""
@@ -122,8 +121,7 @@ class BaseFolder:
             raise self.failure(error) from None
         weakref.finalize(self, os.close, descriptor).atexit = False
         status = os.fstat(descriptor)
-        self._identity = (status.st_dev, status.st_ino)
-        return self._identity
+        return status.st_dev, status.st_ino
 
 
 def supported() -> bool:

@@ -79,13 +79,13 @@ class NamedPlaces:
                 if count and base[-count:] != parts[:count]:
                     continue
                 joined = "/".join([source.base.rstrip("/"), *parts[count:]]) or "/"
-                if os.path.lexists(os.path.dirname(joined)) or self._is_closed(source, joined):  # noqa: PTH120
+                relative = "/".join(parts[count:]) or BASE
+                if os.path.lexists(os.path.dirname(joined)) or self._is_closed(source, relative):  # noqa: PTH120
                     yield "/" + "/".join(base[: len(base) - count]), joined
 
-    def _is_closed(self, source: FileSource, absolute: str) -> bool:
-        relative = source.relative_of(absolute)
+    def _is_closed(self, source: FileSource, relative: str) -> bool:
         try:
-            return relative is not None and self.places.known(source, relative).is_closed
+            return self.places.known(source, relative).is_closed
         except ToolFailure:
             return True
 

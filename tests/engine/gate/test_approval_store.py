@@ -373,8 +373,9 @@ def test_life_file_is_gone_once_nothing_hangs_on_it(tmp_path: Path, store: Appro
 
 
 def test_operator_who_leaves_takes_no_other_one_away(store: ApprovalStore) -> None:
-    gone, stays = store.attach(), store.attach()
+    gone, left, stays = (store.attach() for _ in range(3))
     store.detach(gone)
+    store.detach(left)
 
     assert store.has_listener()
     store.detach(stays)

@@ -12,7 +12,7 @@ import pytest
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.operation_plan import MOST_KEPT, combined_name, uses_of
-from gatewright.gate import Approval, Decision, Gate, ProvenCall, Remember, Session, Status
+from gatewright.gate import Approval, Decision, Gate, ProvenCall, Remember, Session, Status, selfcheck
 from gatewright.gate.session import Reservation
 from gatewright.gate.violation import MaxCallsExceeded, violation_of
 from gatewright.policy.document import Agent, Policy
@@ -190,6 +190,23 @@ def test_allow_for_one_operation_does_not_lift_the_default_of_another() -> None:
     assert decide(gate, batch("read")).verdict is Verdict.ALLOW
     assert decide(gate, batch("read", "write")).code == "policy-default"
     assert decide(gate, {**batch("read", "write"), "mode": "x"}).verdict is Verdict.ALLOW
+
+
+def test_of_several_denials_of_a_batch_the_first_in_the_file_decides() -> None:
+    when: dict[str, JsonValue] = {"required": ["mode"]}
+    rules = tuple(PolicyRule(f"no {name}", Verdict.DENY, operations=(name,), when=when) for name in ("read", "write"))
+    gate = gate_of(batch_tool(), rules=rules)
+
+    for names in (("read", "write"), ("write", "read")):
+        decided_by = decide(gate, {**batch(*names), "mode": "fast"}).rule
+        assert decided_by is not None
+        assert decided_by.rule_id == "no read"
+
+
+def test_self_check_breaks_a_limit_by_no_call_of_another_operation() -> None:
+    wrong = ArgumentConstraints({"operations": {"items": {"properties": {"op": {"const": "read"}}}}})
+
+    assert not selfcheck(gate_of(batch_tool(), on("read", wrong))).differences
 
 
 def test_batch_asks_when_one_of_it_does() -> None:

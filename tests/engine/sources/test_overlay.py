@@ -65,6 +65,20 @@ def test_beginning_of_a_large_folder_is_told_before_the_rest_of_it_is_looked_at(
     assert len(told) == 1
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_is_gone_before_it_is_looked_at_can_be_used_by_nobody(tree: Bench, at_once: bool) -> None:
+    for number in range(FIRST + 1):
+        tree.write(f"sub/{number:04}.md", "x")
+    overlay, last = tree.manager.overlay("docs"), f"{FIRST:04}.md"
+    if not at_once:
+        overlay.plain = None
+    whole = overlay.scan("sub", first=lambda _: (tree.folder / "sub" / last).unlink(missing_ok=True))
+    found = {entry.name: entry for entry in whole.entries}
+    assert found[last] == Entry(
+        last, f"sub/{last}", False, Permission.NONE, None, None, False, "it cannot be looked at"
+    )
+
+
 def test_limit_keeps_the_first_names_whatever_their_case(tree: Bench) -> None:
     for name in ("Zeta.md", "alpha.md", "Beta.md", "gamma.md"):
         tree.write(f"large/{name}", "x")
