@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication
 
+from gatewright_gui.theme import Theme
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.files.support import Opened, opened
 from tests.gui.session.opened import demo as demo_folder
@@ -24,6 +27,27 @@ def workers_are_kept() -> Iterator[None]:
         patch.setattr("gatewright_gui.session.derive.WorkerProcess", workers.take)
         yield
     workers.end()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_theme(qapp: QApplication) -> Iterator[Theme]:
+    """All windows of a process have one theme, as in the app: what it has drawn once need not be drawn again."""
+    made = Theme(qapp)
+
+    def kept(_: QApplication) -> Theme:
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gatewright_gui.app.build.Theme", kept)
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def undressed(one_theme: Theme, qapp: QApplication) -> None:
+    """As when the app starts: under a style sheet every part of what a test builds would be styled many times."""
+    one_theme.prepare(qapp, "light")
+    qapp.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
+    qapp.setStyleSheet("")
 
 
 @pytest.fixture(autouse=True)

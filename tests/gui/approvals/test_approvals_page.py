@@ -16,13 +16,14 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Remember
-from gatewright.workspace import Workspace, permission_broker, write_demo
+from gatewright.workspace import Workspace, permission_broker
 from gatewright_gui.pages.approvals import ApprovalsPage
 from gatewright_gui.session.question import question_of
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.gate.asking import a_request
 from tests.gui.session.opened import opened_window, settled, until
 from tests.support.checkout import ROOT
+from tests.support.demo import copy_demo
 
 DELETE = {"op": "delete", "path": "drafts/report.md"}
 APPEND = {"op": "append", "path": "notes/species.md", "content": "an otter\n"}
@@ -74,7 +75,7 @@ class Deployed:
 
 @pytest.fixture
 async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
-    policy = write_demo(tmp_path / "demo")
+    policy = copy_demo(tmp_path / "demo")
     async with opened_window(policy, tmp_path) as window:
         with Workspace.open(policy) as workspace:
             await workspace.call(

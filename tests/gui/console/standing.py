@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.session.calls import CallRecord
-from tests.gui.console.dress import dressed
+from tests.gui.dress import dressed
 from tests.gui.files.support import Opened, until
 
 

@@ -9,13 +9,14 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit
 
-from gatewright.workspace import Workspace, write_demo
+from gatewright.workspace import Workspace
 from gatewright_gui.pages.console.file_choice import BrowseDialog
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.session.call_paths import file_choices
 from gatewright_gui.session.calls import shown_tools
-from tests.gui.console.dress import dressed
+from tests.gui.dress import dressed
 from tests.gui.files.support import Opened, until
+from tests.support.demo import copy_demo
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def path_field(panel: RequestPanel) -> QLineEdit:
 
 
 def test_only_what_the_agent_may_see_is_listed_as_its_tools_want_it(tmp_path: Path) -> None:
-    workspace = Workspace.open(write_demo(tmp_path / "demo"))
+    workspace = Workspace.open(copy_demo(tmp_path / "demo"))
     try:
         in_sources = {row.path for row in file_choices(workspace, "operator", "sources").rows}
         assert "README.md" in in_sources

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import JsonRefused
 from gatewright.base.jsonvalue import JsonValue, parse_object
-from gatewright.workspace import Workspace, write_demo
+from gatewright.workspace import Workspace
 from gatewright_gui.pages.console.argument_check import checker_of
 from gatewright_gui.pages.console.call_example import example_values
 from gatewright_gui.pages.console.call_form import CallForm, FieldFault
 from gatewright_gui.pages.console.json_value import NOTHING, Path
 from gatewright_gui.session.calls import OperationShape, ShownTool, shown_tools
+from tests.support.demo import copy_demo
 
 CORPORA = FilePath(__file__).resolve().parents[4] / "shared" / "corpora"
 MAX_VIEWS = 400
@@ -122,7 +123,7 @@ def test_every_library_shape_keeps_its_values() -> None:
 
 
 def test_built_in_tools_keep_their_examples(tmp_path: FilePath) -> None:
-    workspace = Workspace.open(write_demo(tmp_path / "demo"))
+    workspace = Workspace.open(copy_demo(tmp_path / "demo"))
     try:
         shown = shown_tools(workspace, "operator")
         assert len(shown) > 10
@@ -137,7 +138,7 @@ def test_built_in_tools_keep_their_examples(tmp_path: FilePath) -> None:
 
 @pytest.mark.parametrize("checks", ["true", "false"])
 def test_a_form_finds_a_text_that_is_not_of_its_format_where_the_gate_does(tmp_path: FilePath, checks: str) -> None:
-    policy = write_demo(tmp_path / "demo")
+    policy = copy_demo(tmp_path / "demo")
     host = '[[catalogs]]\nid = "mail"\ntype = "host"\nmanifest = "mail.json"\n\n'
     text = policy.read_text("utf-8").replace("[defaults]\n", f"[defaults]\ncheck_formats = {checks}\n", 1)
     policy.write_text(

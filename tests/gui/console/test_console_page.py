@@ -15,8 +15,8 @@ from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
 from gatewright_gui.session.calls import StageRow, change_words
 from gatewright_gui.session.verbs import rights, sources
-from tests.gui.console.dress import dressed
 from tests.gui.console.standing import call, choose, settled
+from tests.gui.dress import dressed
 from tests.gui.files.support import SOURCE, Opened, until
 
 

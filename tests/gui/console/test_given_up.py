@@ -15,6 +15,7 @@ from gatewright_gui.session.calls import CallRecord
 from tests.gui.console.standing import call, console_page, settled
 from tests.gui.console.test_approvals import DELETE, asked, names
 from tests.gui.files.support import Opened, until
+from tests.support.demo import copy_demo
 
 
 @pytest.fixture
@@ -73,10 +74,9 @@ async def test_next_call_is_not_disturbed_by_what_the_cancelled_one_still_says(p
 async def test_cancelled_call_of_a_workspace_that_was_left_is_not_in_the_history_of_the_next(
     demo: Opened, page: ConsolePage, tmp_path: Path
 ) -> None:
-    from gatewright.workspace import write_demo
 
     await asked(page, DELETE)
-    assert await demo.document.open(write_demo(tmp_path / "other"))
+    assert await demo.document.open(copy_demo(tmp_path / "other"))
     await until(lambda: not page.console.is_busy)
     assert page.console.records == ()
     await until(lambda: "console.tools" not in demo.context.tasks.names)

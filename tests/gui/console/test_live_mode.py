@@ -7,13 +7,13 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton
 
-from gatewright.workspace import write_demo
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console import history_model as callhistory
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.window.status_bar import StatusBar
 from tests.gui.console.standing import call, settled
 from tests.gui.files.support import Opened, until
+from tests.support.demo import copy_demo
 
 FRESH = {"op": "create", "path": "drafts/fresh.md", "content": "hello"}
 
@@ -95,7 +95,7 @@ async def test_copy_and_workspace_have_conversations_of_their_own(page: ConsoleP
 
 async def test_another_workspace_is_never_opened_live(demo: Opened, page: ConsolePage, tmp_path: Path) -> None:
     await go_live(page)
-    assert await demo.document.open(write_demo(tmp_path / "other"))
+    assert await demo.document.open(copy_demo(tmp_path / "other"))
     assert not page.console.is_live
     assert not page.live_bar.isVisible()
     await until(lambda: "console.tools" not in page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]

@@ -14,7 +14,7 @@ from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
 from gatewright_gui.session.calls import ShownTool
-from tests.gui.console.dress import dressed
+from tests.gui.dress import dressed
 from tests.gui.files.support import until
 
 ALT = Qt.KeyboardModifier.AltModifier

@@ -15,7 +15,7 @@ from gatewright_gui.pages.console.tool_choice import HIDDEN, UNKNOWN, ToolChoice
 from gatewright_gui.session.call_paths import FileChoice, FileChoices
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.theme import Theme
-from tests.gui.console.dress import dressed
+from tests.gui.dress import dressed
 from tests.gui.files.support import Opened, until
 
 
@@ -157,9 +157,9 @@ async def test_nothing_is_switched_on_the_way_from_json_to_the_form(page: Consol
 
 
 async def test_fresh_request_follows_what_is_chosen_elsewhere_and_a_touched_one_does_not(
-    demo: Opened, page: ConsolePage, light: Theme, qapp: QApplication
+    demo: Opened, page: ConsolePage, one_theme: Theme, qapp: QApplication
 ) -> None:
-    light.apply(qapp, "dark")
+    one_theme.apply(qapp, "dark")
     demo.context.selection.choose_tool("file_search")
     page.page_shown()
     assert page.request.tool_name == "file_search"

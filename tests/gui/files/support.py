@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import format_exception
 
-from gatewright.workspace import write_demo
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
@@ -17,6 +16,7 @@ from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.waiting import Waiting
+from tests.support.demo import copy_demo
 
 SOURCE = "archive"
 
@@ -80,7 +80,7 @@ async def opened(folder: Path, opener: Opener | None = None) -> AsyncGenerator[O
 
     document.said.connect(keep_said)
     context.navigator.line_requested.connect(made.lines.append)
-    assert await document.open(write_demo(folder))
+    assert await document.open(copy_demo(folder))
     try:
         yield made
     finally:

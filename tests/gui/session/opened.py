@@ -10,7 +10,6 @@ from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from gatewright.workspace import create_workspace
 from gatewright_gui.app.build import build_window
 from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.agents.tool_tree import Column
@@ -19,13 +18,14 @@ from gatewright_gui.session.message import Message
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.save_review import ONLY_GAINS
+from tests.support.demo import copy_demo
 
 PATIENCE_S = 10.0
 
 
 def demo(folder: Path) -> Path:
     """A fresh copy of the demo; its policy file."""
-    return create_workspace(folder / "demo", "demo")
+    return copy_demo(folder / "demo")
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -85,8 +85,6 @@ async def end(window: MainWindow) -> None:
     await window.shut()
     window.deleteLater()
     QApplication.sendPostedEvents(window, QEvent.Type.DeferredDelete.value)
-    if isinstance(app := QApplication.instance(), QApplication):
-        app.setStyleSheet("")  # as when the app starts: under one, every part of the next window is styled many times
 
 
 def agents_page(window: MainWindow) -> AgentsPage:

@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
-from gatewright.workspace import Session, Workspace, write_demo
+from gatewright.workspace import Session, Workspace
 from gatewright_gui.session.conversation import whole
+from tests.support.demo import copy_demo
 
 HOUR_S = 3_600.0
 
 
 async def test_pause_is_not_said_to_be_over_before_it_is(tmp_path: Path) -> None:
-    policy = write_demo(tmp_path / "demo")
+    policy = copy_demo(tmp_path / "demo")
     policy.write_text(policy.read_text("utf-8").replace('Cooldown = "100ms"', 'Cooldown = "1h"'), "utf-8")
     workspace = Workspace.open(policy)
     try:

@@ -3,13 +3,13 @@
 import shutil
 from pathlib import Path
 
-from gatewright.workspace import write_demo
 from tests.gui.session.opened import opened_window, until
+from tests.support.demo import copy_demo
 
 
 def unenforced(folder: Path) -> Path:
     """The demo without its memory, so that there is no state folder."""
-    policy = write_demo(folder)
+    policy = copy_demo(folder)
     shutil.rmtree(folder / ".gatewright")
     return policy
 
@@ -27,7 +27,7 @@ async def test_workspace_that_nobody_enforces_is_left_as_it_is(tmp_path: Path) -
 
 
 async def test_file_with_errors_raises_an_alarm_that_stays_until_it_is_good(tmp_path: Path) -> None:
-    policy = write_demo(tmp_path / "demo")
+    policy = copy_demo(tmp_path / "demo")
     good = policy.read_text("utf-8")
     async with opened_window(policy, tmp_path) as window:
         policy.write_text(good.replace('"ContinueLoop"', '"ContinuLoop"'), "utf-8")

@@ -38,6 +38,7 @@ from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.status_bar import ago
 from tests.gui.session.opened import agents_page, broken, click, demo, end, forget, opened_window, settled, until
+from tests.support.demo import copy_demo
 
 
 def edit(window: MainWindow) -> None:
@@ -636,7 +637,7 @@ def drop(window: MainWindow, *urls: QUrl) -> bool:
 async def test_a_policy_file_that_is_dropped_is_opened_once_unsaved_changes_are_answered(
     window: MainWindow, tmp_path: Path
 ) -> None:
-    other = create_workspace(tmp_path / "other", "demo")
+    other = copy_demo(tmp_path / "other")
     edit(window)
 
     assert drop(window, QUrl.fromLocalFile(str(other)))
@@ -674,7 +675,7 @@ async def test_new_window_opens_the_chosen_policy_in_a_process_of_its_own(
     window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, told = window.document.path, tmp_path / "told"
-    other = create_workspace(tmp_path / "other", "demo")
+    other = copy_demo(tmp_path / "other")
     record = f"import sys; open({str(told)!r}, 'w').write(repr(sys.argv[1:]))"
     monkeypatch.setattr("gatewright_gui.session.catalogs.gateway_command", lambda: (sys.executable, "-c", record))
 

@@ -1,0 +1,22 @@
+"""The demo workspace for tests, made once in a process and copied: making its memory waits for the disk."""
+
+import atexit
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from gatewright.workspace import create_workspace
+
+
+def copy_demo(folder: Path) -> Path:
+    """A fresh demo in a folder that is not there yet; its policy file."""
+    shutil.copytree(_made_demo(), folder)
+    return folder / "policy.toml"
+
+
+@cache
+def _made_demo() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="gatewright-demo-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return create_workspace(folder / "demo", "demo").parent
