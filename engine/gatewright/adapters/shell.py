@@ -161,13 +161,16 @@ class Shells:
         return (
             *(tool, *_SYSTEM, *(("--share-net",) if has_network else ()), "--ro-bind", start, start),
             *(word for path in written if Path(path).exists() for word in ("--bind", path, path)),
+            *_OWN,
             *(word for path in self._fixed if path.exists() for word in ("--ro-bind", str(path), str(path))),
             *(word for path in hidden if path.is_dir() for word in ("--tmpfs", str(path.resolve()))),
             "--",
         )
 
 
-_SYSTEM = shlex.split("--ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --unshare-all --die-with-parent")
+_SYSTEM = shlex.split("--ro-bind / / --tmpfs /tmp --unshare-all --die-with-parent")
+_OWN = shlex.split("--dev /dev --proc /proc")
+"""After what may be written: that may be all there is, and devices and processes stay a command's own all the same."""
 
 
 @cache
@@ -177,7 +180,9 @@ def _bubblewrap() -> tuple[str, str]:
     if tool is None:
         return "", "bubblewrap is not installed"
     try:
-        tried = subprocess.run([tool, *_SYSTEM, "--", "/bin/true"], capture_output=True, timeout=_PROBE_S, check=False)
+        tried = subprocess.run(
+            [tool, *_SYSTEM, *_OWN, "--", "/bin/true"], capture_output=True, timeout=_PROBE_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return "", "bubblewrap cannot be started"
     if tried.returncode == 0:

@@ -433,3 +433,24 @@ async def test_where_bubblewrap_works_the_system_is_read_only_and_keys_are_out_o
     assert found["output"].count("Read-only file system") == 3
     assert (workspace.folder / "policy.toml").read_text() == policy
     assert "/dev/tcp" in found["output"]
+
+
+@pytest.mark.parametrize("backend", ["host", "session"])
+async def test_who_may_write_everywhere_has_devices_and_sees_no_other_process(
+    opened: Open, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    tool, why = shells._bubblewrap()  # pyright: ignore[reportPrivateUsage]
+    if not tool:
+        pytest.skip(why)
+    workspace = opened(backend, capabilities='"Exec", { FsWrite = { prefixes = ["/"] } }')
+    tries = [
+        "echo x > /dev/null && echo fine",
+        f"cat /proc/{os.getpid()}/environ",
+        f"ls {workspace.folder.parent}/keys/*",
+        f"echo x > {workspace.folder}/a && cat {workspace.folder}/a",
+    ]
+    found = await data(workspace, f"bash -c '{'; '.join(tries)}'")
+    first, *refused, last = found["output"].splitlines()
+    assert (first, last) == ("fine", "x")
+    assert ["No such file" in line for line in refused] == [True, True]
