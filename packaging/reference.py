@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mkdocs.structure.files import File
 
 from gatewright.base.shape import DURATION, SIZE
+from gatewright.cli.example import EXAMPLES, line_of
 from gatewright.cli.table import COMMANDS, GROUPS, command_line
 from gatewright.gate import message
 from gatewright.gate.pipeline import DECIDING, STAGES
@@ -181,6 +182,8 @@ def _command(name: str, command: Any, head: str) -> Iterator[str]:
     rows = [(f"`{', '.join(one.opts)}{' ' + one.metavar if one.metavar else ''}`", one.help or "") for one in options]
     if rows:
         yield from _table(("option", "means"), rows)
+    examples = "\n".join(map(line_of, EXAMPLES[name]))
+    yield f"```sh\n{examples}\n```\n"
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:

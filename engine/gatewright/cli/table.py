@@ -13,6 +13,7 @@ from typer.completion import get_completion_inspect_parameters, shell_complete
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
+from gatewright.cli.example import EXITS, shown
 from gatewright.cli.exit import Exit
 from gatewright.cli.output import ErrorLog, print_error, print_line
 
@@ -129,15 +130,16 @@ def command_line(names: Collection[str]) -> TyperGroup:
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         help="Decide, see, try and enforce what each LLM agent may do with each tool.",
+        epilog=EXITS,
     )
     for name, place in COMMANDS.items():
         if name in names:
-            table.command(name)(_load(place))
+            table.command(name, epilog=shown(name))(_load(place))
     for name, (about, commands) in GROUPS.items():
         if name in names:
             group = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None, help=about)
             for word, place in commands.items():
-                group.command(word)(_load(place))
+                group.command(word, epilog=shown(f"{name} {word}"))(_load(place))
             table.add_typer(group, name=name)
     table.callback(invoke_without_command=True)(_top)
     return cast("TyperGroup", typer.main.get_command(table))
