@@ -48,12 +48,20 @@ class FolderWatch:
     """Watches from its making until ``close``. ``notify`` is called in a thread of ours.
 
     ``debounce_ms``: how long changes are gathered at most; ``tick_ms``: how soon a folder that came back is seen.
+    ``tells_gap``: once it watches, that there may have been ``more`` before.
     """
 
     def __init__(
-        self, folder: BaseFolder, notify: Callable[[FolderNews], None], *, debounce_ms: int = 300, tick_ms: int = 400
+        self,
+        folder: BaseFolder,
+        notify: Callable[[FolderNews], None],
+        *,
+        debounce_ms: int = 300,
+        tick_ms: int = 400,
+        tells_gap: bool = False,
     ) -> None:
         self.folder = folder
+        self._tells_gap = tells_gap
         self.base = folder.path
         self._notify = notify
         self._debounce_ms, self._tick_ms = debounce_ms, tick_ms
@@ -125,9 +133,9 @@ class FolderWatch:
             poll_delay_ms=_POLL_MS,
         ):
             if first:
-                self._stands.set()
-                if is_back:
+                if is_back or self._tells_gap:
                     self._tell(FolderNews(more=True))
+                self._stands.set()
             first = False
             news = self._news(found)
             if news is not None:

@@ -138,7 +138,10 @@ class FolderStream:
             self._rules = PermissionRules(source.permission_rules, source.default_permission)
 
     def subscribe(self) -> Subscription:
-        """Hear of the changes from now on. Raises WorkspaceError where the folder may not be watched."""
+        """Hear of the changes from now on; of those before the folder was watched, a moment later, as ``more``.
+
+        Raises WorkspaceError where the folder may not be watched.
+        """
         if self.folder.refused:
             raise WorkspaceError(self.folder.refused)
         with self._lock:
@@ -159,12 +162,10 @@ class FolderStream:
             self._watch_or_not()
 
     def resume(self) -> None:
-        """Go on; whoever subscribed is told that there may have been more meanwhile."""
+        """Go on; whoever subscribed is told, once the folder is watched, that there may have been more meanwhile."""
         with self._lock:
-            was_paused, self._paused = self._paused, False
+            self._paused = False
             self._watch_or_not()
-            for one in self._subscribed if was_paused else ():
-                one.put((), more=True)
 
     def close(self, problem: str | None = None) -> None:
         """Stop; whoever subscribed is told ``problem``."""
@@ -191,7 +192,7 @@ class FolderStream:
     def _watch_or_not(self) -> None:
         wanted = bool(self._subscribed) and not self._paused
         if wanted and self._watch is None:
-            self._watch = FolderWatch(self.folder, self._take)
+            self._watch = FolderWatch(self.folder, self._take, tells_gap=True)
         elif not wanted and self._watch is not None:
             self._watch.stop()
             self._watch = None

@@ -69,6 +69,7 @@ class Bench:
         """One that hears of everything from now on."""
         made = self.stream.subscribe()
         assert self.stream.wait(LONG_S)
+        made.pull()
         return made
 
     async def call(self, op: str, agent: str = "a", **arguments: Any) -> Outcome:
@@ -107,6 +108,16 @@ def test_changes_are_pulled_by_whoever_subscribed(bench: Bench) -> None:
     assert bench.stream.state is StreamState.STOPPED
 
 
+def test_what_happens_before_the_folder_is_watched_is_told_as_more(bench: Bench) -> None:
+    with bench.stream.subscribe() as one:
+        (bench.folder / "inbox" / "at once.txt").write_text("new")
+        assert one.pull(timeout_s=LONG_S).more
+        (bench.folder / "inbox" / "later.txt").write_text("new")
+        pulled(one, "later.txt")
+        with bench.stream.subscribe() as other:
+            assert other.pull() == StreamBatch()
+
+
 def test_nothing_is_told_of_what_has_level_none(bench: Bench) -> None:
     with bench.subscribed() as one:
         (bench.folder / "inbox" / "secret.txt").write_text("x")
@@ -130,7 +141,6 @@ def test_paused_stream_tells_nothing_and_says_afterwards_that_there_may_have_bee
         assert one.pull(timeout_s=0.7) == StreamBatch()
         bench.stream.resume()
         assert one.pull(timeout_s=LONG_S).more
-        assert bench.stream.wait(LONG_S)
         (bench.folder / "inbox" / "after.txt").write_text("x")
         pulled(one, "after.txt")
 
