@@ -59,8 +59,10 @@ Shares = Mapping[tuple[str, str], Share]
 """By tool and operation; only of those that go by the path."""
 
 
-def path_shares(workspace: Workspace, agent_id: str, *, afresh: bool = False) -> Shares:
-    """The shares of an agent. `afresh`: look at the disk again."""
+def path_shares(
+    workspace: Workspace, agent_id: str, tools: frozenset[str] | None = None, *, afresh: bool = False
+) -> Shares:
+    """The shares of an agent, at these tools or at all. `afresh`: look at the disk again."""
     if afresh:
         _KEPT.pop(workspace, None)
     policy = workspace.policy
@@ -68,6 +70,8 @@ def path_shares(workspace: Workspace, agent_id: str, *, afresh: bool = False) ->
     counted: dict[str, _Files | None] = {}
     found: dict[tuple[str, str], Share] = {}
     for name, tool in workspace.rights(agent_id).items():
+        if tools is not None and name not in tools:
+            continue
         if not tool.facts.needs_source and not any(op.paths for op in tool.facts.operations):
             continue
         sources = policy.sources_of(agent) if tool.facts.needs_source else policy.file_sources

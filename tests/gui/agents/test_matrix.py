@@ -7,6 +7,7 @@ from PySide6.QtCore import QModelIndex, QPoint, QRect, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication
 
+from gatewright.policy.permission import Permission
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.build import build_window
 from gatewright_gui.pages.agents.matrix import Place
@@ -14,6 +15,7 @@ from gatewright_gui.pages.agents.matrix_paint import CELL_WIDTH, box_rect
 from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.pages.agents.matrix_words import UNKNOWN
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.session.verbs import sources
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, agents_page, demo, end, opened_window, settled, until
@@ -409,6 +411,33 @@ async def test_an_operation_that_asks_at_some_paths_has_a_hand_and_says_so(windo
     assert tip.splitlines()[0] == "archivist, file > append: on, asks first for some, limited"
     assert "`inbox/**` ask".replace("`", "") in tip
     assert text(window, "archivist", "file", "list") == "on, limited"
+
+
+async def test_an_operation_that_goes_by_the_path_shows_and_says_at_how_many_files(window: MainWindow) -> None:
+    pane = pane_of(window)
+    open_tool(window, "file")
+    read = index_of(window, "archivist", "file", "read")
+
+    def denied() -> int:
+        share = pane.model.share(read.row(), read.column())
+        return share.deny if share is not None else 0
+
+    await until(lambda: denied() == 1)
+
+    tip = str(read.data(Qt.ItemDataRole.ToolTipRole)).splitlines()
+    assert tip[1] == "goes by the path: of 12 files allow 11, deny 1"
+    picture, place = pane.view.grab().toImage(), pane.view.visualRect(read)
+    at = pane.view.viewport().mapTo(pane.view, place.center()) + QPoint(0, place.height() // 2 - 3)
+    colours = {picture.pixelColor(at + QPoint(step, 0)).name() for step in range(-22, 22)}
+    verdict = current_look().palette.verdict
+    assert {verdict.deny.fg, verdict.allow.fg} <= colours
+
+    sources.set_default_level(window.document, "archive", Permission.NONE)
+    await until(lambda: denied() > 1)
+    choose(window, "archivist", "file", "read")
+    assert "goes by the path: of 12 files" in pane.said.text
+    block = index_of(window, "archivist", "block")
+    assert pane.model.share(block.row(), block.column()) is None
 
 
 async def test_a_tip_says_the_state_and_why(window: MainWindow) -> None:

@@ -1,10 +1,13 @@
 """What boxes, marks and icons of the tree and the matrix mean: a button that opens the list of them."""
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QRect, Qt
+from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QToolButton
 
+from gatewright_gui.pages.agents.share_counter import paint_share
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import CheckState, Role, current_look, tie_icon
+from gatewright_gui.session.path_share import Share
 
 BOXES = (
     (CheckState.ON, "on"),
@@ -43,5 +46,15 @@ class LegendButton(QToolButton):
         for state, words in BOXES:
             menu.addAction(current_look().check_icon(state), words)
         menu.addSeparator()
+        menu.addAction(_share_icon(), "goes by the path: files denied, asked for first, allowed")
         for icon, role, words in MARKS:
             tie_icon(menu.addAction(words), icon, role)
+
+
+def _share_icon() -> QIcon:
+    picture = QPixmap(16, 16)
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    paint_share(painter, QRect(0, 5, 16, 6), Share(1, 1, 2))
+    painter.end()
+    return QIcon(picture)

@@ -13,6 +13,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from gatewright.workspace.api import Agent, Reason, frozen
 from gatewright_gui.pages.agents.matrix_words import long_words, plain_words, short_words
 from gatewright_gui.pages.agents.notes import Note
+from gatewright_gui.session.path_share import Share, Shares
 from gatewright_gui.session.right_columns import (
     OPERATION_CELLS,
     Cell,
@@ -79,6 +80,8 @@ class MatrixModel(QAbstractTableModel):
         self._agent_words: tuple[str, ...] = ()
         self._only_differing = False
         self._differing = b""
+        self._shares: dict[str, Shares] = {}
+        """By agent, as far as they were counted."""
         grid.columns_changed.connect(self._tell)
         grid.layout_changed.connect(self._set_rows)
 
@@ -319,6 +322,22 @@ class MatrixModel(QAbstractTableModel):
             return summary_of(held.cells[tool.start : tool.start + len(tool.operations)])
         return OPERATION_CELLS[held.cells[tool.start + max(op, 0)]]
 
+    def take_shares(self, agent_id: str, tools: frozenset[str] | None, found: Shares) -> None:
+        """Of an agent how many files its operations may touch, at the tools that were counted for."""
+        before = self._shares.get(agent_id, {})
+        kept = {key: share for key, share in before.items() if tools is not None and key[0] not in tools}
+        self._shares[agent_id] = {**kept, **found}
+        if before != self._shares[agent_id]:
+            self._tell((agent_id,))
+
+    def share(self, row: int, column: int) -> Share | None:
+        """How many files the cell stands for, by the verdict; None where it is off or does not go by the path."""
+        number, op = self._rows[row]
+        tool, cell = self._grid.layout.tools[number], self.cell(row, column)
+        if not isinstance(cell, OperationCell) or cell.state in {Cell.MISSING, Cell.OFF, Cell.OVERRULED}:
+            return None
+        return self._shares.get(self._agents[column].agent_id, {}).get((tool.name, tool.operations[max(op, 0)]))
+
     def is_on(self, row: int, column: int) -> bool | None:
         """Whether anything of the cell is ticked; None while that is not known."""
         found = self.cell(row, column)
@@ -345,7 +364,7 @@ class MatrixModel(QAbstractTableModel):
             case Qt.ItemDataRole.ToolTipRole:
                 return self.tip(row, column)
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{self._named(row, column)}: {long_words(self.cell(row, column))}"
+                return "; ".join(self._said(row, column))
             case Qt.ItemDataRole.TextAlignmentRole:
                 return int(Qt.AlignmentFlag.AlignCenter)
             case _:
@@ -377,7 +396,12 @@ class MatrixModel(QAbstractTableModel):
 
     def tip(self, row: int, column: int) -> str:
         """The cell in words, and why it is so."""
-        return "\n".join((f"{self._named(row, column)}: {long_words(self.cell(row, column))}", *self.why(row, column)))
+        return "\n".join((*self._said(row, column), *self.why(row, column)))
+
+    def _said(self, row: int, column: int) -> tuple[str, ...]:
+        share = self.share(row, column)
+        by_path = (f"goes by the path: {share.words}",) if share is not None else ()
+        return (f"{self._named(row, column)}: {long_words(self.cell(row, column))}", *by_path)
 
     def why(self, row: int, column: int) -> tuple[str, ...]:
         """The reasons of a cell, the deciding one first; none while it is not known."""

@@ -9,14 +9,19 @@ from PySide6.QtWidgets import QHeaderView, QWidget
 
 from gatewright_gui.pages.agents.matrix import MatrixModel
 from gatewright_gui.pages.agents.matrix_words import short_words
+from gatewright_gui.pages.agents.share_counter import paint_share
 from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.right_columns import Cell, OperationCell, Summary
 
 BOX = 16
 MARK = 12
 GAP = 4
 DOT = 6
+BAR_WIDTH, BAR_HEIGHT = 40, 3
+MOST_KEPT = 2_000
+"""Pictures of cells that are kept."""
 CELL_WIDTH = 70
 """The narrowest cell that shows counts of two digits, two marks and the dot."""
 _BOXES = {
@@ -37,18 +42,27 @@ class CellPainter:
     """Call `forget` when the theme changes."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[Summary | OperationCell | None, float], QPixmap] = {}
+        self._kept: dict[tuple[Summary | OperationCell | None, Share | None, float], QPixmap] = {}
 
     def forget(self) -> None:
         """Draw everything anew."""
         self._kept.clear()
 
-    def paint(self, painter: QPainter, place: QRect, found: Summary | OperationCell | None, scale: float) -> None:
-        """What the cell shows, in its middle."""
-        key = (found, scale)
+    def paint(
+        self,
+        painter: QPainter,
+        place: QRect,
+        found: Summary | OperationCell | None,
+        scale: float,
+        share: Share | None = None,
+    ) -> None:
+        """What the cell shows, in its middle; `share`: of the files, where it goes by the path."""
+        key = (found, share, scale)
         picture = self._kept.get(key)
         if picture is None:
-            picture = self._kept[key] = _drawn(painter, found, scale)
+            if len(self._kept) >= MOST_KEPT:
+                self._kept.clear()
+            picture = self._kept[key] = _drawn(painter, found, share, scale)
         wide, high = round(picture.width() / scale), round(picture.height() / scale)
         painter.drawPixmap(
             place.left() + (place.width() - wide) // 2, place.top() + (place.height() - high) // 2, picture
@@ -65,14 +79,14 @@ def _box_left() -> int:
     return (CELL_WIDTH - BOX) // 2
 
 
-def _drawn(like: QPainter, found: Summary | OperationCell | None, scale: float) -> QPixmap:
-    height = BOX + 2
+def _drawn(like: QPainter, found: Summary | OperationCell | None, share: Share | None, scale: float) -> QPixmap:
+    height = BOX + 2 * (BAR_HEIGHT + 1)
     picture = QPixmap(round(CELL_WIDTH * scale), round(height * scale))
     picture.setDevicePixelRatio(scale)
     picture.fill(Qt.GlobalColor.transparent)
     painter = QPainter(picture)
     painter.setFont(like.font())
-    whole = QRect(0, 0, CELL_WIDTH, height)
+    whole = QRect(0, BAR_HEIGHT, CELL_WIDTH, BOX + 2)
     match found:
         case Summary():
             _draw_summary(painter, whole, found)
@@ -81,6 +95,8 @@ def _drawn(like: QPainter, found: Summary | OperationCell | None, scale: float) 
         case _:
             painter.setPen(role_colour("muted"))
             painter.drawText(whole, Qt.AlignmentFlag.AlignCenter, short_words(found))
+    if share is not None:
+        paint_share(painter, QRect((CELL_WIDTH - BAR_WIDTH) // 2, height - BAR_HEIGHT, BAR_WIDTH, BAR_HEIGHT), share)
     painter.end()
     return picture
 
@@ -88,7 +104,7 @@ def _drawn(like: QPainter, found: Summary | OperationCell | None, scale: float) 
 def _draw_cell(painter: QPainter, whole: QRect, found: OperationCell) -> None:
     """The box, at its right what asks (on a soft ground where every call does), and what limits it."""
     look, left = current_look(), _box_left()
-    look.check_icon(_BOXES[found.state]).paint(painter, QRect(left, 1, BOX, BOX))
+    look.check_icon(_BOXES[found.state]).paint(painter, QRect(left, whole.top() + 1, BOX, BOX))
     at = left + BOX + GAP
     if found.state in _MARKS:
         if found.state is not Cell.SOME_ASK:
@@ -118,10 +134,10 @@ def _draw_summary(painter: QPainter, whole: QRect, found: Summary) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(QColor(palette.verdict.ask.fg))
-        painter.drawEllipse(whole.right() - DOT - 2, 1, DOT, DOT)
+        painter.drawEllipse(whole.right() - DOT - 2, whole.top() + 1, DOT, DOT)
     colour = palette.muted if found.on == 0 else palette.verdict.allow.fg if found.on == found.every else palette.text
     painter.setPen(QColor(colour))
-    painter.drawText(QPoint(left, (whole.height() + painter.fontMetrics().capHeight()) // 2), text)
+    painter.drawText(QPoint(left, whole.top() + (whole.height() + painter.fontMetrics().capHeight()) // 2), text)
     at = left + wide + 3
     for icon, role in marks:
         current_look().icon(icon, role).paint(painter, _mark_rect(whole, at))
@@ -129,7 +145,7 @@ def _draw_summary(painter: QPainter, whole: QRect, found: Summary) -> None:
 
 
 def _mark_rect(whole: QRect, left: int) -> QRect:
-    return QRect(left, (whole.height() - MARK) // 2, MARK, MARK)
+    return QRect(left, whole.top() + (whole.height() - MARK) // 2, MARK, MARK)
 
 
 # the edges

@@ -13,6 +13,7 @@ from gatewright_gui.pages.agents.matrix import MatrixModel, Place
 from gatewright_gui.pages.agents.matrix_view import Block, MatrixView
 from gatewright_gui.pages.agents.notes import Note, notes_of
 from gatewright_gui.pages.agents.row_state import operation_reasons, tool_reasons
+from gatewright_gui.pages.agents.share_counter import ShareCounter
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
@@ -21,6 +22,7 @@ from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
+from gatewright_gui.session.path_share import Shares
 from gatewright_gui.session.right_columns import Cell
 from gatewright_gui.session.right_grid import RightGrid
 from gatewright_gui.session.verbs import rights as verbs
@@ -29,6 +31,7 @@ from gatewright_gui.session.verbs.rights import Target, Tick, Wish
 FOLLOW_S = 0.06
 """The preview follows when the current cell has stood still so long: keys that are held down do not wait for it."""
 FOLLOW = "agents.matrix.follow"
+SHARES = "agents.matrix.shares"
 NO_AGENTS = ("users", "No agents", "Add an agent in the tree view; every agent is a column here.")
 NOTHING_FITS = ("search", "Nothing fits", "No tool, operation or agent fits the search.")
 
@@ -47,6 +50,7 @@ class MatrixPane(QWidget):
         self.grid = RightGrid(context.document, context.selection, context.deriver, context.tasks, self)
         self.model = MatrixModel(self.grid, self._reasons, self)
         self.view = MatrixView(self.model)
+        self.shares = ShareCounter(context, self._take_shares, self, SHARES)
         self.search = named(SearchField("Filter tools and operations"), "agents.matrix.search")
         self.agent_search = named(SearchField("Filter agents"), "agents.matrix.agents.field")
         differs = IconButton("diff", "Only rows in which the agents shown differ")
@@ -92,7 +96,7 @@ class MatrixPane(QWidget):
         self.open_all.clicked.connect(lambda: self.model.set_all_open(on=True))
         self.close_all.clicked.connect(lambda: self.model.set_all_open(on=False))
         self.nothing.action_requested.connect(self.show_all)
-        view.agents_in_view_changed.connect(self._want)
+        view.view_changed.connect(self._want)
         view.current_changed.connect(self._follow)
         view.current_changed.connect(self._say)
         view.selectionModel().selectionChanged.connect(self._count)
@@ -108,12 +112,14 @@ class MatrixPane(QWidget):
         """Bring up to date what was put off while nobody looked."""
         super().showEvent(event)
         self._refresh()
+        self.shares.look_again()
 
     def hideEvent(self, event: QHideEvent) -> None:  # noqa: N802
         """Nobody looks: nothing is worked out."""
         super().hideEvent(event)
         self._context.tasks.cancel(FOLLOW)
         self.grid.want(())
+        self.shares.want(())
 
     def _refresh(self, _changes: object = None) -> None:
         if self.isVisible():
@@ -128,10 +134,16 @@ class MatrixPane(QWidget):
             seen = self.view.agents_in_view()
             rest = [agent.agent_id for agent in self.model.agents] if self.differs.isChecked() else []
             self.grid.want(dict.fromkeys((*seen, *rest)))
+            self.shares.want(seen, self.view.tools_in_view())
 
     def _columns_came(self, agent_ids: Iterable[str | None]) -> None:
         self.model.refresh_differing()
         if self.view.current_agent in frozenset(agent_ids):
+            self._say()
+
+    def _take_shares(self, agent_id: str, tools: frozenset[str] | None, found: Shares) -> None:
+        self.model.take_shares(agent_id, tools, found)
+        if agent_id == self.view.current_agent:
             self._say()
 
     def _show_differing(self, only: bool) -> None:

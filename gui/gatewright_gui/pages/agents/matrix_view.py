@@ -46,8 +46,8 @@ class MatrixView(QTableView):
     """Enter: the current cell's row in the tree of its agent."""
     current_changed = Signal()
     """Another cell is the current one."""
-    agents_in_view_changed = Signal()
-    """Other columns may be seen."""
+    view_changed = Signal()
+    """Other rows or columns may be seen."""
 
     def __init__(self, table: MatrixModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -78,12 +78,14 @@ class MatrixView(QTableView):
         current_look().changed.connect(self._painter.forget)
         self.tool_edge.open_requested.connect(self._turn_open)
         self.selectionModel().currentChanged.connect(self._moved)
-        self.horizontalScrollBar().valueChanged.connect(self.agents_in_view_changed)
+        for bar in (self.horizontalScrollBar(), self.verticalScrollBar()):
+            bar.valueChanged.connect(self.view_changed)
+        self._table.rowsInserted.connect(self.view_changed)
         for edge, choose in ((self.agent_edge, self._choose_agent), (self.tool_edge, self._choose_row)):
             edge.about_to_choose.connect(self._keep_cross)
             edge.sectionPressed.connect(choose)
         self._table.modelReset.connect(self.fit)
-        self._table.headerDataChanged.connect(self.agents_in_view_changed)
+        self._table.headerDataChanged.connect(self.view_changed)
 
     # what is shown
 
@@ -92,7 +94,7 @@ class MatrixView(QTableView):
         self.tool_edge.fit(self.width())
         scroll = self.verticalScrollBar().sizeHint().width()
         self.agent_edge.fit(self.width() - self.tool_edge.sizeHint().width() - scroll - 2)
-        self.agents_in_view_changed.emit()
+        self.view_changed.emit()
 
     def agents_in_view(self) -> tuple[str, ...]:
         """The agents whose columns are seen, and a few beside them."""
@@ -105,6 +107,13 @@ class MatrixView(QTableView):
         seen = range(first, last + 1)
         beside = (*range(last + 1, min(last + 4, count)), *range(max(first - 3, 0), first))
         return tuple(self._table.agents[column].agent_id for column in (*seen, *beside))
+
+    def tools_in_view(self) -> frozenset[str]:
+        """The tools of the rows that are seen, but for those that only stand for their operations."""
+        rows = _lines(self.rowAt(0), self.rowAt(self.viewport().height() - 1), self._table.rowCount())
+        return frozenset(
+            place.tool for row in rows if (place := self._table.place_at(row)) and not self._table.can_open(row)
+        )
 
     @property
     def current_place(self) -> Place | None:
@@ -164,7 +173,9 @@ class MatrixView(QTableView):
             top, high = self.rowViewportPosition(row), self.rowHeight(row)
             self._paint_row_ground(painter, row, columns)
             for column, left, wide in columns:
-                self._painter.paint(painter, QRect(left, top, wide, high), self._table.cell(row, column), scale)
+                cell = self._table.cell(row, column)
+                share = self._table.share(row, column) if isinstance(cell, OperationCell) else None
+                self._painter.paint(painter, QRect(left, top, wide, high), cell, scale, share)
         self._paint_current(painter)
         painter.end()
 

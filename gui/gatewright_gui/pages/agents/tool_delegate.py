@@ -15,6 +15,7 @@ from PySide6.QtGui import QColor, QCursor, QFont, QFontMetrics, QMouseEvent, QPa
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QTreeView
 
 from gatewright_gui.pages.agents.row_state import Asking, RowState
+from gatewright_gui.pages.agents.share_counter import paint_share
 from gatewright_gui.pages.agents.tool_tree import (
     ASKING,
     COUNT,
@@ -31,7 +32,6 @@ from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
-from gatewright_gui.qt.widget.share_bar import paint_bar
 from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.tool_groups import ToolGroup
 
@@ -197,9 +197,7 @@ class ToolDelegate(Delegate):
         if isinstance(share, Share):
             top = place.top() + (place.height() - _BAR_HEIGHT) // 2
             bar = QRect(place.right() - _BAR_WIDTH - _GAP + 1, top, _BAR_WIDTH, _BAR_HEIGHT)
-            verdict, solid = current_look().palette.verdict, Qt.BrushStyle.SolidPattern
-            parts = ((share.deny, verdict.deny), (share.ask, verdict.ask), (share.allow, verdict.allow))
-            paint_bar(painter, bar, share.files, ((count, pair.fg, solid) for count, pair in parts))
+            paint_share(painter, bar, share)
 
     def _paint_ask(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
         if str(index.data(VERDICT)) == "deny":

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _OF_GROUP = "The box is for all tools of the group that are shown; those that wait to be accepted stay as they are."
 _RESET = "Reset…"
 TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
+TASK_SHARES = "agents.shares"
 
 
 class ToolPane(QWidget):
@@ -60,7 +61,9 @@ class ToolPane(QWidget):
         self.rows = ToolFilterModel(self.model, self)
         self.view = ToolView(self.model, self.rows)
         self.detail = DetailPane(context)
-        self.shares = ShareCounter(context, self.model, self)
+        self.shares = ShareCounter(
+            context, lambda _agent, _tools, found: self.model.set_shares(found), self, TASK_SHARES
+        )
         self.why = self.detail.why
         self.nothing = EmptyState("search", "Nothing fits", "No tool or operation fits.", action="Show all")
         self.search = named(SearchField("Filter tools and operations"), "agents.search")
@@ -265,7 +268,7 @@ class ToolPane(QWidget):
         first, other = self.model.rowCount() == 0, agent_id != self._agent_id
         self._agent_id = agent_id if agent else ""
         sources = self._document.policy.sources_of(agent) if agent else ()
-        self.shares.show_agent(self._agent_id)
+        self.shares.want((self._agent_id,) if agent else ())
         self.model.set_agent(agent, self._document.rights(self._agent_id), sources, self._document.policy.catalogs)
         self.setEnabled(agent is not None)
         self.title.setText(agent.agent_id if agent else "")
