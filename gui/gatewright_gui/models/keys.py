@@ -50,6 +50,7 @@ PARTS = (
             KeyRow("Ctrl+O, Ctrl+R", "open, read again from disk"),
             KeyRow("Ctrl+Shift+N", "opens another policy file in a window of its own"),
             KeyRow("Ctrl+F", "searches the page, or the text that has the keys"),
+            KeyRow("Ctrl+,", "preferences: theme, messages, what saving shows, long lines"),
             KeyRow("Ctrl+Q", "quits; unsaved changes are asked about"),
         ),
     ),

@@ -1,32 +1,18 @@
 """What a page is made from, and what the window needs of it."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.qt.task import TaskOwner
-from gatewright_gui.qt.widget.code_view import WrapStore
-from gatewright_gui.qt.widget.splitter import SizeStore
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.waiting import Waiting
-
-
-class ViewStore(SizeStore, WrapStore, Protocol):
-    """Keeps how one likes to look at things."""
-
-    def choice(self, key: str) -> str:
-        """Which of several views was chosen last; empty when nobody has chosen."""
-        ...
-
-    def set_choice(self, key: str, chosen: str) -> None:
-        """Keep which of several views was chosen."""
-        ...
+from gatewright_gui.settings import Preferences
 
 
 @frozen
@@ -38,7 +24,7 @@ class PageContext:
     navigator: Navigator
     deriver: Deriver
     tasks: TaskOwner
-    sizes: ViewStore
+    sizes: Preferences
     waiting: Waiting
 
 

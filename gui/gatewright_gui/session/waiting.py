@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 WHO = "the operator in the app"
-NOTIFY, OFF = "approvals.notify", "off"
-"""The preference whether the desktop tells of calls that wait, and its one value other than yes."""
 LOOK_MS = 1000
 """How often it is looked whether the workspace came to be enforced."""
 

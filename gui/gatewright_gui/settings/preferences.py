@@ -1,14 +1,16 @@
-"""What the app remembers of its user: theme, workspaces, window geometry, splitter sizes, in one ini file."""
+"""What the app remembers of its user: preferences, workspaces, window geometry, splitter sizes, in one ini file."""
 
 from pathlib import Path
 from typing import Literal, cast, get_args
 
-from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
+from PySide6.QtCore import QByteArray, QObject, QSettings, QStandardPaths, Signal, SignalInstance
 
 from gatewright_gui.settings.lastplace import LastPlace, line_of, read_line
 
 ThemePreference = Literal["light", "dark", "system"]
 MAX_RECENT = 10
+WRAPPED_AT_FIRST = frozenset({"preview"})
+"""Views whose long lines are wrapped until somebody says otherwise."""
 
 
 def default_file() -> Path:
@@ -17,12 +19,21 @@ def default_file() -> Path:
     return Path(config) / "gatewright" / "preferences.ini"
 
 
-class Preferences:
+class Preferences(QObject):
     """Typed access to the preferences file; pass another `file` to be apart from the user's own."""
 
+    preference_changed = Signal()
+    """The theme, a switch or the wrapping of a view was chosen anew."""
+
     def __init__(self, file: Path | None = None) -> None:
+        super().__init__()
         self._file = file or default_file()
         self._store = QSettings(str(self._file), QSettings.Format.IniFormat)
+
+    @property
+    def changed(self) -> SignalInstance:
+        """`preference_changed`, under the name that widgets know."""
+        return self.preference_changed
 
     @property
     def file(self) -> Path:
@@ -38,6 +49,27 @@ class Preferences:
     @theme.setter
     def theme(self, choice: ThemePreference) -> None:
         self._store.setValue("window/theme", choice)
+        self.preference_changed.emit()
+
+    @property
+    def notifies(self) -> bool:
+        """Whether the desktop tells of calls that begin to wait."""
+        return self.choice("approvals.notify") != "off"
+
+    @notifies.setter
+    def notifies(self, on: bool) -> None:
+        self.set_choice("approvals.notify", "" if on else "off")
+        self.preference_changed.emit()
+
+    @property
+    def reviews_gains_only(self) -> bool:
+        """Whether saving shows what changes only where somebody may do more."""
+        return self.choice("save-review") == "gains"
+
+    @reviews_gains_only.setter
+    def reviews_gains_only(self, on: bool) -> None:
+        self.set_choice("save-review", "gains" if on else "")
+        self.preference_changed.emit()
 
     @property
     def last_workspace(self) -> Path | None:
@@ -105,13 +137,14 @@ class Preferences:
         """Keep the sizes of a splitter."""
         self._store.setValue(f"splitter/{key}", [str(size) for size in sizes])
 
-    def wraps_lines(self, key: str) -> bool | None:
-        """Whether long lines of a view are wrapped; None when nobody has said."""
-        return {"yes": True, "no": False}.get(self._text(f"wrap/{key}"))
+    def wraps_lines(self, key: str) -> bool:
+        """Whether long lines of a view are wrapped."""
+        return {"yes": True, "no": False}.get(self._text(f"wrap/{key}"), key in WRAPPED_AT_FIRST)
 
     def set_wraps_lines(self, key: str, wraps: bool) -> None:
         """Keep whether long lines of a view are wrapped."""
         self._store.setValue(f"wrap/{key}", "yes" if wraps else "no")
+        self.preference_changed.emit()
 
     def choice(self, key: str) -> str:
         """Which of several views was chosen last; empty when nobody has chosen."""

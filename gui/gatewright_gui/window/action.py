@@ -85,6 +85,10 @@ class Frame(Protocol):
         """Say how tools of other programs come in."""
         ...
 
+    def show_preferences(self) -> None:
+        """Show how one likes the app."""
+        ...
+
     def switch_theme(self) -> None:
         """From light to dark and back."""
         ...
@@ -150,6 +154,7 @@ ACTIONS = (
         "",
         lambda frame: frame.show_import(),
     ),
+    ActionRow("preferences", "Preferences...", "settings", "Ctrl+,", lambda frame: frame.show_preferences()),
     ActionRow("theme", "Switch light and dark", "sun-moon", "", lambda frame: frame.switch_theme()),
     ActionRow("quit", "Quit", "x", "Ctrl+Q", lambda frame: frame.close()),
 )

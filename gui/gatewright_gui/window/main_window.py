@@ -33,7 +33,7 @@ from gatewright_gui.session.source_watch import SourceWatch
 from gatewright_gui.session.unsaved import UnsavedEdits
 from gatewright_gui.session.upkeep import Upkeep
 from gatewright_gui.session.verbs import file as verbs
-from gatewright_gui.session.waiting import NOTIFY, OFF, Waiting
+from gatewright_gui.session.waiting import Waiting
 from gatewright_gui.session.watch import PolicyWatch
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
     from gatewright_gui.window.help_dialog import HelpDialog
     from gatewright_gui.window.palette import CommandPalette
+    from gatewright_gui.window.preferences_dialog import PreferencesDialog
     from gatewright_gui.window.selfcheck_dialog import SelfCheckDialog
 
 DEFAULT_SIZE = (1280, 800)
@@ -100,7 +101,7 @@ class MainWindow(QMainWindow):
         self.unsaved_bar = UnsavedBar(self.unsaved, self.navigator)
         self.alarm = MessageBar()
         self.asking = AskingBar()
-        self.notifier = Notifier(self, lambda: preferences.choice(NOTIFY) != OFF)
+        self.notifier = Notifier(self, lambda: preferences.notifies)
         self.shelf = PageShelf(PAGES, FIRST, context)
         self.steps = FirstSteps(context, self.shelf)
         self.whereabouts = Whereabouts(document, self.selection, self.shelf, preferences, self.show_page)
@@ -634,8 +635,6 @@ class MainWindow(QMainWindow):
             self.actions_by_key,
             recent=[path for path in self.preferences.recent_workspaces if path != self.document.path],
             open_path=self.open_path,
-            theme=self.theme.choice,
-            choose_theme=self.choose_theme,
         )
 
     def choose_theme(self, choice: ThemeChoice) -> None:
@@ -644,6 +643,16 @@ class MainWindow(QMainWindow):
         if isinstance(app, QApplication):
             self.theme.apply(app, choice)
             self.preferences.theme = choice
+
+    def show_preferences(self) -> None:
+        """Show how one likes the app; what is chosen there counts at once."""
+        self._preferences_dialog.show_dialog()
+
+    @cached_property
+    def _preferences_dialog(self) -> "PreferencesDialog":
+        from gatewright_gui.window.preferences_dialog import PreferencesDialog
+
+        return PreferencesDialog(self.preferences, self.choose_theme, self)
 
     def switch_theme(self) -> None:
         """From light to dark and back."""

@@ -22,8 +22,6 @@ from gatewright_gui.session.review import review_calls, review_rights
 from gatewright_gui.settings import Preferences
 
 WORK = "save.review"
-ONLY_GAINS = "save-review"
-"""The preference: `gains` shows it only where somebody may do more."""
 SIZE = (860, 620)
 AT_ONCE_S = 0.4
 """What is worked out sooner than this is known before anything is shown."""
@@ -63,7 +61,7 @@ class SaveReview(QDialog):
         self.fault.setWordWrap(True)
         self.fault.hide()
         self.calls_view.hide()
-        self.only_gains.setChecked(self._preferences.choice(ONLY_GAINS) == "gains")
+        self.only_gains.setChecked(self._preferences.reviews_gains_only)
         self.only_gains.toggled.connect(self._keep_choice)
         self.cancel_button.setAutoDefault(False)
         self.save_button.setDefault(True)
@@ -86,7 +84,7 @@ class SaveReview(QDialog):
         self.resize(*SIZE)
 
     def _keep_choice(self, only_gains: bool) -> None:
-        self._preferences.set_choice(ONLY_GAINS, "gains" if only_gains else "")
+        self._preferences.reviews_gains_only = only_gains
 
     async def ask(self) -> bool:
         """Whether to save: nothing of what agents may do changes, or what changes was shown and accepted."""

@@ -728,13 +728,3 @@ async def test_why_takes_no_more_room_than_its_words_and_covers_no_row_that_is_c
     assert tools.view.indexAt(at) == last == tools.view.currentIndex()
     tools.detail.show_part("limits")
     assert tools.detail.height() > low + 60
-
-
-async def test_wrapping_of_the_preview_is_on_until_it_is_turned_off_and_remembered(window: MainWindow) -> None:
-    code = agents_page(window).preview.code
-    assert code.is_wrapping
-
-    code.wrap_button.click()
-
-    assert not code.is_wrapping
-    assert window.preferences.wraps_lines("preview") is False

@@ -397,7 +397,7 @@ async def test_desktop_tells_of_a_call_only_who_looks_elsewhere_and_wants_it(dep
     await until(lambda: not window.isActiveWindow())
     await deployed.ask({**APPEND, "content": "a heron\n"})
     assert len(told) == 1
-    assert window.preferences.choice("approvals.notify") == "off"
+    assert not window.preferences.notifies
     other.close()
 
 

@@ -16,31 +16,10 @@ from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.waiting import Waiting
+from gatewright_gui.settings import Preferences
 from tests.support.demo import copy_demo
 
 SOURCE = "archive"
-
-
-class NoSizes:
-    """Keeps no sizes and no wishes."""
-
-    def splitter_sizes(self, key: str) -> tuple[int, ...] | None:
-        return None
-
-    def set_splitter_sizes(self, key: str, sizes: tuple[int, ...]) -> None:
-        return
-
-    def wraps_lines(self, key: str) -> bool | None:
-        return None
-
-    def set_wraps_lines(self, key: str, wraps: bool) -> None:
-        return
-
-    def choice(self, key: str) -> str:
-        return ""
-
-    def set_choice(self, key: str, chosen: str) -> None:
-        return
 
 
 @dataclass(slots=True)
@@ -72,7 +51,9 @@ async def opened(folder: Path, opener: Opener | None = None) -> AsyncGenerator[O
     tasks = TaskOwner(lambda _name, error: failures.append(error))
     document = Document(opener)
     waiting = Waiting(document)
-    context = PageContext(document, Selection(), Navigator(), Deriver(document), tasks, NoSizes(), waiting)
+    context = PageContext(
+        document, Selection(), Navigator(), Deriver(document), tasks, Preferences(folder / "preferences.ini"), waiting
+    )
     made = Opened(context, folder, failures=failures)
 
     def keep_said(message: Message) -> None:

@@ -17,7 +17,6 @@ from gatewright_gui.session.document import Document
 from gatewright_gui.session.message import Message
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.save_review import ONLY_GAINS
 from tests.support.demo import copy_demo
 
 PATIENCE_S = 10.0
@@ -68,7 +67,7 @@ async def opened_document(policy: Path) -> AsyncGenerator[Document]:
 async def opened_window(policy: Path, home: Path) -> AsyncGenerator[MainWindow]:
     """A shown window on a policy, shut at the end; what only takes rights away is saved without a question."""
     preferences = Preferences(home / "preferences.ini")
-    preferences.set_choice(ONLY_GAINS, "gains")
+    preferences.reviews_gains_only = True
     window = await build_window(policy, preferences=preferences, theme="light")
     window.resize(1280, 800)
     window.show()

@@ -15,7 +15,7 @@ from gatewright.policy.permission import Permission
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.agents.right_changes import RightChangesModel
 from gatewright_gui.window.main_window import MainWindow
-from gatewright_gui.window.save_review import ONLY_GAINS, SaveReview
+from gatewright_gui.window.save_review import SaveReview
 from tests.gui.session.opened import demo, opened_window, settled, until
 
 
@@ -42,7 +42,7 @@ async def review(window: MainWindow) -> SaveReview:
 @pytest.fixture
 async def window(tmp_path: Path) -> AsyncGenerator[MainWindow]:
     async with opened_window(demo(tmp_path), tmp_path) as made:
-        made.preferences.set_choice(ONLY_GAINS, "")
+        made.preferences.reviews_gains_only = False
         yield made
 
 

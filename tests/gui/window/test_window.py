@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
     QApplication,
+    QCheckBox,
     QComboBox,
     QDialogButtonBox,
     QFileDialog,
@@ -36,6 +37,7 @@ from gatewright_gui.session.diagnostics import log_file
 from gatewright_gui.session.opening import demo_folder
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.preferences_dialog import PreferencesDialog
 from gatewright_gui.window.status_bar import ago
 from tests.gui.session.opened import agents_page, broken, click, demo, end, forget, opened_window, settled, until
 from tests.support.demo import copy_demo
@@ -314,13 +316,34 @@ async def test_every_control_has_a_name(window: MainWindow) -> None:
     assert not nameless
 
 
-async def test_theme_is_switched_and_remembered(window: MainWindow) -> None:
-    window.actions_by_key["theme"].trigger()
+async def test_preferences_count_at_once_and_follow_what_is_chosen_elsewhere(window: MainWindow) -> None:
+    window.show_page("approvals")
+    notify = window.findChild(QCheckBox, "approvals.notify")
+    code = agents_page(window).preview.code
+    QTest.keyClick(window, Qt.Key.Key_Comma, Qt.KeyboardModifier.ControlModifier)
+    dialog = window.findChild(PreferencesDialog)
+    assert dialog is not None
+    assert notify is not None
+    assert dialog.isVisible()
 
-    assert window.theme.current == "dark"
-    assert window.preferences.theme == "dark"
+    QTest.keyClick(dialog.theme, Qt.Key.Key_End)
+    assert (window.theme.current, window.preferences.theme) == ("dark", "dark")
+    for box in (dialog.notify, dialog.only_gains, dialog.wrap_preview, dialog.wrap_toml):
+        was_on = box.isChecked()
+        QTest.keyClick(box, Qt.Key.Key_Space)
+        assert box.isChecked() is not was_on
+    kept = Preferences(window.preferences.file)
+    assert (kept.notifies, kept.reviews_gains_only) == (notify.isChecked(), False) == (False, False)
+    assert (kept.wraps_lines("preview"), kept.wraps_lines("toml")) == (code.is_wrapping, True) == (False, True)
+
     window.actions_by_key["theme"].trigger()
-    assert window.theme.current == "light"
+    notify.click()
+    code.wrap_button.click()
+    assert dialog.theme.currentData() == window.theme.current == "light"
+    assert dialog.notify.isChecked() is window.preferences.notifies is True
+    assert dialog.wrap_preview.isChecked()
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
+    assert not dialog.isVisible()
 
 
 async def test_first_start_opens_nothing_and_the_next_what_was_open_last(tmp_path: Path, qapp: QApplication) -> None:

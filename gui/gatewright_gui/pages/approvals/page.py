@@ -21,7 +21,6 @@ from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.call_record import find_lines, find_place
 from gatewright_gui.session.question import PendingApproval, Standing, place_words
 from gatewright_gui.session.standing import StandingAnswers
-from gatewright_gui.session.waiting import NOTIFY, OFF
 
 NOTHING_WAITS = (
     "A call that asks first waits here for your answer, while this window is open. It may come from a program that "
@@ -56,7 +55,7 @@ class ApprovalsPage(Page):
         self.part.add_segment("today", "Today", tooltip="The calls that asked today, and what became of them")
         tip = "Say on the desktop when a call begins to wait while another program is in front, without its arguments"
         self.notify = named(QCheckBox("Desktop messages"), "approvals.notify", tip=tip)
-        self.notify.setChecked(context.sizes.choice(NOTIFY) != OFF)
+        self.notify.setChecked(context.sizes.notifies)
         self.notify.toggled.connect(self._keep_notify)
         self.answers = StandingAnswers(context.document, context.deriver, context.tasks, self)
         nothing = EmptyState("key-round", "No standing answers", NOTHING_STANDS)
@@ -115,6 +114,7 @@ class ApprovalsPage(Page):
 
     def _connect(self) -> None:
         self._waiting.changed.connect(self._take)
+        self._context.sizes.changed.connect(self._follow_notify)
         self.part.current_changed.connect(self._show_part)
         self.answers.changed.connect(self._show_answers)
         self.standing.revoke_requested.connect(self._revoke)
@@ -196,7 +196,10 @@ class ApprovalsPage(Page):
         self._detail.setCurrentWidget(self.question)
 
     def _keep_notify(self, is_on: bool) -> None:
-        self._context.sizes.set_choice(NOTIFY, "" if is_on else OFF)
+        self._context.sizes.notifies = is_on
+
+    def _follow_notify(self) -> None:
+        self.notify.setChecked(self._context.sizes.notifies)
 
     def _show_part(self, _part: object = None) -> None:
         waits = self._whole if self.model.rowCount() or self._is_told else self.empty

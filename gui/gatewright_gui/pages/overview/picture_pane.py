@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QPushButton, QScrollAre
 
 from gatewright_gui.pages.overview.picture import RightsCanvas
 from gatewright_gui.pages.overview.picture_layout import Part, lit_flows
-from gatewright_gui.pages.page import ViewStore
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -16,6 +15,7 @@ from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.rights_picture import Flow, RightsPicture
+from gatewright_gui.settings import Preferences
 
 Index = QModelIndex | QPersistentModelIndex
 MODE_KEY = "overview.rights"
@@ -59,7 +59,7 @@ class FlowModel(FlatModel):
 class PicturePane(QWidget):
     """Both views show what is chosen in the picture."""
 
-    def __init__(self, views: ViewStore) -> None:
+    def __init__(self, views: Preferences) -> None:
         super().__init__()
         self._views = views
         self.canvas = RightsCanvas()

@@ -110,7 +110,7 @@ class PreviewPane(QWidget):
         self.form = Segmented("How to show it")
         self.about = ElidedLabel(role="muted")
         self.code = CodeView("Preview")
-        self.code.keep_wrapping("preview", context.sizes, default=True)
+        self.code.keep_wrapping("preview", context.sizes)
         self.empty = EmptyState("bot", "No agent", NO_AGENT)
         self.table = TokenTable()
         self.copy_tokens = CopyButton(f"Copy the table ({COPY_KEYS})", self._token_table)

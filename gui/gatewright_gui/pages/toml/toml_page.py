@@ -47,7 +47,7 @@ class TomlPage(Page):
         )
         tie_icon(self.editor_button, "external-link")
         self.code = named(CodeView("Policy file"), "toml.code")
-        self.code.keep_wrapping("toml", context.sizes, default=False)
+        self.code.keep_wrapping("toml", context.sizes)
         self.empty = named(
             EmptyState("file-code", "No changes", "The file on disk is what you see here."), "toml.empty"
         )

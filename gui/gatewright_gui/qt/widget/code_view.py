@@ -5,7 +5,7 @@ from functools import partial
 from itertools import groupby
 from typing import Protocol
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, SignalInstance
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
@@ -35,8 +35,13 @@ FIND_TIP, FOLD_TIP, UNFOLD_TIP = "Find (Ctrl+F)", "Fold all (Ctrl+Shift+-)", "Un
 class WrapStore(Protocol):
     """Keeps whether long lines are wrapped, under a key."""
 
-    def wraps_lines(self, key: str) -> bool | None:
-        """Whether they are; None when nobody has said."""
+    @property
+    def changed(self) -> SignalInstance:
+        """Something that it keeps was chosen anew."""
+        ...
+
+    def wraps_lines(self, key: str) -> bool:
+        """Whether they are."""
         ...
 
     def set_wraps_lines(self, key: str, wraps: bool) -> None:
@@ -49,9 +54,6 @@ class CodeView(QWidget):
 
     Keys: Ctrl+F finds, F3 and Shift+F3 go on; Ctrl+Shift+[ and ] fold and unfold, Ctrl+Minus does either.
     """
-
-    wrapping_changed = Signal(object)
-    """bool: the button was pressed."""
 
     def __init__(self, name: str = "Code", parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -76,6 +78,8 @@ class CodeView(QWidget):
         """What copying copies, which is more where only a part of it is shown."""
         self._key = ""
         self._closed: dict[str, frozenset[str]] = {}
+        self._kept: tuple[WrapStore, str] | None = None
+        """Where it is kept whether lines are wrapped, and under which key."""
         self.setAccessibleName(name)
         self.setFocusProxy(self.editor)
         column = QVBoxLayout(self)
@@ -124,11 +128,16 @@ class CodeView(QWidget):
         self.editor.setLineWrapMode(mode)
         self._place_buttons()
 
-    def keep_wrapping(self, key: str, store: WrapStore, *, default: bool) -> None:
-        """Wrap as it was chosen the last time, and remember it from now on."""
-        kept = store.wraps_lines(key)
-        self.set_wrapping(default if kept is None else kept)
-        self.wrapping_changed.connect(partial(_keep, store, key))
+    def keep_wrapping(self, key: str, store: WrapStore) -> None:
+        """Wrap as it was chosen the last time, here or elsewhere, and remember it from now on."""
+        self._kept = store, key
+        store.changed.connect(self._follow_wrapping)
+        self._follow_wrapping()
+
+    def _follow_wrapping(self) -> None:
+        if self._kept is not None:
+            store, key = self._kept
+            self.set_wrapping(store.wraps_lines(key))
 
     def set_json(
         self, text: str | Foldable, *, key: str = "", whole: str | None = None, is_quiet: bool = False
@@ -288,7 +297,9 @@ class CodeView(QWidget):
 
     def _wrap_pressed(self, on: bool) -> None:
         self.set_wrapping(on)
-        self.wrapping_changed.emit(on)
+        if self._kept is not None:
+            store, key = self._kept
+            store.set_wraps_lines(key, on)
 
     def _place_buttons(self) -> None:
         inside = self.editor.viewport()
@@ -300,7 +311,3 @@ class CodeView(QWidget):
             button.raise_()
             top += button.height() + 2
         self.editor.set_corner_room(self.copy_button.width() + _GAP if self._floating else 0)
-
-
-def _keep(store: WrapStore, key: str, on: object) -> None:
-    store.set_wraps_lines(key, bool(on))

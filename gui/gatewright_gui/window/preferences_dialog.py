@@ -1,0 +1,101 @@
+"""How one likes the app, in one dialog: what is chosen counts at once, here and where else it can be chosen."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QPushButton, QWidget
+
+from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
+from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.settings import Preferences
+from gatewright_gui.theme import ThemeChoice
+
+_THEMES: tuple[tuple[ThemeChoice, str], ...] = (("system", "As the system"), ("light", "Light"), ("dark", "Dark"))
+_WIDTH = 480
+_WAIT = (
+    "How long a call waits is up to the program that makes it: 45 s, or what it was started with "
+    "(gatewright serve --wait 10m)."
+)
+
+
+class PreferencesDialog(QDialog):
+    """`choose_theme` puts a theme on and keeps it. Escape closes; there is nothing to confirm."""
+
+    def __init__(
+        self, preferences: Preferences, choose_theme: Callable[[ThemeChoice], None], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        named(self, "preferences", spoken="Preferences").setWindowTitle("Preferences")
+        self._preferences, self._choose_theme = preferences, choose_theme
+        self.theme = named(QComboBox(), "preferences.theme", spoken="Theme")
+        for choice, words in _THEMES:
+            self.theme.addItem(words, choice)
+        self.notify = named(QCheckBox("&Desktop message when a call begins to wait"), "preferences.notify")
+        self.only_gains = named(QCheckBox("&Only where somebody may do more afterwards"), "preferences.only_gains")
+        self.wrap_preview = named(QCheckBox("In the &preview"), "preferences.wrap.preview")
+        self.wrap_toml = named(QCheckBox("On the page &TOML"), "preferences.wrap.toml")
+        self.close_button = named(QPushButton("Close"), "preferences.close")
+        self._lay_out()
+        self._follow()
+        preferences.changed.connect(self._follow)
+        self.theme.activated.connect(self._keep_theme)
+        self.notify.clicked.connect(self._keep_notify)
+        self.only_gains.clicked.connect(self._keep_only_gains)
+        self.wrap_preview.clicked.connect(self._keep_wrap_preview)
+        self.wrap_toml.clicked.connect(self._keep_wrap_toml)
+        self.close_button.clicked.connect(self.close)
+
+    def show_dialog(self) -> None:
+        """Show it, or bring it to the front."""
+        self.show()
+        self.raise_()
+        self.activateWindow()
+        self.theme.setFocus(Qt.FocusReason.PopupFocusReason)
+
+    def _lay_out(self) -> None:
+        wait = named(Label(_WAIT), kind="muted")
+        wait.setWordWrap(True)
+        self.close_button.setAutoDefault(False)
+        column_of(
+            row_of(named(Label("Theme"), kind="heading"), stretch(), self.theme),
+            Gap(3),
+            named(Label("Calls that wait for an answer"), kind="heading"),
+            self.notify,
+            wait,
+            Gap(3),
+            named(Label("Saving shows what changes for the agents"), kind="heading"),
+            self.only_gains,
+            Gap(3),
+            named(Label("Long lines go on in the next row"), kind="heading"),
+            self.wrap_preview,
+            self.wrap_toml,
+            stretch(),
+            row_of(stretch(), self.close_button),
+            into=self,
+            space=2,
+            margins=4,
+        )
+        self.setFixedWidth(_WIDTH)
+
+    def _follow(self) -> None:
+        kept = self._preferences
+        self.theme.setCurrentIndex(self.theme.findData(kept.theme))
+        self.notify.setChecked(kept.notifies)
+        self.only_gains.setChecked(kept.reviews_gains_only)
+        self.wrap_preview.setChecked(kept.wraps_lines("preview"))
+        self.wrap_toml.setChecked(kept.wraps_lines("toml"))
+
+    def _keep_theme(self, _row: int) -> None:
+        self._choose_theme(self.theme.currentData())
+
+    def _keep_notify(self, on: bool) -> None:
+        self._preferences.notifies = on
+
+    def _keep_only_gains(self, on: bool) -> None:
+        self._preferences.reviews_gains_only = on
+
+    def _keep_wrap_preview(self, on: bool) -> None:
+        self._preferences.set_wraps_lines("preview", on)
+
+    def _keep_wrap_toml(self, on: bool) -> None:
+        self._preferences.set_wraps_lines("toml", on)
