@@ -7,16 +7,30 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.agentedit import add_agent
+from gatewright.policy.verdict import Verdict
 from gatewright.sources import Strategy
 from gatewright.sources.basefolder import base_folder
-from gatewright.workspace import CopyCancelled, Status, Workspace, foldercopy, remove_dead_copies
+from gatewright.workspace import (
+    Approval,
+    ApprovalRequest,
+    CopyCancelled,
+    Decision,
+    Status,
+    Workspace,
+    create_workspace,
+    example_names,
+    foldercopy,
+    remove_dead_copies,
+)
 from gatewright.workspace.foldercopy import FolderCopy
 
 POLICY = """\
@@ -401,3 +415,44 @@ def test_what_cannot_be_read_is_there_and_as_unreadable(reader: Path) -> None:
     for name in ("closed", "secret.txt"):
         assert (reader / "copy" / name).stat().st_mode & 0o777 == 0
     (reader / "origin/closed").chmod(0o700)
+
+
+def said(decision: Decision) -> tuple[object, ...]:
+    return decision.verdict, decision.stage, decision.code, decision.reason
+
+
+def calls_of(workspace: Workspace) -> Iterator[tuple[str, str, Mapping[str, JsonValue]]]:
+    """Each example of each agent's tools; for a file one that is there, and one that is not."""
+    bases = [workspace.folder / str(source.base_path) for source in workspace.policy.file_sources]
+    there = [str(next(path for path in base.rglob("*.*") if path.is_file()).relative_to(base)) for base in bases]
+    for agent_id in workspace.policy.agents:
+        agent = workspace.gate.snapshot().agent(agent_id)
+        plans = [agent.plan(tool.name) for tool in workspace.catalog] if agent is not None else []
+        for plan in filter(None, plans):
+            for given in plan.examples:
+                for path in ["not-there.md", *there] if "path" in given else [None]:
+                    yield agent_id, plan.tool.name, {**given, "path": path} if path else given
+
+
+@pytest.mark.parametrize("name", ["demo", *example_names()])
+async def test_every_call_of_an_example_workspace_is_decided_alike_beforehand_in_its_copy_and_when_it_is_made(
+    name: str, tmp_path: Path
+) -> None:
+    questions: list[ApprovalRequest] = []
+
+    async def refuse(request: ApprovalRequest) -> Approval:
+        questions.append(request)
+        return Approval(approved=False)
+
+    with Workspace.open(create_workspace(tmp_path / name, name)) as workspace, closing(workspace.sandbox()) as sandbox:
+        copy, calls = sandbox.workspace, list(calls_of(workspace))
+        for call in calls:
+            assert said(workspace.decide(*call)) == said(copy.decide(*call)), call
+        for number, call in enumerate(calls):
+            session = copy.session(call[0], f"call-{number}")
+            decision = copy.decide(*call, session=session)
+            questions.clear()
+            outcome = await copy.call(*call, session=session, approver=refuse)
+            asked = [question.reasons[0] for question in questions]
+            assert asked == ([decision.reason] if decision.verdict is Verdict.ASK else []), call
+            assert asked or said(outcome.decision) == said(decision), call
