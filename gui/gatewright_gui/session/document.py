@@ -25,7 +25,7 @@ from gatewright.workspace.api import (
     WorkspaceError,
 )
 from gatewright_gui.session.command import EditCommand
-from gatewright_gui.session.exporting import write_export
+from gatewright_gui.session.exporting import ExportKind, write_export
 from gatewright_gui.session.live import LiveMode
 from gatewright_gui.session.message import Message, Tone, not_saved
 from gatewright_gui.session.opening import Opener
@@ -360,10 +360,10 @@ class Document(QObject):
         self._tell_dirty()
         return True
 
-    async def export(self, folder: Path, dialect: str = "gatewright") -> tuple[Path, ...]:
+    async def export(self, folder: Path, kind: ExportKind = "policy") -> tuple[Path, ...]:
         """Write what a deployment needs into a folder; empty after a failure, which is said."""
         try:
-            files, told = await self.in_worker(lambda: write_export(self.workspace, folder, dialect))
+            files, told = await self.in_worker(lambda: write_export(self.workspace, folder, kind))
         except (GatewrightError, OSError) as error:
             self.say("error", f"not exported: {error}")
             return ()

@@ -2,17 +2,22 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 from gatewright.workspace.api import Workspace, plural
 from gatewright_gui.session.message import Message
 
+ExportKind = Literal["policy", "team", "pattern"]
+"""The policy and what it names; that with what a team needs beside it; or, for Pattern, a file per agent."""
 
-def write_export(workspace: Workspace, folder: Path, dialect: str) -> tuple[tuple[Path, ...], str]:
+
+def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[tuple[Path, ...], str]:
     """The files that were written, and in words what was made and left out. Raises WorkspaceError, NotSupported."""
     policy = workspace.policy
     named = (*(source.base_path for source in policy.sources), *policy.roots.folders.values())
     missing = {base for name in named if not (base := folder / name).exists()}
-    files = workspace.export(folder, dialect=dialect)
+    dialect = "pattern" if kind == "pattern" else "gatewright"
+    files = workspace.export(folder, dialect=dialect, team=kind == "team")
     made = sum(base.exists() for base in missing)
     left = workspace.not_exported(dialect)
     but = f", without {', '.join(left)}: no tool" if left else ""

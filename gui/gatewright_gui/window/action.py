@@ -12,6 +12,7 @@ from gatewright.workspace.api import frozen
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import button_text, tip_text
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.exporting import ExportKind
 
 
 class Frame(Protocol):
@@ -29,12 +30,8 @@ class Frame(Protocol):
         """Let a policy file be chosen and open it."""
         ...
 
-    def ask_export(self) -> None:
+    def ask_export(self, kind: ExportKind = "policy") -> None:
         """Let a folder be chosen and export into it."""
-        ...
-
-    def ask_export_pattern(self) -> None:
-        """The same in Pattern's shape."""
         ...
 
     def save(self) -> None:
@@ -134,11 +131,19 @@ ACTIONS = (
     ActionRow("save_as", "Save as...", "save", "Ctrl+Shift+S", lambda frame: frame.ask_save_as(), lambda d: d.is_open),
     ActionRow("export", "Export...", "upload", "Ctrl+Shift+X", lambda frame: frame.ask_export(), lambda d: d.is_open),
     ActionRow(
+        "team",
+        "Export for a team, with a README and a starter...",
+        "upload",
+        "",
+        lambda frame: frame.ask_export("team"),
+        lambda d: d.is_open,
+    ),
+    ActionRow(
         "pattern",
         "Export for Pattern, one file per agent...",
         "upload",
         "",
-        lambda frame: frame.ask_export_pattern(),
+        lambda frame: frame.ask_export("pattern"),
         lambda d: d.is_open,
     ),
     ActionRow("undo", "Undo", "undo", "Ctrl+Z", lambda frame: frame.undo(), lambda d: d.undo_stack.canUndo()),

@@ -25,6 +25,7 @@ from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.toast import Toast
 from gatewright_gui.session.derive import Deriver, WorkerLost
 from gatewright_gui.session.document import Document, FileAlarm
+from gatewright_gui.session.exporting import ExportKind
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.opening import POLICY_NAME
@@ -452,21 +453,18 @@ class MainWindow(QMainWindow):
         self.whereabouts.keep(path)
         self._keep_opened(is_open=await verbs.save_as(self.document, path))
 
-    def ask_export(self) -> None:
+    def ask_export(self, kind: ExportKind = "policy") -> None:
         """Let a folder be chosen and export into it."""
-        self.tasks.start(self._ask_export("Export the policy into a folder", "gatewright"), "export", replace=True)
+        self.tasks.start(self._ask_export(kind), "export", replace=True)
 
-    def ask_export_pattern(self) -> None:
-        """Let a folder be chosen and export a file in Pattern's shape per agent into it."""
-        self.tasks.start(self._ask_export("Export for Pattern into a folder", "pattern"), "export", replace=True)
-
-    async def _ask_export(self, title: str, dialect: str) -> None:
+    async def _ask_export(self, kind: ExportKind) -> None:
         from gatewright_gui.qt.dialog import choose_folder
 
+        title = {"policy": "Export the policy", "team": "Export for a team", "pattern": "Export for Pattern"}[kind]
         here = self.document.path.parent if self.document.path else Path.home()
         last = Path(self.preferences.choice(EXPORT_FOLDER) or here)
-        folder = await choose_folder(self, title, last if last.is_dir() else here)
-        if folder is not None and await verbs.export(self.document, folder, dialect):
+        folder = await choose_folder(self, f"{title} into a folder", last if last.is_dir() else here)
+        if folder is not None and await verbs.export(self.document, folder, kind):
             self.preferences.set_choice(EXPORT_FOLDER, str(folder))
 
     def reload(self) -> None:

@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace import create_workspace
+from gatewright.workspace import create_workspace, verify_export
 from gatewright_gui.app.build import new_window
 from gatewright_gui.app.living import live, open_first
 from gatewright_gui.app.main import has_display
@@ -535,6 +535,24 @@ async def test_export_makes_a_folder_that_is_typed_and_begins_there_the_next_tim
     assert again.directory().absolutePath() == str(tmp_path / "new" / "station")
     again.reject()
     await settled(window)
+
+
+async def test_export_for_a_team_stands_in_the_menu_and_its_folder_can_be_verified(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    window.actions_by_key["team"].trigger()
+    await until(lambda: bool(window.findChildren(QFileDialog)))
+    dialog = window.findChildren(QFileDialog)[0]
+    field, box = dialog.findChild(QLineEdit, "fileNameEdit"), dialog.findChild(QDialogButtonBox)
+    assert dialog.windowTitle() == "Export for a team into a folder"
+    assert field is not None
+    assert box is not None
+    field.setText(str(tmp_path / "team"))
+    box.button(QDialogButtonBox.StandardButton.Open).click()
+    await settled(window)
+
+    assert {"README.md", "start.py", "policy.toml"} <= {path.name for path in (tmp_path / "team").iterdir()}
+    assert verify_export(tmp_path / "team")[2] == ()
 
 
 async def test_export_for_pattern_writes_a_file_per_agent_and_names_those_left_out(

@@ -18,7 +18,7 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.exporting import write_copy
+from gatewright_gui.session.exporting import ExportKind, write_copy
 from gatewright_gui.session.filetext import merge_edit_of
 from gatewright_gui.session.message import not_saved
 
@@ -46,9 +46,9 @@ async def save_as(document: Document, path: Path) -> bool:
     return True
 
 
-async def export(document: Document, folder: Path, dialect: str = "gatewright") -> bool:
-    """Write the policy and the folders it names somewhere else, or in another dialect one file per agent."""
-    return bool(await document.export(folder, dialect))
+async def export(document: Document, folder: Path, kind: ExportKind = "policy") -> bool:
+    """Write into a folder what a deployment needs, or a team, or Pattern."""
+    return bool(await document.export(folder, kind))
 
 
 async def reload(document: Document, *, trust: bool = False) -> bool:
