@@ -214,7 +214,7 @@ def accept(
             raise EditRefused(f"the server lists no tool `{name}`{near_hint(name, (*listed, *accepted))}")
     rows = {name: accepted.get(name) for name in wanted if name in listed}
     for name, before in rows.items():
-        proposed = propose(listed[name], trusted=trusted)
+        proposed = propose(listed[name], pin.listing.read[name], trusted=trusted)
         accepted[name] = acceptance(listed[name], before, proposed, needs_capabilities=needs_capabilities)
     for name in wanted:
         if name not in listed:

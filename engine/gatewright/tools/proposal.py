@@ -18,7 +18,7 @@ from gatewright.schema.shapes.naming import snake
 from gatewright.schema.walk import Schema, as_object, properties_of
 from gatewright.tools.declaration import SideEffect
 from gatewright.tools.defined import DefinedTool
-from gatewright.tools.definition import read_definitions
+from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.needs import kinds_of_effects
 
 _READS = frozenset(
@@ -84,8 +84,11 @@ class Proposal:
         return kinds_of_effects(self.side_effects - _ON_FILES)
 
 
-def propose(definition: Schema, *, trusted: bool = False) -> Proposal:
-    """The tiers and side effects of a definition as an MCP server lists it; ``trusted``: its hints are believed."""
+def propose(definition: Schema, read: ToolDefinition, *, trusted: bool = False) -> Proposal:
+    """The tiers and side effects of a definition as an MCP server lists it, and as it was read.
+
+    ``trusted``: its hints are believed.
+    """
     name, hints = str(definition.get("name", "")), as_object(definition.get("annotations")) or {}
     said, by_name = _hinted(hints), _named(name)
     if said is None:
@@ -96,7 +99,7 @@ def propose(definition: Schema, *, trusted: bool = False) -> Proposal:
     else:
         tier = SafetyTier.PRIVILEGED
         why = f"its hints say that it {_WORDS[said]}, its name that it {_WORDS[by_name]}"
-    tiers = {one: _operation_tier(one, tier, hints, trusted=trusted) for one in _operations(definition)}
+    tiers = {one: _operation_tier(one, tier, hints, trusted=trusted) for one in _operations(read)}
     return Proposal(tier, tiers, frozenset(_effects(name, definition, hints, tier, tiers)), why)
 
 
@@ -145,11 +148,10 @@ def _operation_tier(name: str, tier: SafetyTier, hints: Schema, *, trusted: bool
     return by_name if by_name is SafetyTier.READ_ONLY else max(tier, SafetyTier.SIDE_EFFECTING, key=_TIERS.index)
 
 
-def _operations(definition: Schema) -> tuple[str, ...]:
+def _operations(definition: ToolDefinition) -> tuple[str, ...]:
     """Those that are found in the schema."""
-    found, _ = read_definitions([definition])
     try:
-        return tuple(spec.name for spec in DefinedTool(found[0], origin="").operations) if found else ()
+        return tuple(spec.name for spec in DefinedTool(definition, origin="").operations)
     except (RegistrationError, RecursionError):
         return ()
 

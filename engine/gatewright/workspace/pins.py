@@ -72,7 +72,7 @@ def waiting(pin: Pin, *, trusted: bool = False, needs_capabilities: bool = True)
             before, listed = pin.accepted.get(name), pin.listing.definitions.get(name)
             after, why = None, ""
             if listed is not None:
-                proposed = propose(listed, trusted=trusted)
+                proposed = propose(listed, pin.listing.read[name], trusted=trusted)
                 after, why = acceptance(listed, before, proposed, needs_capabilities=needs_capabilities), proposed.why
             old = before.definition if before is not None else None
             is_kept = before is None or old is not None
@@ -101,9 +101,8 @@ def _lines(definition: Schema | None) -> Iterator[str]:
             yield from f"{key}: {json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)}".splitlines()
 
 
-def store(folder: Path, catalog: Catalog, pin: Pin) -> bytes:
-    """Write the pin of a catalog below the policy's folder and answer what was written. Raises WorkspaceError."""
-    content = write_pin(pin)
+def store(folder: Path, catalog: Catalog, content: bytes) -> None:
+    """Write the pin of a catalog below the policy's folder. Raises WorkspaceError."""
     if (folder / PINS).is_symlink():
         raise WorkspaceError(f"cannot write the pin of `{catalog.catalog_id}`: `{PINS}` is a link")
     try:
@@ -111,7 +110,6 @@ def store(folder: Path, catalog: Catalog, pin: Pin) -> bytes:
     except OSError as error:
         why = error.strerror or error
         raise WorkspaceError(f"cannot write the pin `{catalog.file}` of `{catalog.catalog_id}`: {why}") from None
-    return content
 
 
 async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path | None = None) -> Pin | None:
@@ -138,7 +136,7 @@ async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path |
         if damaged.is_file() and not damaged.is_symlink():
             damaged.replace(damaged.with_name(f"{damaged.name}.damaged"))
         pin = Pin(listing)
-        store(policy_path.parent, catalog, pin)
+        store(policy_path.parent, catalog, write_pin(pin))
         return pin
 
     servers = Servers(

@@ -918,13 +918,14 @@ class Workspace:
             state = self._state
             if state.book.manifest(catalog).changed():
                 raise WorkspaceError(f"the pin of catalog `{catalog.catalog_id}` was changed outside: reload it first")
-            tried = self._reader.catalogs(state.book, {catalog.file: write_pin(pin)})
+            content = write_pin(pin)
+            tried = self._reader.catalogs(state.book, {catalog.file: content})
             found = state.text.reread(tried.known).of(state.policy).problems
             if any(problem.is_error for problem in found):
                 raise PolicyInvalid(found)
             if row is not None:
                 self._parts.audit.append([row])
-            store(self.folder, catalog, pin)
+            store(self.folder, catalog, content)
             book = self._reader.catalogs(tried)  # what was read a moment ago is what lies on the disk now
             self._put_in_force(PolicyState(state.policy, state.text.reread(book.known), book))
 

@@ -267,11 +267,11 @@ def test_whatever_a_server_lists_afterwards_only_what_was_accepted_stays_open(
 )
 def test_proposal_takes_the_stricter_of_hints_and_name(name: str, hints: Any, tier: SafetyTier) -> None:
     said = {"name": name, "inputSchema": {"type": "object"}, **({"annotations": hints} if hints else {})}
-    found = propose(said)
+    found = propose(said, Listing.of([said]).read[name])
     assert found.tier is tier
     assert found.why
 
 
 def test_hints_are_believed_where_the_catalog_is_trusted() -> None:
     said = {"name": "delete_all", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
-    assert propose(said, trusted=True).tier is READ
+    assert propose(said, Listing.of([said]).read["delete_all"], trusted=True).tier is READ
