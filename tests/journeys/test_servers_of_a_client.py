@@ -108,7 +108,8 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     await until(lambda: not any(row.held_count for row in rows()), "the tools to be accepted")
 
     # an agent gets two of them, and one operation of a third; the preview shows just that
-    await hand.go_to("agents")
+    assert page.next_button.text() == "Go on: add an agent"
+    await _press(hand, "catalogs.next")
     await hand.key("ctrl+n")
     await hand.type("desk")
     await hand.key("Return")

@@ -149,13 +149,17 @@ class CatalogsPage(Page):
         self._show()
 
     def _tell_next(self) -> None:
-        """One button for what is to be done to several servers: trust them, then accept their tools."""
+        """One button for what comes next: trust several servers, accept their tools, add the first agent."""
         untrusted, waiting = self._untrusted, self._waiting
+        text = ""
         if len(untrusted) > 1:
-            self.next_button.setText(f"Trust {len(untrusted)} servers...")
+            text = f"Trust {len(untrusted)} servers..."
         elif len(waiting) > 1:
-            self.next_button.setText(f"Accept {sum(len(row.waiting) for row in waiting)} tools...")
-        self.next_button.setVisible(len(untrusted) > 1 or len(waiting) > 1)
+            text = f"Accept {sum(len(row.waiting) for row in waiting)} tools..."
+        elif not (untrusted or waiting or self._document.policy.agents):
+            text = "Go on: add an agent"
+        self.next_button.setText(text)
+        self.next_button.setVisible(bool(text))
 
     @property
     def _untrusted(self) -> list[CatalogRow]:
@@ -166,8 +170,13 @@ class CatalogsPage(Page):
         return [row for row in self.catalogs.rows if row.waiting]
 
     def _go_on(self) -> None:
-        untrusted = self._untrusted
-        self._start(self._trust(untrusted) if len(untrusted) > 1 else self._accept_all())
+        untrusted, waiting = self._untrusted, self._waiting
+        if len(untrusted) > 1:
+            self._start(self._trust(untrusted))
+        elif len(waiting) > 1:
+            self._start(self._accept_all())
+        else:
+            self._context.navigator.go_to_page("agents")
 
     def _show(self, _now: QModelIndex | None = None, _before: QModelIndex | None = None) -> None:
         row = self.current

@@ -304,8 +304,8 @@ class SourceQuestions(QObject):
             done = sources.change_source(document, before.source_id, source)
         if done and isValid(self) and source.kind is SourceType.FILE and source.source_id != self._shown.source_id:
             self.taken.emit(source.source_id)
-        elif done and before is None:
-            document.say("info", f"stream `{source.source_id}` was added: agents get it on the page Agents (Sources)")
+        if done and before is None:
+            document.say("info", f"source `{source.source_id}` was added: agents get it on the page Agents (Sources)")
 
     async def _ask_removal(self, source_id: str) -> None:
         document = self._document
