@@ -19,7 +19,7 @@ from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import identity_of, look
 from gatewright.sources.filesource import BASE
 from gatewright.sources.level import strictest_level
-from gatewright.sources.spelling import as_on_disk
+from gatewright.sources.spelling import as_on_disk, differs_by_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,7 +100,8 @@ class NamedPlaces:
         if glob is not None:
             yield from self._at(glob, action, contents=True, above=above, start=start)
         status = _status(real)
-        if self._is_protected(real):
+        is_elsewhere = (real != path and differs_by_process(path)) or (glob or "").startswith(("/proc/", "/dev/"))
+        if is_elsewhere or self._is_protected(real):
             yield NamedPlace(real, None, BASE, _PROTECTED, start)
             return
         held = [

@@ -8,6 +8,7 @@ for the same entry under another spelling, and remembered until the folder chang
 from __future__ import annotations
 
 import os
+import re
 import stat
 import unicodedata
 from typing import TYPE_CHECKING
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _KEPT = 8_192
+_MOST_LINKS = 40
+_OF_A_PROCESS = re.compile(r"/proc/(?:thread-)?self(?:/.*)?/(?:cwd|root|exe|(?:fd|map_files)/[^/]+)")
+_SELF = frozenset({"/proc/self", "/proc/thread-self"})
+_STREAMS = frozenset({"/dev/stdin", "/dev/stdout", "/dev/stderr"})
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _SWAPPED = str.maketrans(_UPPER + _LOWER, _LOWER + _UPPER)
 
@@ -93,3 +98,35 @@ def _remember(key: tuple[int, int], changed_ns: int) -> None:
     if len(plain) >= _KEPT:
         plain.clear()
     plain[key] = changed_ns
+
+
+def differs_by_process(path: str) -> bool:
+    """Whether an absolute path leads through a link that means something else in each process, as `/dev/fd` does.
+
+    The standard streams are no such path: shell commands name them, and whoever runs a program has given it those.
+    """
+    if path in _STREAMS:
+        return False
+    left, at, links = path.split("/")[::-1], "", 0
+    while left:
+        part = left.pop()
+        if part in {"", "."}:
+            continue
+        if part == "..":
+            at = at.rpartition("/")[0]
+            continue
+        above, at = at, f"{at}/{part}"
+        if _OF_A_PROCESS.fullmatch(at):
+            return True
+        if at in _SELF:
+            continue
+        try:
+            target = os.readlink(at)  # noqa: PTH115
+        except OSError:
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            return True
+        at = "" if target.startswith("/") else above
+        left += target.split("/")[::-1]
+    return False

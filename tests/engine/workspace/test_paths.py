@@ -198,7 +198,7 @@ def test_a_text_that_only_mentions_a_path_is_a_text(place: Place) -> None:
 
 
 def test_what_no_source_holds_is_left_alone(place: Place) -> None:
-    for path in ("/etc/passwd", "/srv/x/../y", "~/nothing", "file:///srv/x", "C:\\Users\\x", "/", "."):
+    for path in ("/etc/passwd", "/srv/x/../y", "~/nothing", "file:///srv/x", "C:\\Users\\x", "/", ".", "/dev/stdin"):
         assert place.decide("note", path=path) is ALLOW, path
     assert place.decide("get_blob", path="secrets/key1.txt", bucket="b") is ALLOW
 
@@ -242,6 +242,12 @@ SPELLINGS = [
     "{notes}/pub/link/key1.txt",
     "{folder}/outside/key1.txt",
     "/proc/self/root{notes}/secrets/key1.txt",
+    "/proc/self/cwd/notes/secrets/key1.txt",
+    "/proc/1/../self/cwd/notes/secrets/key1.txt",
+    "/proc/thread-self/cwd/notes/secrets/key1.txt",
+    "/proc/s?lf/cwd/notes/secrets/key1.txt",
+    "/dev/fd/7/notes/secrets/key1.txt",
+    "{folder}/process/cwd/notes/secrets/key1.txt",
     "{folder}/outside/../secrets/key1.txt",
     "{notes}/secr?ts/key1.txt",
     "{notes}/*/key1.txt",
@@ -253,6 +259,7 @@ def test_no_spelling_is_a_way_around(place: Place, spelling: str, monkeypatch: p
     monkeypatch.setenv("HOME", str(place.folder))
     (place.folder / "outside").symlink_to(place.notes / "secrets")
     (place.notes / "pub" / "link").symlink_to("../secrets")
+    (place.folder / "process").symlink_to("/proc/self")
     notes = str(place.notes)
     path = spelling.format(notes=notes, bare=notes.lstrip("/"), folder=place.folder, windows=notes.replace("/", "\\"))
     for name, arguments in (("read_text_file", {"path": path}), ("note", {"x": [{"y": path}]}), ("note", {path: 1})):
