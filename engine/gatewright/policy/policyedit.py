@@ -33,6 +33,11 @@ def change_rule(policy: Policy, index: int, rule: PolicyRule) -> Edit:
     return _edit(name, policy, (*policy.rules[:index], after, *policy.rules[index + 1 :]))
 
 
+def put_rule(policy: Policy, index: int | None, rule: PolicyRule) -> Edit:
+    """Put a rule in the place of the one at ``index``; None: as the last one."""
+    return add_rule(policy, rule) if index is None else change_rule(policy, index, rule)
+
+
 def move_rules(policy: Policy, indexes: Iterable[int], to: int) -> Edit:
     """Move rules, in the order they have, so that the first of them stands at ``to`` afterwards, the others below."""
     chosen = {index: _rule(policy, index) for index in indexes}

@@ -225,7 +225,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.image import WorkspaceImage
     from gatewright.workspace.journal import Journal, TypedText, TypedTexts, UnsavedPolicy, write_beside
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
-    from gatewright.workspace.replay import Replay, replay
+    from gatewright.workspace.replay import Replay, ReplayedCall, lacks_of, replay, replay_rule
     from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
     from gatewright.workspace.template import create_workspace, example_names, write_demo
@@ -283,11 +283,11 @@ __all__ = [  # noqa: RUF022 (by floor)
     "ServerState", "ServerStatus",
     # workspace
     "Beginning", "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Journal",
-    "Replay", "Sandbox", "SourceWatching", "TypedText", "TypedTexts", "UnsavedPolicy", "Waiting", "Workspace",
-    "WorkspaceImage", "audit_log", "begin_workspace", "client_file", "client_files", "create_workspace",
+    "Replay", "ReplayedCall", "Sandbox", "SourceWatching", "TypedText", "TypedTexts", "UnsavedPolicy", "Waiting",
+    "Workspace", "WorkspaceImage", "audit_log", "begin_workspace", "client_file", "client_files", "create_workspace",
     "example_names", "find_secrets", "gateway_command", "gateway_edit", "import_servers", "read_client_file",
-    "read_typed_servers", "remove_dead_copies", "replay", "roots_by_tool", "waiting", "write_beside",
-    "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
+    "lacks_of", "read_typed_servers", "remove_dead_copies", "replay", "replay_rule", "roots_by_tool", "waiting",
+    "write_beside", "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
 ]
 
 door(
@@ -413,7 +413,7 @@ door(
         "gatewright.workspace.journal": ("Journal", "TypedText", "TypedTexts", "UnsavedPolicy", "write_beside"),
         "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),
         "gatewright.workspace.image": ("WorkspaceImage",),
-        "gatewright.workspace.replay": ("Replay", "replay"),
+        "gatewright.workspace.replay": ("Replay", "ReplayedCall", "lacks_of", "replay", "replay_rule"),
         "gatewright.workspace.roots": ("roots_by_tool",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.template": ("create_workspace", "example_names", "write_demo"),

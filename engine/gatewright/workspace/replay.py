@@ -7,96 +7,161 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack, closing
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
+from gatewright.base.plural import plural
 from gatewright.gate import AuditFilter, AuditIndex, LoggedCall, RowKind
+from gatewright.policy import policyedit
+from gatewright.policy.edit import inverse
+from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from gatewright.gate import AuditRow, Decision
     from gatewright.policy.document import Policy
+    from gatewright.policy.policyrule import PolicyRule
     from gatewright.workspace.workspace import Workspace
 
 NEWEST = 2_000
 """So many calls are decided again."""
 MOST = 200
 """So many that differ are told; more are counted."""
+MOST_OF_RULE, NEWEST_OF_RULE = 50, 20_000
+"""So many calls that a rule is about are decided again, of so many that are looked at."""
 _ROWS_A_CALL = 5
 _A_PIECE = 20
+_AT_ONCE = 500
 
 
 @frozen
 class ReplayedCall:
-    """A call that two policies decide differently. ``reason``: of the second decision.
+    """A recorded call with its verdict by one policy and by another. ``reason``: of the second decision.
 
-    ``is_whole`` False: the log keeps its arguments without secrets or cut, so that it may differ.
+    ``lacks``: what of its arguments the log does not have, so that it may differ.
     """
 
     call: LoggedCall
     before: Verdict
     after: Verdict
     reason: str
-    is_whole: bool
+    lacks: str
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the policies decide it differently."""
+        return self.before is not self.after
 
 
 @frozen
 class Replay:
-    """The calls that differ, newest first; ``differing``: how many there are in all; ``decided``: of how many."""
+    """Calls, newest first; ``differing``: how many differ in all; ``looked_at``: how many of the newest were read."""
 
     calls: tuple[ReplayedCall, ...]
     differing: int
-    decided: int
+    looked_at: int
 
 
 def replay(workspace: Workspace, before: Policy, after: Policy) -> Generator[int, None, Replay]:
-    """Decide the newest recorded calls by both policies; yields how many are decided after every few.
+    """Decide the newest recorded calls by both policies, for those that differ; yields how many are decided after
+    every few.
 
     Reads the log, so not for the GUI thread. Raises AuditUnavailable, PolicyInvalid.
     """
     found: list[ReplayedCall] = []
     differing = decided = 0
     with ExitStack() as stack:
-        index = stack.enter_context(closing(AuditIndex(workspace.audit.path.parent)))
+        index = stack.enter_context(closing(AuditIndex(workspace.state_folder)))
         sides = [
             workspace if policy is workspace.policy else stack.enter_context(workspace.under(policy))
             for policy in (before, after)
         ]
         index.read_older(NEWEST * _ROWS_A_CALL)
-        for call in index.calls(index.numbers(AuditFilter())[:NEWEST]):
-            sent = _sent(index.rows_of(call)) if call.is_call else None
-            if sent is None:
+        for call in islice(_newest(index), NEWEST):
+            sent = sent_of(index.rows_of(call)) if call.is_call else {}
+            if not sent:
                 continue
             decided += 1
-            one, other = (_decide(side, call, sent["arguments"]) for side in sides)
+            one, other = (_decide(side, call, sent) for side in sides)
             if one is not None and other is not None and one.verdict is not other.verdict:
                 differing += 1
                 if len(found) < MOST:
-                    is_whole = not (sent.get("scrubbed") or sent.get("cut"))
-                    found.append(ReplayedCall(call, one.verdict, other.verdict, other.reason, is_whole))
+                    found.append(ReplayedCall(call, one.verdict, other.verdict, other.reason, lacks_of(sent)))
             if decided % _A_PIECE == 0:
                 yield decided
     return Replay(tuple(found), differing, decided)
 
 
-def _sent(rows: Sequence[AuditRow]) -> dict[str, Any] | None:
-    """What the log keeps of the arguments of a call; None where it has none."""
+def replay_rule(workspace: Workspace, index: int | None, rule: PolicyRule) -> Replay:
+    """Decide the newest recorded calls that a policy rule is about without it and with it.
+
+    ``index``: the rule that it takes the place of; None: it is a new one. Reads the log, so not for the GUI thread.
+    Raises EditRefused for a rule that could not be written, AuditUnavailable.
+    """
+    with closing(AuditIndex(workspace.state_folder)) as log:
+        log.read_older()
+        looked_at, about = 0, list[tuple[LoggedCall, dict[str, Any]]]()
+        for call in islice(_newest(log), NEWEST_OF_RULE):
+            looked_at += 1
+            if call.is_call and call.agent in workspace.policy.agents and _is_about(rule, call):
+                about.append((call, sent_of(log.rows_of(call))))
+            if len(about) == MOST_OF_RULE:
+                break
+    before = [_decide(workspace, *one) for one in about]
+    edit = policyedit.put_rule(workspace.policy, index, rule)
+    workspace.apply(edit)
+    try:
+        after = [_decide(workspace, *one) for one in about]
+    finally:
+        workspace.apply(inverse(edit))
+    calls = tuple(
+        ReplayedCall(call, one.verdict, other.verdict, other.reason, lacks_of(sent))
+        for (call, sent), one, other in zip(about, before, after, strict=True)
+        if one is not None and other is not None
+    )
+    return Replay(calls, sum(call.is_changed for call in calls), looked_at)
+
+
+def sent_of(rows: Sequence[AuditRow]) -> dict[str, Any]:
+    """What the log keeps of what was sent with a call; empty where it has none of the arguments."""
     for row in rows:
         if row.kind == RowKind.TOOL_INVOKED:
             try:
                 body = cast("object", json.loads(row.body))
             except (ValueError, RecursionError):
-                return None
+                return {}
             if isinstance(body, dict) and isinstance(cast("dict[str, Any]", body).get("arguments"), dict):
                 return cast("dict[str, Any]", body)
-    return None
+    return {}
 
 
-def _decide(workspace: Workspace, call: LoggedCall, arguments: dict[str, Any]) -> Decision | None:
+def lacks_of(sent: Mapping[str, Any]) -> str:
+    """What of the arguments is missing in the log; empty: nothing."""
+    scrubbed, cut = sent.get("scrubbed"), sent.get("cut")
+    parts = [f"{plural(scrubbed, 'secret')} taken out"] if isinstance(scrubbed, int) and scrubbed else []
+    return "; ".join((*parts, *(map(str, cast("list[object]", cut)) if isinstance(cut, list) else ())))
+
+
+def _newest(index: AuditIndex) -> Iterator[LoggedCall]:
+    numbers = index.numbers(AuditFilter())
+    for begin in range(0, len(numbers), _AT_ONCE):
+        yield from index.calls(numbers[begin : begin + _AT_ONCE])
+
+
+def _is_about(rule: PolicyRule, call: LoggedCall) -> bool:
+    return (
+        (rule.agents is None or call.agent in rule.agents)
+        and (rule.tools is None or call.tool in {split_name(name)[0] for name in rule.tools})
+        and (rule.operations is None or call.operation in rule.operations)
+    )
+
+
+def _decide(workspace: Workspace, call: LoggedCall, sent: Mapping[str, Any]) -> Decision | None:
     try:
-        return workspace.decide(call.agent, call.tool, arguments)
+        return workspace.decide(call.agent, call.tool, sent.get("arguments", {}))
     except GatewrightError:  # a policy that has no such agent any more, or not yet
         return None

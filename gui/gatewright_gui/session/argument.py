@@ -17,6 +17,7 @@ from gatewright.workspace.api import (
     Workspace,
     frozen,
     inline_references,
+    split_name,
 )
 
 ArgumentKind = Literal["text", "number", "whole", "truth", "list", "any"]
@@ -55,6 +56,18 @@ def arguments_of(workspace: Workspace, tool: str) -> Mapping[str, Argument]:
     found: dict[str, Argument] = {}
     for name, field in _properties(whole):
         found[name] = _merged(found.get(name), _argument(name, field))
+    return found
+
+
+def arguments_for(workspace: Workspace, tools: tuple[str, ...] | None) -> Mapping[str, Argument]:
+    """The arguments of these tools (None: of all) by name; one that is of several kinds is of any."""
+    names = [facts.name for facts in workspace.catalog] if tools is None else [split_name(name)[0] for name in tools]
+    found: dict[str, Argument] = {}
+    for tool in dict.fromkeys(names):
+        for name, argument in arguments_of(workspace, tool).items():
+            held = found.setdefault(name, argument)
+            if held.kind != argument.kind:
+                found[name] = Argument(name)
     return found
 
 

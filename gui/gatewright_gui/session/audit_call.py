@@ -26,7 +26,7 @@ from gatewright.workspace.api import (
     diff_text,
     duration_words,
     frozen,
-    plural,
+    lacks_of,
     rights,
     ruleedit,
     sourceedit,
@@ -74,25 +74,19 @@ def outcome_words(call: LoggedCall) -> str:
 class CallDetail:
     """Everything that the rows of one call say. ``arguments``: as the log keeps them, None where it has none.
 
-    ``scrubbed``: how many secrets were taken out of them, ``cut``: what was left out for size; ``policy``: the digest
+    ``scrubbed``: how many secrets were taken out of them, ``lacks``: what of them is missing; ``policy``: the digest
     of the policy that decided; ``facts``: a name and what it says, in the order in which one asks for it.
     """
 
     call: LoggedCall
     arguments: Mapping[str, JsonValue] | None
     scrubbed: int
-    cut: tuple[str, ...]
+    lacks: str
     stage: str
     rule: str | None
     policy: str
     facts: tuple[tuple[str, str], ...]
     rows: str
-
-    @property
-    def lacks(self) -> str:
-        """What of the arguments is missing; empty: nothing."""
-        parts = [f"{plural(self.scrubbed, 'secret')} taken out"] if self.scrubbed else []
-        return "; ".join((*parts, *self.cut))
 
 
 def detail_of(call: LoggedCall, rows: Sequence[AuditRow]) -> CallDetail:
@@ -100,13 +94,12 @@ def detail_of(call: LoggedCall, rows: Sequence[AuditRow]) -> CallDetail:
     told = {row.kind: _body(row) for row in rows}  # of two decisions the last
     sent, decided = told.get(RowKind.TOOL_INVOKED, {}), told.get(RowKind.POLICY_DECISION, {})
     arguments = sent.get("arguments")
-    cut = sent.get("cut")
     rule = decided.get("rule")
     return CallDetail(
         call,
         cast("Mapping[str, JsonValue]", arguments) if isinstance(arguments, dict) else None,
         sent["scrubbed"] if isinstance(sent.get("scrubbed"), int) else 0,
-        tuple(map(str, cast("list[object]", cut))) if isinstance(cut, list) else (),
+        lacks_of(sent),
         str(decided.get("stage") or ""),
         rule if isinstance(rule, str) else None,
         str(decided.get("policy") or ""),

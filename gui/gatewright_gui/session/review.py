@@ -1,4 +1,4 @@
-"""What saving would change, asked of the worker process, which is to load nothing of Qt.
+"""What saving or a rule would change, asked of the worker process, which is to load nothing of Qt.
 
 ``tell`` makes of the answer what is small enough to be sent.
 """
@@ -6,10 +6,10 @@
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
-from gatewright.workspace.api import PolicyDiff, Replay, Workspace, replay
+from gatewright.workspace.api import PolicyDiff, Replay, ReplayedCall, Workspace, replay, replay_rule
 
 T = TypeVar("T")
-__all__ = ["Replay", "review_calls", "review_rights"]
+__all__ = ["Replay", "ReplayedCall", "replay_rule", "review_calls", "review_rights"]
 
 
 def review_rights(workspace: Workspace, tell: Callable[[PolicyDiff], T]) -> T:

@@ -153,7 +153,7 @@ def replay_lines(found: Replay) -> ReplayLines:
     rows = [
         ChangeRow(
             one.call.agent,
-            f"{one.call.called}  {one.call.arguments}{'' if one.is_whole else '  (not all arguments are known)'}",
+            f"{one.call.called}  {one.call.arguments}{'' if not one.lacks else '  (not all arguments are known)'}",
             str(one.before),
             f"{one.after}: {one.reason}".replace("`", ""),
             OTHER,
@@ -162,7 +162,7 @@ def replay_lines(found: Replay) -> ReplayLines:
         )
         for one in found.calls
     ]
-    return ReplayLines(AgentLines(rows, [""] * len(rows), Counter()), found.differing, found.decided)
+    return ReplayLines(AgentLines(rows, [""] * len(rows), Counter()), found.differing, found.looked_at)
 
 
 def _operation(row: RightChange) -> ChangeRow:

@@ -9,7 +9,7 @@ from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.policy.rule_form import RuleForm
 from gatewright_gui.pages.policy.rule_list import RuleList, RuleListModel
-from gatewright_gui.pages.policy.tried_table import CALL, DRAFTED, THEN, TIME, TriedDelegate, TriedModel
+from gatewright_gui.pages.policy.tried_table import CALL, DRAFTED, THEN, TIME, TriedDelegate, TriedModel, tried_words
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
@@ -17,7 +17,8 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
-from gatewright_gui.session.tried import Tried, arguments_for, try_rule
+from gatewright_gui.session.argument import arguments_for
+from gatewright_gui.session.review import Replay, replay_rule
 from gatewright_gui.session.verbs import policy as verbs
 
 NO_RULES = (
@@ -270,7 +271,7 @@ class RulesPane(QWidget):
             self._show_tried(None, "Complete the rule: it is tried as soon as it could be written.")
             return
         try:
-            found = await self._context.deriver.derive(try_rule, index, rule)
+            found = await self._context.deriver.derive(replay_rule, index, rule)
         except GatewrightError as error:
             if isValid(self):
                 self._show_tried(None, str(error).replace("`", ""))
@@ -278,7 +279,7 @@ class RulesPane(QWidget):
         if found is not None and isValid(self):
             self._show_tried(found, "")
 
-    def _show_tried(self, found: Tried | None, why: str) -> None:
+    def _show_tried(self, found: Replay | None, why: str) -> None:
         self.tried.set_calls(found.calls if found is not None else ())
-        words = found.words if found is not None else why
+        words = tried_words(found) if found is not None else why
         self.tried_words.setText(words[:1].upper() + words[1:])

@@ -13,7 +13,7 @@ from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.chip import VERDICT_WORDS
 from gatewright_gui.qt.widget.delegate import Delegate, Index
 from gatewright_gui.session.audit_call import outcome_words
-from gatewright_gui.session.tried import TriedCall
+from gatewright_gui.session.review import Replay, ReplayedCall
 
 TIME, CALL, THEN, DRAFTED = range(4)
 TRIED = Qt.ItemDataRole.UserRole + 1
@@ -26,9 +26,9 @@ class TriedModel(FlatModel):
 
     def __init__(self) -> None:
         super().__init__()
-        self._calls: tuple[TriedCall, ...] = ()
+        self._calls: tuple[ReplayedCall, ...] = ()
 
-    def set_calls(self, calls: tuple[TriedCall, ...]) -> None:
+    def set_calls(self, calls: tuple[ReplayedCall, ...]) -> None:
         """Show these."""
         if calls != self._calls:
             self.beginResetModel()
@@ -58,7 +58,7 @@ class TriedModel(FlatModel):
                 return None
 
     @staticmethod
-    def _text(tried: TriedCall, column: int) -> str:
+    def _text(tried: ReplayedCall, column: int) -> str:
         call = tried.call
         match column:
             case 0:
@@ -68,8 +68,24 @@ class TriedModel(FlatModel):
             case 2:
                 return outcome_words(call)
             case _:
-                was = f", today {VERDICT_WORDS[tried.now.value]}" if tried.is_changed else ""
-                return f"{VERDICT_WORDS[tried.drafted.value]}{was}"
+                was = f", today {VERDICT_WORDS[tried.before.value]}" if tried.is_changed else ""
+                return f"{VERDICT_WORDS[tried.after.value]}{was}"
+
+
+def tried_words(found: Replay) -> str:
+    """What the rule would change, in a line."""
+    if not found.calls:
+        if not found.looked_at:
+            return "no calls are recorded yet: try one in the Console"
+        return f"none of the newest {found.looked_at:,} calls is one that the rule is for"
+    verdicts = {"deny": "denied", "ask": "asked first", "allow": "allowed"}
+    told = [
+        f"{count} {words}"
+        for verdict, words in verdicts.items()
+        if (count := sum(one.is_changed and one.after == verdict for one in found.calls))
+    ]
+    would = f"{found.differing:,} would differ: {', '.join(told)}" if told else "none would differ"
+    return f"of the newest {len(found.calls):,} calls that it is for, {would}"
 
 
 class TriedDelegate(Delegate):
@@ -79,9 +95,9 @@ class TriedDelegate(Delegate):
         """Icon and colour."""
         super().initStyleOption(option, index)
         tried = index.data(TRIED)
-        if not isinstance(tried, TriedCall):
+        if not isinstance(tried, ReplayedCall):
             return
-        icon, role = mark_of(tried.call) if index.column() == THEN else verdict_mark(tried.drafted.value)
+        icon, role = mark_of(tried.call) if index.column() == THEN else verdict_mark(tried.after.value)
         if index.column() in {THEN, DRAFTED}:
             put_icon(option, icon, role)
         tint(

@@ -41,12 +41,7 @@ def field_faults(document: Document, field: Field, after: object) -> tuple[Fault
 
 def rule_faults(document: Document, index: int | None, rule: PolicyRule) -> tuple[Fault, ...]:
     """What is wrong with a rule that takes the place of the one at `index`, or comes as the last one."""
-    return _faults(document, lambda policy: rule_edit(policy, index, rule))
-
-
-def rule_edit(policy: Policy, index: int | None, rule: PolicyRule) -> Edit:
-    """The edit that puts a rule where it belongs; `index` None: as the last one."""
-    return policyedit.add_rule(policy, rule) if index is None else policyedit.change_rule(policy, index, rule)
+    return _faults(document, lambda policy: policyedit.put_rule(policy, index, rule))
 
 
 def _faults(document: Document, make: Callable[[Policy], Edit], *, whole: bool = False) -> tuple[Fault, ...]:
