@@ -31,9 +31,14 @@ CODE = re.compile(r"[a-z][a-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """Where a module is changed: `start` and `end` are offsets into its UTF-8 bytes, `lines` those it spans, from 1."""
+    """Where a module is changed: `start` and `end` are offsets into its UTF-8 bytes.
+
+    `lines`: from 1, from the beginning of the statement on, since a constant has no line of its own that runs.
+    `at_import`: it stands in no function.
+    """
 
     lines: range
+    at_import: bool
     start: int
     end: int
     was: str
@@ -47,16 +52,24 @@ class Mutation:
 
 def mutations(source: str) -> list[Mutation]:
     """Every change that leaves a module which Python can read, in the order of the source."""
-    return list(_Places(source).of(ast.parse(source)))
+    tree = ast.parse(source)
+    return list(_Places(source, tree).of(tree))
 
 
 class _Places:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, tree: ast.Module) -> None:
         self._source = source.encode()
         starts = [0]
         for line in self._source.splitlines(keepends=True):
             starts.append(starts[-1] + len(line))
         self._starts = starts
+        self._statement_at = dict[int, int]()
+        self._in_functions = set[int]()
+        for node in ast.walk(tree):  # outer ones first
+            if isinstance(node, ast.stmt):
+                self._statement_at |= dict.fromkeys(range(node.lineno, (node.end_lineno or 0) + 1), node.lineno)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                self._in_functions.update(range(node.body[0].lineno, (node.end_lineno or 0) + 1))
 
     def of(self, node: ast.AST) -> Iterator[Mutation]:
         if _is_for_types(node):
@@ -84,7 +97,8 @@ class _Places:
         start = self._starts[node.lineno - 1] + node.col_offset
         end = self._starts[node.end_lineno - 1] + node.end_col_offset
         was = self._source[start:end].decode()
-        return Mutation(range(node.lineno, node.end_lineno + 1), start, end, was, became)
+        lines = range(self._statement_at.get(node.lineno, node.lineno), node.end_lineno + 1)
+        return Mutation(lines, node.lineno not in self._in_functions, start, end, was, became)
 
 
 def _replacements(node: ast.AST) -> Iterator[str]:

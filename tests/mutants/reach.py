@@ -86,19 +86,22 @@ class Reach:
     def tests(self, path: Path, mutation: Mutation) -> tuple[list[str], bool]:
         """Those that reach the line, then those that reach anything of its module; and whether it ran at import.
 
-        The latter notice what ran at import, or once for all tests since its answer is kept. None for a line that
-        never ran.
+        The latter notice what ran at import, or once for all tests since its answer is kept; all tests where the module
+        has nothing else. None for a line that never ran.
         """
         lines = self._tests.get(path, {})
         found = set[str]().union(*(lines.get(line, ()) for line in mutation.lines))
+        if mutation.at_import:  # seen or not: some modules are loaded before anything is measured
+            found.add(AT_IMPORT)
         if not found:
             return [], False
-        near = set[str]().union(*lines.values()) - found
+        near = (set[str]().union(*lines.values()) - {AT_IMPORT} or set(self._width)) - found
         tests = [test for some in (found, near) for test in sorted(some, key=partial(self._rank, path)) if test]
         return tests, AT_IMPORT in found
 
     def _rank(self, path: Path, test: str) -> tuple[int, int, str]:
-        """Nearest by the name of its module, then by its folder, then the narrowest."""
+        """Nearest by the name of its module or told of the whole gate, then by its folder, then the narrowest."""
         module, folder, file = path.stem.replace("_", ""), path.parts[2], Path(test.partition("::")[0])
-        distance = 0 if module in file.stem.replace("_", "") else 1 if folder in file.parts else 2
+        is_near = module in file.stem.replace("_", "") or "golden" in file.parts
+        distance = 0 if is_near else 1 if folder in file.parts else 2
         return distance, self._width.get(test, 0), test
