@@ -18,7 +18,7 @@ HEAD = """gatewright = 1
 
 [agents.clerk]
 tools = ["git.git_log", "git.git_branch", "time.get_current_time", "fs.read_text_file", "all.get-annotated-message",
-  "mem.create_entities", "mem.read_graph"]
+  "mem.create_entities", "mem.read_graph", "fs.read_multiple_files", "fs.directory_tree"]
 approvals = { privileged = "allow" }
 
 [[agents.clerk.tool_rules]]
@@ -36,6 +36,12 @@ rule_type = { ArgumentConstraints = { timezone = { pattern = "^Europe/" } } }
 [[agents.clerk.tool_rules]]
 tool_name = "mem.create_entities"
 rule_type = { MaxCalls = 1 }
+
+[[sources]]
+id = "notes"
+type = "file"
+base_path = "notes"
+permission_rules = [{ pattern = "/closed/", permission = "none" }]
 
 [tools."all.get-annotated-message"]
 operation_field = "messageType"
@@ -55,7 +61,8 @@ def catalog(catalog_id: str, words: tuple[str, ...]) -> str:
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     """A workspace that imported the tools of five servers and accepted them as proposed."""
     folder = tmp_path_factory.mktemp("real")
-    (folder / "notes").mkdir()
+    (folder / "notes" / "closed").mkdir(parents=True)
+    (folder / "notes" / "closed" / "key.txt").write_text("the key")
     (folder / "notes" / "milk.txt").write_text("remember the milk")
     subprocess.run(["git", "init", "-q", "-b", "trunk", str(folder / "repo")], check=True)
     who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -63,7 +70,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     catalogs = {
         "git": from_pypi("mcp-server-git", "--repository", str(folder / "repo")),
         "time": from_pypi("mcp-server-time"),
-        "fs": from_npm("server-filesystem", str(folder / "notes")),
+        "fs": from_npm("server-filesystem", "/"),
         "all": from_npm("server-everything"),
         "mem": from_npm("server-memory"),
     }
@@ -104,6 +111,19 @@ async def test_the_filesystem_server_reads_through_the_gate(workspace: Workspace
     path = str(workspace.folder / "notes" / "milk.txt")
     assert (await call(workspace, "fs.read_text_file", path=path)).output == "remember the milk"
     assert (await call(workspace, "fs.write_file", path=path, content="x")).status is Status.DENIED
+
+
+async def test_the_filesystem_server_reads_no_closed_file_by_any_of_its_tools(workspace: Workspace) -> None:
+    notes = workspace.folder / "notes"
+    for path in (f"{notes}/closed", "notes/closed", "/proc/self/cwd/notes/closed", f"{notes}/x/../closed"):
+        said = [
+            await call(workspace, "fs.read_text_file", path=f"{path}/key.txt"),
+            await call(workspace, "fs.read_multiple_files", paths=[str(notes / "milk.txt"), f"{path}/key.txt"]),
+            await call(workspace, "fs.directory_tree", path=path),
+        ]
+        assert [outcome.status for outcome in said] == [Status.DENIED] * 3, path
+    several = await call(workspace, "fs.read_multiple_files", paths=[str(notes / "milk.txt")])
+    assert "remember the milk" in several.output
 
 
 async def test_an_operation_that_is_hidden_is_neither_shown_nor_callable(workspace: Workspace) -> None:
