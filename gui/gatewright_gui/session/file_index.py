@@ -153,6 +153,16 @@ class PatternCount:
         return f"{files}, {self.decides:,} of them decided by it" if self.decides else f"{files}, none decided by it"
 
 
+@frozen
+class Tried:
+    """A source as it would be with a rule that is being typed: its rules, compiled, and what each would decide."""
+
+    source: Source
+    rules: PermissionRules
+    decided: Decided
+    count: PatternCount
+
+
 def level_word(code: int, rules: Sequence[PermissionRule], default: Permission) -> str:
     """The word of the level that a code stands for."""
     if code == PROTECTED:
@@ -245,29 +255,38 @@ def _above(prefix: str) -> str:
     return prefix[: prefix.rfind("/", 0, -1) + 1]
 
 
-def try_pattern(decided: Decided, rules: Sequence[PermissionRule], at: int, source: Source, stop: Stop) -> PatternCount:
-    """What the rule at `at` of these would match and decide; what no rule opens is left out. Raises StoppedError.
+def try_pattern(decided: Decided, tried: Source, at: int, source: Source, stop: Stop) -> Tried:
+    """What the rule at `at` of a source as tried would match and decide; what no rule opens is left out.
 
-    ``source``: as it is, with the rules that ``decided`` was made of.
+    ``source``: as it is, with the rules that ``decided`` was made of. Raises StoppedError.
     """
-    alone, together = PermissionRules([rules[at]]), PermissionRules([*rules])
+    rules = tried.permission_rules
+    alone, together = PermissionRules([rules[at]]), PermissionRules(rules, tried.default_permission)
     matches, counts = 0, Counter[int]()
     before: dict[Permission, tuple[int, tuple[str, ...]]] = {}
+    all_codes: list[Sequence[int]] = []
     for folder, codes in zip(decided.index.folders, decided.codes, strict=True):
-        if not folder.names:
-            continue
+        own = array("i", codes)
+        all_codes.append(own)
         deciders = zip(_by_rules(folder, alone, stop), _by_rules(folder, together, stop), codes, strict=True)
-        for name, (matched, decider, code) in zip(folder.names, deciders, strict=True):
+        for number, (matched, decider, code) in enumerate(deciders):
             matches += matched == 0
             if code <= PROTECTED:
                 continue
+            own[number] = decider
             counts[decider] += 1
             if decider == at:
                 level = level_of(code, source.permission_rules, source.default_permission)
                 files, first = before.get(level, (0, ()))
-                before[level] = files + 1, first if files >= _TOLD else (*first, folder.prefix + name)
+                before[level] = files + 1, first if files >= _TOLD else (*first, folder.prefix + folder.names[number])
     levels = tuple(LevelBefore(level, *found) for level, found in before.items())
-    return PatternCount(matches, counts[at], decided.index.truncated, dict(counts), levels)
+    count = PatternCount(matches, counts[at], decided.index.truncated, dict(counts), levels)
+    below = {} if decided.index.truncated else codes_below(decided.index, all_codes, stop)
+    every = Counter[int]()
+    for own in all_codes:
+        every.update(own)
+    patterns = tuple(rule.pattern for rule in rules)
+    return Tried(tried, together, Decided(decided.index, tuple(all_codes), every, patterns, below), count)
 
 
 def _by_rules(folder: FolderNames, rules: PermissionRules, stop: Stop) -> Sequence[int]:

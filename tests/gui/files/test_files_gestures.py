@@ -136,15 +136,23 @@ async def test_typed_pattern_is_counted_live_and_nothing_is_changed(demo: Opened
     assert demo.document.undo_stack.count() == count
 
 
+def level_shown(page: FilesPage, path: str) -> str:
+    return str(page.tree_model.index_of(path).siblingAtColumn(folder_tree.LEVEL).data())
+
+
 def hits_told(page: FilesPage) -> int:
     model = page.rules.model
     return sum(int(model.index(row, rule_model.HITS).data()) for row in range(model.rowCount()))
 
 
-async def test_new_rule_says_what_it_would_decide_and_open_and_the_counts_agree(page: FilesPage) -> None:
+async def test_new_rule_says_what_it_would_decide_and_open_and_folder_and_counts_show_it_while_it_is_typed(
+    page: FilesPage,
+) -> None:
     choose(page, 0)
     assert page.rules.model.hits is not None
     every, told = page.rules.model.hits.files, hits_told(page)
+    coloured = [level_shown(page, path) for path in ("secrets", "drafts", "README.md")]
+    assert coloured == ["none", "mixed", "read_only"]
     QTest.keyClick(page.rules.table, Qt.Key.Key_Insert)
     new = page.rules.new
     new.pattern.selectAll()
@@ -154,8 +162,13 @@ async def test_new_rule_says_what_it_would_decide_and_open_and_the_counts_agree(
     assert "secrets/station-key.txt: none -> read_only, more open" in new.change.text()
     decides = int(re.findall(r"(\d+) of them", new.count.text())[0]) if "of them" in new.count.text() else every
     assert hits_told(page) + decides == told
+    assert {level_shown(page, path) for path in ("secrets", "drafts", "README.md")} == {"read_only"}
     new.level.setCurrentIndex(new.level.findData("none"))
     assert "more open" not in new.change.text()
+    await until(lambda: level_shown(page, "drafts") == "none")
+    assert page.folder.bar.chips["none"].accessibleName() == f"none, {every} files"
+    QTest.keyClicks(new.pattern, "/../x")
+    assert [level_shown(page, path) for path in ("secrets", "drafts", "README.md")] == coloured
     QTest.keyClick(new.pattern, Qt.Key.Key_Escape)
     assert hits_told(page) == told
 

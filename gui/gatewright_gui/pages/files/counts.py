@@ -32,7 +32,7 @@ from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session import file_index
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, Decided, FileIndex
+from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, Decided, FileIndex, Tried
 from gatewright_gui.session.files import Hits, Stop
 
 MAX_COUNTED = 1_000_000
@@ -74,7 +74,9 @@ class FileCounts(QObject):
         self._question: object = None
         self._is_due = self._is_counting = False
         self._turn = self._fit_turn = 0
-        self._trial: tuple[Source, int, str] | None = None
+        self._trial: tuple[Source, Source, int] | None = None
+        """The source as it is, as it would be with what is typed, and the row of that."""
+        self._tried: Tried | None = None
         self._wait_ms = SOON_MS
         self._later = QTimer(self, singleShot=True)
         self._later.timeout.connect(self._count_again)
@@ -131,6 +133,8 @@ class FileCounts(QObject):
     def show_levels(self) -> None:
         """The legend: the levels that the rules give, and how many files have each."""
         source, decided = self._shown.source, self._decided if self._is_new else None
+        if self._tried is not None:
+            source, decided = self._tried.source, self._tried.decided
         if source is not None:
             rules, default = source.permission_rules, source.default_permission
             counts = decided.level_counts(rules, default) if decided is not None else None
@@ -164,9 +168,8 @@ class FileCounts(QObject):
 
     def _question_of(self, source: Source) -> object:
         """What the counts depend on: of a source that is alone levels and comments do not matter."""
-        patterns = tuple(rule.pattern for rule in source.permission_rules)
         others = self._document.policy.file_sources
-        return source.base_path, patterns, others if len(others) > 1 else None
+        return source.base_path, _patterns(source), others if len(others) > 1 else None
 
     def _stop(self) -> None:
         self._later.stop()
@@ -247,11 +250,16 @@ class FileCounts(QObject):
 
     def _try_soon(self, row: int, pattern: str) -> None:
         """Count, once the typing rests, what a pattern would decide in that row."""
-        source = self._shown.source
-        if source is not None:
-            self._trial = (source, row, pattern)
-            self._typed.start()
+        source, before = self._shown.source, self._trial
+        if source is None:
+            return
+        tried = replace(source, permission_rules=_with(source, row, PermissionRule(pattern, self._rules.written_level)))
+        self._trial = (source, tried, row)
+        self._typed.start()
+        if before is None or _patterns(before[1]) != _patterns(tried):
             self._rules.show_trial(row, None)
+        if check_pattern(pattern) is not None:
+            self._show_tried(None)
 
     def _end_trial(self) -> None:
         if self._trial is not None:
@@ -259,19 +267,31 @@ class FileCounts(QObject):
             self._typed.stop()
             self._tasks.cancel(TRY)
             self._rules.show_trial(None, None)
+            self._show_tried(None)
+
+    def _show_tried(self, tried: Tried | None) -> None:
+        """Colour the folder, and count its levels, as the rule that is typed would have them."""
+        if tried is not self._tried:
+            self._tried = tried
+            below = FolderLevels(tried.decided, lambda: tried.source) if tried is not None else None
+            self._shown.show_tried(tried.rules if tried is not None else None, below)
+            self.show_levels()
 
     def _try_now(self) -> None:
         if self._trial is None or self._decided is None:
             return
-        source, row, pattern = self._trial
-        if check_pattern(pattern) is None:
-            self._start(self._try(self._trial, self._decided, _with(source, row, pattern)), TRY)
+        _source, tried, row = self._trial
+        if check_pattern(tried.permission_rules[row].pattern) is None:
+            self._start(self._try(self._trial, self._decided), TRY)
 
-    async def _try(self, trial: tuple[Source, int, str], decided: Decided, rules: tuple[PermissionRule, ...]) -> None:
-        source, row, _ = trial
-        count = await self._shown.folder.asking(lambda stop: file_index.try_pattern(decided, rules, row, source, stop))
-        if isValid(self) and trial == self._trial:
-            self._rules.show_trial(row, count)
+    async def _try(self, trial: tuple[Source, Source, int], decided: Decided) -> None:
+        source, would_be, row = trial
+        tried = await self._shown.folder.asking(
+            lambda stop: file_index.try_pattern(decided, would_be, row, source, stop)
+        )
+        if isValid(self) and trial is self._trial:
+            self._rules.show_trial(row, tried.count)
+            self._show_tried(tried)
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.start(work, name, replace=True)
@@ -291,9 +311,13 @@ def _hits(decided: Decided, rules: int, shadows: tuple[Shadow, ...]) -> Hits:
     )
 
 
-def _with(source: Source, row: int, pattern: str) -> tuple[PermissionRule, ...]:
-    """The rules with another pattern in a row; behind the last one, or for a row that is new, with one more rule."""
+def _with(source: Source, row: int, new: PermissionRule) -> tuple[PermissionRule, ...]:
+    """The rules with a new one before a row, or with another pattern in it."""
     rules = source.permission_rules
-    rule = PermissionRule(pattern, source.default_permission)
-    rest = rules[row:] if isinstance(row, Insertion) else rules[row + 1 :]
-    return (*rules[:row], rule, *rest)
+    if isinstance(row, Insertion) or row >= len(rules):
+        return (*rules[:row], new, *rules[row:])
+    return (*rules[:row], replace(rules[row], pattern=new.pattern), *rules[row + 1 :])
+
+
+def _patterns(source: Source) -> tuple[str, ...]:
+    return tuple(rule.pattern for rule in source.permission_rules)

@@ -150,6 +150,8 @@ class FolderTreeModel(QAbstractItemModel):
         self._news: Mapping[str, str] = {}
         self._below: Below | None = None
         self._judge: Judge | None = None
+        self._tried: Callable[[str], PathLevel] | None = None
+        self._tried_below: Below | None = None
         self._next_key = 0
         self._root = self._new("", "", "folder")
         self._is_open = False
@@ -177,6 +179,11 @@ class FolderTreeModel(QAbstractItemModel):
     def set_below(self, below: Below | None) -> None:
         """Say of folders which levels their files have; None: nothing was counted."""
         self._below = below
+        self.recolour()
+
+    def show_tried(self, level_of: Callable[[str], PathLevel] | None, below: Below | None) -> None:
+        """Colour the rows by rules that are only tried; what is asked of a path is still answered as it is."""
+        self._tried, self._tried_below = level_of, below
         self.recolour()
 
     def set_judge(self, judge: Judge | None) -> None:
@@ -418,11 +425,11 @@ class FolderTreeModel(QAbstractItemModel):
             node.state = "reading"
         self.folder_wanted.emit(node.relative)
 
-    def _level(self, node: _Node) -> PathLevel:
+    def _level(self, node: _Node, level_of: Callable[[str], PathLevel] | None = None) -> PathLevel:
         path = _model_path(node)
         if node.protected:
             return PathLevel(path, Permission.NONE, protected=True)
-        level = self._level_of(path)
+        level = (level_of or self._level_of)(path)
         return level if node.unusable is None else replace(level, unusable=node.unusable)
 
     def _given(self, node: _Node) -> tuple[LevelMark, str]:
@@ -433,8 +440,10 @@ class FolderTreeModel(QAbstractItemModel):
 
     def _work_out_given(self, node: _Node) -> tuple[LevelMark, str]:
         is_plain_folder = node.kind == "folder" and not node.protected and node.unusable is None
-        below = self.below(_model_path(node)) if is_plain_folder else None
-        level = self._level_of(inside(_model_path(node))) if is_plain_folder else self._level(node)
+        path, level_of = _model_path(node), self._tried or self._level_of
+        ask_below = self._below if self._tried is None else self._tried_below
+        below = ask_below(path) if is_plain_folder and ask_below is not None else None
+        level = level_of(inside(path)) if is_plain_folder else self._level(node, level_of)
         if self._judge is not None:
             levels = below.levels if below is not None else (level.permission,)
             judged = {self._judge(level.path, one) for one in levels} if not level.is_closed else {Verdict.DENY}

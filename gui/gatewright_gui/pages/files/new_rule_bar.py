@@ -46,7 +46,7 @@ class NewRuleBar(QWidget):
     left = Signal()
     """It was given up."""
     typed = Signal(object, object)
-    """The row before which the rule is to stand, and its pattern as it is typed: int, str."""
+    """The row before which the rule is to stand, and its pattern as it is typed: int, str. Also for another level."""
     ended = Signal()
     """Nothing is written any more."""
 
@@ -67,7 +67,7 @@ class NewRuleBar(QWidget):
         """Which files would have another level; those that it opens first."""
         self.change.setWordWrap(True)
         self._opens = IconLabel("triangle-alert", "ask", size=14)
-        self.level.currentIndexChanged.connect(self._tell_change)
+        self.level.currentIndexChanged.connect(self._level_chosen)
         self._fault = named(Label(), kind="error")
         self._fault.setWordWrap(True)
         self.add_button = named(QPushButton("Add"), "files.addrule", spoken="Add the rule (Return)")
@@ -136,7 +136,11 @@ class NewRuleBar(QWidget):
         if not self.isHidden():
             self.typed.emit(self._row, text)
 
-    def _tell_change(self, _level: object = None) -> None:
+    def _level_chosen(self, _row: int) -> None:
+        self._tell_change()
+        self._tell(self.pattern.text())
+
+    def _tell_change(self) -> None:
         level, found = Permission(str(self.level.currentData())), self._found
         self.change.setText(found.change_words(level) if found is not None else "")
         self.change.setVisible(bool(self.change.text()))

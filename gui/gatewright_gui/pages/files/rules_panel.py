@@ -126,6 +126,11 @@ class RulesPanel(QWidget):
         self.trial.setText(f"Pattern: {count.sentence}" if shown and count is not None else "")
         self.trial.setVisible(shown and self.fault.isHidden())
 
+    @property
+    def written_level(self) -> Permission:
+        """The level of the new rule that is being written."""
+        return Permission(str(self._new.level.currentData())) if self._new is not None else Permission.NONE
+
     def go_to(self, row: int) -> None:
         """Choose a row and give it the keys."""
         row = max(0, min(row, self.model.default_row))

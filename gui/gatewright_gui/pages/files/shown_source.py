@@ -6,8 +6,8 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject
 
-from gatewright.workspace.api import Permission, Source
-from gatewright_gui.pages.files.folder_tree import FolderTreeModel
+from gatewright.workspace.api import Permission, PermissionRules, Source
+from gatewright_gui.pages.files.folder_tree import Below, FolderTreeModel
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import PathLevel, SourceFolder, inside
 
@@ -31,6 +31,20 @@ class ShownSource:
         if source is None:
             raise LookupError("a level was asked for without a source")
         return self.folder.level(source, path)
+
+    def show_tried(self, rules: PermissionRules | None, below: Below | None) -> None:
+        """Colour the folder by other rules than the source has; None: by its own."""
+        if rules is None:
+            self.tree_model.show_tried(None, None)
+            return
+
+        def level(path: str) -> PathLevel:
+            now = self.level(path)
+            found = rules.explain(path or "./")
+            stays = now.is_closed or now.overlapped
+            return now if stays else PathLevel(path, found.permission, found.index, found.pattern)
+
+        self.tree_model.show_tried(level, below)
 
     def seen_level(self, path: str) -> PathLevel | None:
         """With what is known of the path on the disk, where its row was read; None without a source."""
