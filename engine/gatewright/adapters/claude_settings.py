@@ -16,11 +16,20 @@ from gatewright.adapters.json_text import read_json
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.report import shown
-from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
+from gatewright.policy.document import (
+    Agent,
+    Defaults,
+    PermissionRule,
+    Policy,
+    Roots,
+    ShellBackend,
+    ShellSettings,
+    Source,
+)
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.hostpattern import EVERY_HOST, check_host_pattern, host_matches
 from gatewright.policy.kinds.access import AllowedOperations
-from gatewright.policy.kinds.capability import NetRead
+from gatewright.policy.kinds.capability import Exec, NetRead
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.verdict import Verdict
@@ -31,6 +40,8 @@ if TYPE_CHECKING:
 SOURCE_ID = "project"
 _RULE = re.compile(r"([A-Za-z_][\w-]*)(?:\((.*)\))?", re.DOTALL)
 _FROM_THERE = re.compile(r"\w+\(/(?!/)")
+_PROGRAM = re.compile(r"([A-Za-z0-9_.+-]+)(?::| )\*")
+_NAME = re.compile(r"[A-Za-z0-9_.+-]+(?=[ :]|$)")
 _EDITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _LISTING = frozenset({"Glob", "Grep", "LS"})
 _READING = ("read", "list", "status", "diff", "load", "reload")
@@ -104,6 +115,7 @@ def read_claude_settings(
     files = _Files(project, home, modes, notes)
     patterns = files.rules(rules)
     hosts = _hosts(rules, notes)
+    shell = _shell(rules, notes) if is_whole and "plan" not in modes else ShellSettings()
     _tell_others(rules, notes)
     notes += [f"the folder {shown(one)} is not added: make it a source" for each in read for one in each.more_folders]
     operations = [*_READING, *_CHANGING]
@@ -112,16 +124,18 @@ def read_claude_settings(
     agent = Agent(
         agent_id,
         description="From the settings of Claude Code",
-        tools=("file", "web_fetch") if hosts else ("file",),
+        tools=("file", *(("web_fetch",) if hosts else ()), *(("shell_exec",) if shell.allow else ())),
         sources=(SOURCE_ID,),
         tool_rules=(ToolRule("file", AllowedOperations(frozenset(operations))),),
-        capabilities=(NetRead(hosts),) if hosts else (),
+        capabilities=(*((NetRead(hosts),) if hosts else ()), *((Exec(),) if shell.allow else ())),
     )
     return Migrated(
         Policy(
             defaults=Defaults(unlisted_tools=Verdict.DENY),
             agents={agent_id: agent},
             sources=(Source(SOURCE_ID, ".", *((files.default, patterns) if is_whole else (Permission.NONE, ()))),),
+            roots=Roots(shared=".") if shell.allow else Roots(),
+            shell=shell,
         ),
         tuple(notes),
     )
@@ -250,14 +264,43 @@ def _may_meet(scope: str | None, host: str) -> bool:
     return host_matches(f"*.{limit.removeprefix('*.')}", host, 443)
 
 
+def _shell(rules: Sequence[_Rule], notes: list[str]) -> ShellSettings:
+    """The programs that may be started with any arguments; those that a rule is about that forbids or asks are not."""
+    mine = [rule for rule in rules if rule.tool == "Bash"]
+    limits = [rule for rule in mine if rule.verdict is not Verdict.ALLOW]
+    closed = [found[0] if (found := _NAME.match(rule.scope or "")) else "" for rule in limits]  # "": every program
+    for rule, name in zip(limits, closed, strict=True):
+        if rule.verdict is Verdict.ASK or rule.scope not in {f"{name}:*", f"{name} *"}:
+            what = f"`{name}` is denied whatever its arguments are" if name else "no command is allowed"
+            notes.append(f"{shown(rule.text)} ({rule.verdict}) cannot be said here, so {what}")
+    allowed: list[str] = []
+    for rule in mine:
+        if rule.verdict is not Verdict.ALLOW:
+            continue
+        found = _PROGRAM.fullmatch(rule.scope or "")
+        name = found[1] if found else "*" if rule.scope in {None, "*"} else ""
+        if not name:
+            why = "a program is allowed here with any arguments or not at all"
+        elif name == "*" and limits:
+            why = "name the programs in `[workspace] shell`, as others are denied"
+        elif any(name.startswith(one) for one in closed):
+            why = "another rule is about that program"
+        else:
+            allowed.append(name)
+            continue
+        notes.append(f"{shown(rule.text)} (allow) is not taken over: {why}")
+    denied = dict.fromkeys(name for name in closed if name)
+    return (
+        ShellSettings(ShellBackend.HOST, tuple(dict.fromkeys(allowed)), tuple(denied)) if allowed else ShellSettings()
+    )
+
+
 def _tell_others(rules: Sequence[_Rule], notes: list[str]) -> None:
     """Say which rules are about tools that are off here."""
     for rule in rules:
-        if rule.tool in {"Read", "WebFetch", *_EDITING, *_LISTING}:
+        if rule.tool in {"Read", "WebFetch", "Bash", *_EDITING, *_LISTING}:
             continue
-        if rule.tool == "Bash":
-            why = "commands are off: `[workspace] shell` allows them by program"
-        elif rule.tool.startswith("mcp__"):
+        if rule.tool.startswith("mcp__"):
             why = "its server is not known here: `gatewright catalog import`, then tick its tools"
         else:
             why = f"there is no tool `{rule.tool}` here"

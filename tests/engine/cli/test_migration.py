@@ -149,6 +149,27 @@ def test_no_host_is_ever_more_open_than_in_the_original(allow: list[str], ask: l
     assert ("web_fetch" in (agent.tools or ())) == bool(granted)
 
 
+PROGRAMS = ("git", "gitk", "ls")
+COMMANDS = [
+    "Bash",
+    *(f"Bash({scope})" for scope in ("*", "git*", "git:*", "git *", "git", "git push:*", "ls:*", "A=1 ls")),
+]
+commands: st.SearchStrategy[list[str]] = st.lists(st.sampled_from(COMMANDS), max_size=3)
+
+
+@settings(max_examples=60)
+@given(commands, commands, commands)
+def test_no_program_is_ever_more_open_than_in_the_original(allow: list[str], ask: list[str], deny: list[str]) -> None:
+    shell = migrated({"allow": allow, "ask": ask, "deny": deny}).policy.shell
+    for program in PROGRAMS:
+        if program not in shell.deny and {"*", program} & set(shell.allow):
+            assert {"Bash", "Bash(*)", f"Bash({program}:*)", f"Bash({program} *)"} & set(allow)
+            about = [rule[5:-1] for rule in (*ask, *deny)]
+            assert not [
+                said for said in about if said[:1] in {"", "*", "A"} or program.startswith(said[:3].strip(":*"))
+            ]
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / ".claude").mkdir()
@@ -157,10 +178,12 @@ def project(tmp_path: Path) -> Path:
         "allow": [
             "Edit(src/**)",
             "Bash(npm run test:*)",
+            "Bash(cat:*)",
+            "Bash(git:*)",
             "mcp__github__list_issues",
             "WebFetch(domain:docs.python.org)",
         ],
-        "deny": ["Read(./.env)", "Edit(/package.json)"],
+        "deny": ["Read(./.env)", "Edit(/package.json)", "Bash(git push:*)"],
         "additionalDirectories": ["../docs"],
     }
     text = f'{{ // ours\n  "permissions": {json.dumps(said)}, "model": "any" }}'
@@ -174,7 +197,10 @@ def test_settings_become_a_policy_that_is_enforced_and_what_is_left_out_is_told(
     ran = run("import", *files, "--out", project / "policy.toml")
     assert ran.status == 0
     told = [line.removeprefix("not carried over: ") for line in ran.err.splitlines()]
-    assert [line.split("`")[1] for line in told] == ["Bash(npm run test:*)", "mcp__github__list_issues", "../docs"]
+    assert [line.split("`")[1] for line in told] == [
+        *("Bash(git push:*)", "Bash(npm run test:*)", "Bash(git:*)"),
+        *("mcp__github__list_issues", "../docs"),
+    ]
     assert run("check", project).status == 0
     assert run("selfcheck", project).status == 0
 
@@ -187,6 +213,14 @@ def test_settings_become_a_policy_that_is_enforced_and_what_is_left_out_is_told(
     changes = [decided("create", path) for path in ("src/a.py", "src/gen/a.py", "a.py", "package.json", ".env")]
     assert changes == ["allow", "ask", "ask", "deny", "deny"]
     assert decided("delete", "src/a.py") == "deny"
+
+    def started(command: str) -> str:
+        options = ("--agent", "claude", "--tool", "shell_exec", "--args", json.dumps({"command": command}), "--json")
+        return run("decide", project, *options).json["verdict"]
+
+    assert [started(command) for command in ("cat src/a.py", "cat .env", "git status", "npm run test")] == [
+        *("ask", "deny", "deny", "deny"),
+    ]
 
     again = run("import", files[0], "--out", project / "policy.toml")
     assert again.status == 2
