@@ -80,6 +80,9 @@ class PolicyInvalid(AuthorMustFix):
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems) or "the policy is invalid")
 
+    def __reduce__(self) -> tuple[type[PolicyInvalid], tuple[Sequence[Problem]]]:
+        return type(self), (self.problems,)
+
 
 class WorkspaceError(AuthorMustFix):
     """A folder or file of the workspace is missing, unreadable or not writable."""

@@ -180,6 +180,7 @@ if TYPE_CHECKING:
     from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
     from gatewright.policy.toolname import chosen_tools, names_tool, split_name
     from gatewright.policy.verdict import Verdict, strictest
+    from gatewright.policyfile import write_policy_text
     from gatewright.policyfile.literal import literal
     from gatewright.schema import (
         Operation,
@@ -225,6 +226,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.image import WorkspaceImage
     from gatewright.workspace.journal import Journal, TypedText, TypedTexts, UnsavedPolicy, write_beside
     from gatewright.workspace.pins import CatalogState, Waiting, waiting
+    from gatewright.workspace.policy_reader import text_problems
     from gatewright.workspace.replay import Replay, ReplayedCall, lacks_of, replay, replay_rule
     from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
@@ -286,8 +288,8 @@ __all__ = [  # noqa: RUF022 (by floor)
     "Replay", "ReplayedCall", "Sandbox", "SourceWatching", "TypedText", "TypedTexts", "UnsavedPolicy", "Waiting",
     "Workspace", "WorkspaceImage", "audit_log", "begin_workspace", "client_file", "client_files", "create_workspace",
     "example_names", "find_secrets", "gateway_command", "gateway_edit", "import_servers", "read_client_file",
-    "lacks_of", "read_typed_servers", "remove_dead_copies", "replay", "replay_rule", "roots_by_tool", "waiting",
-    "write_beside", "write_client_file", "write_demo", "MODULES_NEEDED_LATER",
+    "lacks_of", "read_typed_servers", "remove_dead_copies", "replay", "replay_rule", "roots_by_tool", "text_problems",
+    "waiting", "write_beside", "write_client_file", "write_demo", "write_policy_text", "MODULES_NEEDED_LATER",
 ]
 
 door(
@@ -364,6 +366,7 @@ door(
         "gatewright.policy.toolname": ("chosen_tools", "names_tool", "split_name"),
         "gatewright.policy.verdict": ("Verdict", "strictest"),
         # policyfile
+        "gatewright.policyfile": ("write_policy_text",),
         "gatewright.policyfile.literal": ("literal",),
         # sources
         "gatewright.sources": ("FileSource", "FileState", "Noticed"),
@@ -413,6 +416,7 @@ door(
         "gatewright.workspace.journal": ("Journal", "TypedText", "TypedTexts", "UnsavedPolicy", "write_beside"),
         "gatewright.workspace.pins": ("CatalogState", "Waiting", "waiting"),
         "gatewright.workspace.image": ("WorkspaceImage",),
+        "gatewright.workspace.policy_reader": ("text_problems",),
         "gatewright.workspace.replay": ("Replay", "ReplayedCall", "lacks_of", "replay", "replay_rule"),
         "gatewright.workspace.roots": ("roots_by_tool",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),

@@ -171,6 +171,13 @@ def catalog_book(
     )
 
 
+def text_problems(policy_path: Path, text: str, tools: Iterable[Tool] = ()) -> tuple[Problem, ...]:
+    """What is wrong with a text for a policy file, whatever the file holds; ``tools``: those of the program."""
+    reader = PolicyReader(policy_path, tools, TrustRecords(key_folder(None)), tuple)
+    loaded = parse_policy(text, file=str(policy_path), known=reader.catalogs(None).known)
+    return (*loaded.problems, *reader.problems_beside(loaded))
+
+
 def load(policy_path: Path, known: KnownTools) -> LoadedPolicy:
     """What came of the policy file, whatever is wrong with it. Raises WorkspaceError when it cannot be read."""
     return parse_policy(read_policy_text(policy_path), file=str(policy_path), known=known)

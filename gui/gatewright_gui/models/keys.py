@@ -138,6 +138,15 @@ PARTS = (
         (KeyRow("Left, Right, Escape", "on the timeline: another stretch of time, all times; with Shift several"),),
     ),
     KeyPart(
+        "TOML",
+        ("toml",),
+        (
+            KeyRow("Ctrl+Return", "applies what is typed, as one edit"),
+            KeyRow("F8", "goes to the next fault of the text"),
+            KeyRow("Ctrl+Z, Ctrl+Shift+Z", "takes typing back, types it again"),
+        ),
+    ),
+    KeyPart(
         "A call that asks",
         ("console", "approvals"),
         (

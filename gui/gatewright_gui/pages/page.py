@@ -1,6 +1,6 @@
 """What a page is made from, and what the window needs of it."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractScrollArea, QWidget
@@ -9,6 +9,7 @@ from gatewright.workspace.api import frozen
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.draft import PolicyDraft
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.waiting import Waiting
@@ -26,6 +27,9 @@ class PageContext:
     tasks: TaskOwner
     sizes: Preferences
     waiting: Waiting
+    draft: PolicyDraft
+    save: Callable[[], Awaitable[bool]]
+    """Saves after what changes was shown; whether it is saved."""
 
 
 class Page(QWidget):

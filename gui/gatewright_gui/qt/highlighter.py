@@ -1,10 +1,9 @@
 """Colours for the spans of a document, taken from the theme that is on.
 
-A long text is coloured where it comes into view only, which needs
-a language whose lines can each be read alone.
+A long text is coloured where it comes into view only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import (
@@ -20,10 +19,10 @@ from PySide6.QtGui import (
 
 from gatewright_gui.qt.linediff import ChangedLetters
 from gatewright_gui.qt.look import Palette, current_look
-from gatewright_gui.qt.syntax import NORMAL, TOKENISERS, Kind, Language
+from gatewright_gui.qt.syntax import NORMAL, TOKENISERS, Kind, Language, toml_state
 
-LINE_BY_LINE: frozenset[Language] = frozenset({"plain", "json", "diff", "quiet", "readable"})
-"""Languages in which no line needs the one before it."""
+IN_VIEW: frozenset[Language] = frozenset({"plain", "json", "toml", "diff", "quiet", "readable"})
+"""Languages in which a line needs none of those before it, or only to know in which TOML string it begins."""
 STRONGER = 0.16
 """How much of the words' colour goes into the ground of changed letters; more would cost contrast."""
 
@@ -133,7 +132,7 @@ class ViewHighlighter(QObject):
         current_look().changed.connect(self._retint)
 
     def set_language(self, language: Language) -> None:
-        """One whose lines can be read alone."""
+        """One of IN_VIEW."""
         if language != self._language:
             self._language = language
             self._round += 1
@@ -144,30 +143,34 @@ class ViewHighlighter(QObject):
             self._letters = dict(letters)
             self._round += 1
 
-    def colour(self, block: QTextBlock, count: int) -> None:
+    def colour(self, block: QTextBlock, count: int, above: Sequence[str]) -> None:
         """Colour so many lines from this one, those that are not yet."""
-        todo: list[QTextBlock] = []
+        blocks: list[QTextBlock] = []
         while block.isValid() and count > 0:
-            if block.userState() != self._round:
-                todo.append(block)
+            blocks.append(block)
             block, count = block.next(), count - 1
+        todo = [one for one in blocks if one.userState() != self._round]
         if not todo:
             return
+        state = NORMAL
+        if self._language == "toml":
+            todo, state = blocks, toml_state(above)
         self._is_colouring = True
         together = QTextCursor(self._document)
         together.beginEditBlock()
         for one in todo:
-            one.layout().setFormats(self._ranges(one))
+            ranges, state = self._ranges(one, state)
+            one.layout().setFormats(ranges)
             one.setUserState(self._round)
         together.endEditBlock()
         self._is_colouring = False
 
-    def _ranges(self, block: QTextBlock) -> list[QTextLayout.FormatRange]:
+    def _ranges(self, block: QTextBlock, state: int) -> tuple[list[QTextLayout.FormatRange], int]:
         text = block.text()
         if len(text) > MAX_LINE:
-            return []
+            return [], NORMAL
         units = _utf16_offsets(text)
-        spans, _ = TOKENISERS[self._language](text, NORMAL)
+        spans, state = TOKENISERS[self._language](text, state)
         pieces = [(span.start, span.start + span.length, self._formats[span.kind]) for span in spans]
         pieces += [(part.start, part.end, self._ground(part)) for part in self._letters.get(block.blockNumber(), ())]
         made: list[QTextLayout.FormatRange] = []
@@ -176,7 +179,7 @@ class ViewHighlighter(QObject):
             first, last = (units[start], units[end]) if units is not None else (start, end)
             one.start, one.length, one.format = first, last - first, form
             made.append(one)
-        return made
+        return made, state
 
     @staticmethod
     def _ground(part: ChangedLetters) -> QTextCharFormat:
@@ -187,6 +190,7 @@ class ViewHighlighter(QObject):
     def _changed(self, start: int, _removed: int, added: int) -> None:
         """New lines have no state; those at both ends of a change may have kept theirs."""
         if not self._is_colouring:
+            self._round += self._language == "toml"  # a string may go on further than what was typed
             for position in (start, start + added):
                 self._document.findBlock(position).setUserState(-1)
 

@@ -1,7 +1,7 @@
 """What the letters of a line are: small tokenisers for JSON, TOML, Markdown and unified diffs."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -92,6 +92,15 @@ def toml_line(line: str, state: int) -> Tokenised:
     else:
         start = _toml_start(line, spans)
     return _toml_values(line, start, spans)
+
+
+def toml_state(lines: Iterable[str]) -> int:
+    """In which string of three quotes the line behind these begins; quick, since most lines have none."""
+    state = NORMAL
+    for line in lines:
+        if state != NORMAL or '"""' in line or "'''" in line:
+            state = toml_line(line, state)[1]
+    return state
 
 
 def _toml_start(line: str, spans: list[Span]) -> int:

@@ -77,6 +77,10 @@ class Deriver:
         """
         return cast("T | None", await self._ask((question, arguments, named), progress))
 
+    async def ask(self, question: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T | None:
+        """Ask what is about no open workspace; None when another one, or a failure, was opened meanwhile."""
+        return cast("T | None", await self._ask((question, arguments, named), None, is_apart=True))
+
     @property
     def process_id(self) -> int:
         """Of the worker process; 0 while none runs."""
@@ -99,8 +103,8 @@ class Deriver:
         if process is not None:
             process.close()
 
-    async def _ask(self, question: object, progress: Callable[[Any], None] | None) -> object:
-        if not self._document.is_open:
+    async def _ask(self, question: object, progress: Callable[[Any], None] | None, *, is_apart: bool = False) -> object:
+        if not self._document.is_open and not is_apart:
             return None
         snapshot_id = self._document.snapshot_id
         await asyncio.sleep(0)  # several changes of one turn of the loop become one question
@@ -108,7 +112,7 @@ class Deriver:
             await self._held.wait()
         for _ in range(2):
             try:
-                answer = await self._answer_to(pack(question), snapshot_id, progress)
+                answer = await self._answer_to(pack(question), snapshot_id, progress, is_apart=is_apart)
             except _Ended:
                 continue
             if answer is None or snapshot_id != self._document.snapshot_id:
@@ -120,15 +124,15 @@ class Deriver:
         raise WorkerLost(LOST)
 
     async def _answer_to(
-        self, question: bytes, snapshot_id: int, progress: Callable[[Any], None] | None
+        self, question: bytes, snapshot_id: int, progress: Callable[[Any], None] | None, *, is_apart: bool
     ) -> Answer | None:
         async with self._sending:
-            process = await self._up_to_date(snapshot_id)
+            process = self._running() if is_apart else await self._up_to_date(snapshot_id)
             if process is None:
                 return None
             number, asked = next(self._numbers), _Asked(asyncio.get_running_loop().create_future(), progress)
             self._asked[number] = asked
-            process.send(Ask(number, question))
+            process.send(Ask(number, question, is_apart))
         try:
             return await asked.answer
         finally:
@@ -140,10 +144,7 @@ class Deriver:
         document = self._document
         if not document.is_open or document.snapshot_id != snapshot_id:
             return None
-        process = self._process or self._started()
-        if not process.is_running:
-            self._process = None
-            raise _Ended
+        process = self._running()
         image, sent = document.workspace.image(), self._sent
         if sent is not None and sent.manifests == image.manifests:
             image = replace(image, manifests=sent.manifests)
@@ -160,6 +161,13 @@ class Deriver:
         process.send(update)
         self._sent = image
         return process if document.snapshot_id == snapshot_id else None
+
+    def _running(self) -> WorkerProcess:
+        process = self._process or self._started()
+        if not process.is_running:
+            self._process = None
+            raise _Ended
+        return process
 
     def _started(self) -> WorkerProcess:
         self._book, self._sent, self._unsent = PartBook(), None, {}

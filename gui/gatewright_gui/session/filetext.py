@@ -2,9 +2,11 @@
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from gatewright.workspace.api import Address, Edit, EditRefused, UnsavedPolicy, Workspace, frozen
+from gatewright.workspace.api import Address, Edit, EditRefused, Problem, UnsavedPolicy, Workspace, frozen
+from gatewright_gui.session.opening import Opener
 
 BY_OTHERS = "on disk now, changed by another program"
 
@@ -103,6 +105,32 @@ def offer_of(workspace: Workspace, name: str, unsaved: UnsavedPolicy) -> Offer:
 def merge_edit_of(workspace: Workspace) -> Edit:
     """The unsaved edits as one edit of what the file holds now; see `Workspace.merge_edit`."""
     return workspace.merge_edit()
+
+
+MOST_PROBLEMS = 500
+
+
+def problems_of_text(workspace: Workspace, text: str) -> tuple[Problem, ...]:
+    """What is wrong with another text of the policy file, errors first, in the order of the lines."""
+    return _first(workspace.problems_of(text))
+
+
+def problems_of_file(opener: Opener, path: Path, text: str) -> tuple[Problem, ...]:
+    """The same of a policy file that is not open."""
+    return _first(opener.problems_of(path, text))
+
+
+def _first(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    def order(problem: Problem) -> tuple[bool, int, int]:
+        place = problem.place
+        return (not problem.is_error, place.line, place.column) if place else (not problem.is_error, 0, 0)
+
+    return tuple(sorted(problems, key=order)[:MOST_PROBLEMS])
+
+
+def typed_edit(workspace: Workspace, over: str, text: str) -> tuple[Edit, str]:
+    """What was typed over a text as an edit, and the text that it leaves; see `Workspace.typed_edit`."""
+    return workspace.typed_edit("policy as text", over, text)
 
 
 def _difference(before: str, after: str, name: str, other: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from platformdirs import user_data_path
 
 from gatewright.workspace.api import (
+    Problem,
     Tool,
     Workspace,
     WorkspaceImage,
@@ -14,6 +15,7 @@ from gatewright.workspace.api import (
     example_names,
     find_secrets,
     frozen,
+    text_problems,
     write_demo,
 )
 
@@ -46,6 +48,10 @@ class Opener:
     def open_image(self, image: WorkspaceImage) -> Workspace:
         """The workspace that the image was made of, in another process. Raises PolicyInvalid."""
         return Workspace.of_image(image, tools=self.tools())
+
+    def problems_of(self, path: Path, text: str) -> tuple[Problem, ...]:
+        """What is wrong with a text for a policy file that is not open. Takes time."""
+        return text_problems(path, text, self.tools())
 
 
 def demo_folder() -> Path:

@@ -67,7 +67,7 @@ def failure_of(path: Path, problems: tuple[Problem, ...]) -> OpenFailure:
 def text_of(file: Path) -> str:
     """What the file holds, to read; never raises."""
     try:
-        return file.read_text("utf-8", errors="replace")
+        return file.read_bytes().decode("utf-8", errors="replace")
     except OSError as unreadable:
         return f"# cannot be read: {unreadable.strerror}\n"
 

@@ -1,4 +1,4 @@
-"""Keeps what is typed over memory and not saved, so that it is there again in the next window."""
+"""Keeps what is typed over memory, or over the policy's text, and not saved: it is there in the next window."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ KEEP_MS = 1_000
 
 
 class Typed(QObject):
-    """What is typed over the memory of the open workspace, by a name. `end` it with the window."""
+    """What is typed over the memory and the text of the policy that is open, by a name. `end` it with the window."""
 
     read = Signal()
     """What earlier windows left is known."""
@@ -60,8 +60,8 @@ class Typed(QObject):
     def _opened(self) -> None:
         self.end()
         self._known, self._is_warned = {}, False
-        is_open = self._document.is_open
-        self._file = TypedTexts(unsaved_folder(), self._document.workspace.policy_path) if is_open else None
+        path = self._document.path
+        self._file = TypedTexts(unsaved_folder(), path) if path is not None else None
         if self._file is not None:
             self._tasks.start(self._read(self._file), "typed.read", replace=True)
 

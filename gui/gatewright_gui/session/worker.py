@@ -75,10 +75,11 @@ class Update:
 
 @frozen
 class Ask:
-    """A question: the function with its arguments, pickled."""
+    """A question: the function with its arguments, pickled. ``is_apart``: it is about no workspace and gets none."""
 
     number: int
     question: bytes
+    is_apart: bool = False
 
 
 @frozen
@@ -178,8 +179,8 @@ class Worker:
                 self._parts.update(new)
             case Update():
                 self._update(message)
-            case Ask(number, question):
-                self._answer(number, question)
+            case Ask(number, question, is_apart):
+                self._answer(number, question, is_apart=is_apart)
             case Drop(number):
                 self._dropped.add(number)
 
@@ -203,15 +204,15 @@ class Worker:
                 self._told_at = time.monotonic()
                 self._tell(number, "progress", progress)
 
-    def _answer(self, number: int, content: bytes) -> None:
+    def _answer(self, number: int, content: bytes, *, is_apart: bool) -> None:
         if number in self._dropped:
             self._dropped.discard(number)
             return
         try:
-            if self._workspace is None:
-                raise WorkerFault("no workspace is open")
             question, arguments, named = pickle.loads(content)
-            found = question(self._workspace, *arguments, **named)
+            if self._workspace is None and not is_apart:
+                raise WorkerFault("no workspace is open")
+            found = question(*(() if is_apart else (self._workspace,)), *arguments, **named)
             if isinstance(found, Generator):
                 self._long.append((number, cast("Pieces", found)))
                 self._told_at = time.monotonic()

@@ -5,21 +5,48 @@ from collections.abc import Awaitable, Callable
 from PySide6.QtWidgets import QWidget
 
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.draft import PolicyDraft
 
 
-async def may_leave(parent: QWidget, document: Document, save: Callable[[], Awaitable[bool]]) -> bool:
-    """Whether one may go on: nothing to save, saved now by ``save``, or thrown away on purpose."""
-    if not document.is_dirty:
+async def may_leave(
+    parent: QWidget, document: Document, save: Callable[[], Awaitable[bool]], draft: PolicyDraft | None = None
+) -> bool:
+    """Whether one may go on: nothing to save, saved now by ``save``, or thrown away on purpose.
+
+    With a ``draft`` also that: what is typed and not applied.
+    """
+    typed = draft is not None and draft.is_pending
+    if not document.is_dirty and not typed:
         return True
     from gatewright_gui.qt.dialog import Choice, ask
 
-    text = f"The policy of {document.name} has changes that are not saved. Discarding them cannot be undone."
+    what = "has changes that are not saved" if document.is_dirty else "is as it was saved"
+    more = ", and what is typed on the page TOML is not applied" if typed else ""
+    text = f"The policy of {document.name} {what}{more}. Discarding cannot be undone."
     choices = (
-        Choice("save", "Save", "primary"),
+        Choice("save", "Apply and save" if typed else "Save", "primary"),
         Choice("discard", "Discard", "danger"),
         Choice("cancel", "Cancel"),
     )
     answer = await ask(parent, "Save the changes?", text, choices, icon="save")
     if answer == "save":
-        return await save()
+        return (draft is None or await draft.apply()) and (not document.is_dirty or await save())
+    if answer == "discard" and draft is not None:
+        draft.discard()
     return answer == "discard"
+
+
+async def may_save_without(parent: QWidget, draft: PolicyDraft) -> bool:
+    """Whether to save although something is typed on the page TOML: it is applied now, or left for later."""
+    if not draft.is_pending:
+        return True
+    from gatewright_gui.qt.dialog import Choice, ask
+
+    text = "What is typed on the page TOML is not part of the policy before it is applied."
+    choices = (
+        Choice("apply", "Apply and save", "primary"),
+        Choice("without", "Save without it"),
+        Choice("cancel", "Cancel"),
+    )
+    answer = await ask(parent, "Apply what is typed?", text, choices, icon="save")
+    return answer == "without" or (answer == "apply" and await draft.apply())

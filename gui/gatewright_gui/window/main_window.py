@@ -25,6 +25,7 @@ from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.toast import Toast
 from gatewright_gui.session.derive import Deriver, WorkerLost
 from gatewright_gui.session.document import Document, FileAlarm
+from gatewright_gui.session.draft import PolicyDraft
 from gatewright_gui.session.exporting import ExportKind
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
@@ -90,8 +91,17 @@ class MainWindow(QMainWindow):
         self.watch = PolicyWatch(document)
         self.source_watch = SourceWatch(document)
         self.waiting = Waiting(document, self)
+        self.draft = PolicyDraft(document, self.deriver, self.tasks)
         context = PageContext(
-            document, self.selection, self.navigator, self.deriver, self.tasks, preferences, self.waiting
+            document,
+            self.selection,
+            self.navigator,
+            self.deriver,
+            self.tasks,
+            preferences,
+            self.waiting,
+            self.draft,
+            self.save_reviewed,
         )
         self.actions_by_key = make_actions(self, self)
         self.menu = QMenu(self)
@@ -176,6 +186,7 @@ class MainWindow(QMainWindow):
         document.gone_changed.connect(self._tell_gone)
         document.alarm_changed.connect(self._tell_alarm)
         document.live.changed.connect(self.status.set_live)
+        self.draft.changed.connect(self._tell_draft)
         self.status.live_requested.connect(lambda: self.show_page("console"))
         self.alarm.action_requested.connect(lambda: self.show_page("problems"))
         self.waiting.changed.connect(self._tell_waiting)
@@ -323,7 +334,7 @@ class MainWindow(QMainWindow):
         """Open a workspace, after asking about unsaved changes; whether it is open now."""
         from gatewright_gui.window.guard import may_leave
 
-        if not await may_leave(self, self.document, self.save_reviewed):
+        if not await may_leave(self, self.document, self.save_reviewed, self.draft):
             return False
         self.whereabouts.keep()
         self.whereabouts.prepare(path)
@@ -427,8 +438,11 @@ class MainWindow(QMainWindow):
 
     async def save_reviewed(self) -> bool:
         """The same; whether it is saved now."""
+        from gatewright_gui.window.guard import may_save_without
         from gatewright_gui.window.save_review import may_save
 
+        if not await may_save_without(self, self.draft):
+            return False
         review = may_save(self, self.document, self.deriver, self.tasks, self.preferences)
         return await review and await verbs.save(self.document)
 
@@ -566,6 +580,11 @@ class MainWindow(QMainWindow):
         self.outside.dismiss()
         self.message.dismiss()
 
+    def _tell_draft(self) -> None:
+        """At the page's place in the rail, as long as something typed there is not applied."""
+        self.rail.set_badge("toml", int(self.draft.is_pending), "ask")
+        self._refresh_actions()
+
     def _tell_gone(self, _is_gone: object) -> None:
         self.outside.tell_gone()
         self._tell_state()
@@ -578,6 +597,8 @@ class MainWindow(QMainWindow):
 
     def _refresh_actions(self, _index: object = None) -> None:
         refresh_actions(self.actions_by_key, self.document)
+        if self.draft.is_pending and self.document.is_open:
+            self.actions_by_key["save"].setEnabled(True)  # it asks whether to apply first
 
     def show_difference(self) -> None:
         """Show how the policy file differs from what is open here."""
@@ -660,7 +681,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         """Ask about unsaved changes first; the window closes when that is answered."""
-        if self._may_close or not self.document.is_dirty:
+        if self._may_close or not (self.document.is_dirty or self.draft.is_pending):
             self.preferences.window_geometry = bytes(self.saveGeometry().data())
             self.whereabouts.keep()
             event.accept()
@@ -672,7 +693,7 @@ class MainWindow(QMainWindow):
     async def _ask_to_close(self) -> None:
         from gatewright_gui.window.guard import may_leave
 
-        if await may_leave(self, self.document, self.save_reviewed):
+        if await may_leave(self, self.document, self.save_reviewed, self.draft):
             self.unsaved.give_up()
             self.close_now()
 
@@ -687,6 +708,7 @@ class MainWindow(QMainWindow):
         self.source_watch.close()
         self.deriver.release()
         await self.unsaved.close()
+        self.draft.end()
         await self.tasks.close()
         self.deriver.close()
         self.shelf.end()

@@ -81,7 +81,15 @@ async def shown(tmp_path: Path) -> AsyncIterator[Shown]:
         sizes = Preferences(tmp_path / "other.ini")
         window.selection.choose_agent("operator")
         context = PageContext(
-            window.document, window.selection, window.navigator, window.deriver, window.tasks, sizes, window.waiting
+            window.document,
+            window.selection,
+            window.navigator,
+            window.deriver,
+            window.tasks,
+            sizes,
+            window.waiting,
+            window.draft,
+            window.save_reviewed,
         )
         pane = DetailPane(context)
         pane.resize(640, 300)

@@ -20,6 +20,7 @@ from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.save_review import SaveReview
 from tests.gui.session.opened import Said, opened_window, settled, until
 from tests.support.checkout import ROOT
 
@@ -342,6 +343,9 @@ async def test_configuration_goes_back_to_the_client_after_its_difference_was_sh
     assert path.read_text(encoding="utf-8") == before
     assert "saved first" in dialog.note.text()
     press(dialog, "client.write")
+    review = await dialog_of(window, SaveReview)
+    assert json.loads(path.read_text(encoding="utf-8"))["mcpServers"].keys() == {"good", "odd"}
+    press(review, "review.save")
     await settled(window)
     assert not window.document.is_dirty
     entries = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]

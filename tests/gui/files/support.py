@@ -11,6 +11,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.draft import PolicyDraft
 from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.opening import Opener
@@ -51,8 +52,11 @@ async def opened(folder: Path, opener: Opener | None = None) -> AsyncGenerator[O
     tasks = TaskOwner(lambda _name, error: failures.append(error))
     document = Document(opener)
     waiting = Waiting(document)
+    deriver = Deriver(document)
+    draft = PolicyDraft(document, deriver, tasks)
+    preferences = Preferences(folder / "preferences.ini")
     context = PageContext(
-        document, Selection(), Navigator(), Deriver(document), tasks, Preferences(folder / "preferences.ini"), waiting
+        document, Selection(), Navigator(), deriver, tasks, preferences, waiting, draft, document.save
     )
     made = Opened(context, folder, failures=failures)
 

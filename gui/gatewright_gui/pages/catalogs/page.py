@@ -273,5 +273,5 @@ class CatalogsPage(Page):
         dialog = ClientDialog(self, self._document, self._context.selection.agent_id)
         if not await shown(dialog) or dialog.change is None:
             return
-        if not self._document.is_dirty or await self._document.save():  # what is not saved the client would not get
+        if not self._document.is_dirty or await self._context.save():  # what is not saved the client would not get
             write_edit(self._document, dialog.change)

@@ -242,7 +242,7 @@ class ProblemsPage(Page):
         document.problems_changed.connect(self._refresh)
         document.opened.connect(self._refresh)
         self.reload.clicked.connect(context.navigator.reload_requested)
-        self.bar.action_requested.connect(self._trust)
+        self.bar.action_requested.connect(self._act)
         self._refresh()
 
     def _make_view(self) -> ProblemView:
@@ -339,8 +339,8 @@ class ProblemsPage(Page):
             text = "This policy reaches outside its folder. Read the lines below; trust it if that is what you want."
             self.bar.show_message("warning", text, action="Trust and open")
         else:
-            text = "This policy has errors: no agent may call anything until it is mended in an editor and reloaded."
-            self.bar.show_message("error", text)
+            text = "This policy has errors: no agent may call anything until they are mended."
+            self.bar.show_message("error", text, action="Mend the text")
         self.bar.close_button.hide()
 
     def _checked_words(self) -> str:
@@ -414,7 +414,13 @@ class ProblemsPage(Page):
         if await ask(self, f"Trust the endpoint {target}?", text, choices, icon="shield-alert", role="ask") == "trust":
             verbs.trust_endpoint(document, problem)
 
-    def _trust(self) -> None:
+    def _act(self) -> None:
+        """The button of the bar: trust what needs only that, else go to the first error."""
+        failure = self._context.document.failure
+        if failure is not None and not failure.needs_only_trust:
+            line = next((row.place.line for row in failure.problems if row.is_error and row.place), 1)
+            self._context.navigator.go_to_line(line)
+            return
         self._context.tasks.start(verbs.reload(self._context.document, trust=True), "reload")
 
 

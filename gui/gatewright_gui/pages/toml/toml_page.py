@@ -1,36 +1,57 @@
-"""The live policy file with its difference against the disk; of a policy that failed to open, the text as it is."""
+"""The live policy file as text that can be typed in, with its difference against the disk; also one with errors."""
 
-from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
+from PySide6.QtCore import QModelIndex, Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QStackedWidget, QWidget
 
+from gatewright.workspace.api import Problem, plural
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.pages.problems.problems_page import (
+    ABOUT,
+    CODE,
+    MESSAGE,
+    PLACE,
+    PROBLEM,
+    ProblemDelegate,
+    ProblemModel,
+)
 from gatewright_gui.pages.toml.outline import OutlineList
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, tie_icon
+from gatewright_gui.qt.prose import plain
+from gatewright_gui.qt.widget.code_editor import CodeEditor, LineFault
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.session.draft import written_over
 from gatewright_gui.session.filetext import FileText, file_text
 
 OUTLINE_SIZES = (200, 800)
 NO_CHANGES = ("No unsaved changes", "The file on disk is the policy that you see.")
+FAULTS_HEIGHT = 132
 GONE = ("The policy file is gone", "It is not on the disk any more. Save writes it again.")
 
 
 class TomlPage(Page):
-    """Text or changes. A line that somebody asks for is selected and marked."""
+    """Text or changes. A line that somebody asks for is selected and marked.
+
+    What is typed is a draft (`session/draft.py`) until it is applied; the text of the policy is not shown over it.
+    """
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
         self.setObjectName("toml")
         self._context = context
+        self._draft = context.draft
         self._text = FileText("", "")
         self._line: int | None = None
         self._given: str | None = None
+        self._holds_draft = False
+        """Whether the editor holds the draft, with what can be undone of it."""
         self.header = SectionHeader("Policy file", note_is_path=True)
         self.part = named(Segmented("What to show"), "toml.part")
         self.part.add_segment("text", "File", tooltip="The file as it would be saved now")
@@ -39,23 +60,28 @@ class TomlPage(Page):
             "Difference",
             tooltip="What saving would change on disk, or what another program changed there",
         )
-        self.hint = named(Label("Read only: edited on the pages, or in your editor"), "toml.hint", kind="muted")
+        self.hint = named(Label(), "toml.hint", kind="muted")
+        self.apply_button = named(QPushButton("Apply"), "toml.apply", kind="primary")
+        self.discard_button = named(QPushButton("Discard"), "toml.discard", tip="Show the policy as it is again")
         self.editor_button = named(
             QPushButton("Open in editor"),
             "toml.editor",
             tip="Open the policy file in the program that this system has for it",
         )
         tie_icon(self.editor_button, "external-link")
-        self.code = named(CodeView("Policy file"), "toml.code")
+        self.editor = CodeEditor("Policy file")
+        self.code = named(CodeView("Policy file", editor=self.editor), "toml.code")
+        self.faults = ProblemModel(self)
+        self.fault_list = self._make_fault_list()
         self.code.keep_wrapping("toml", context.sizes)
         self.empty = named(
             EmptyState("file-code", "No changes", "The file on disk is what you see here."), "toml.empty"
         )
-        for control in (self.hint, self.part, self.editor_button):
+        for control in (self.hint, self.discard_button, self.apply_button, self.part, self.editor_button):
             self.header.add_control(control)
         self._stack = QStackedWidget()
         self.outline = OutlineList()
-        self.outline.line_requested.connect(self.code.go_to_line)
+        self.outline.line_requested.connect(self._go_to_part)
         self._parts = Splitter(Qt.Orientation.Horizontal, "toml.outline", context.sizes)
         self._parts.addWidget(self.outline)
         self._parts.addWidget(self.code)
@@ -63,7 +89,23 @@ class TomlPage(Page):
         self._parts.restore(OUTLINE_SIZES)
         self._stack.addWidget(self._parts)
         self._stack.addWidget(self.empty)
-        column_of(self.header, stretch(self._stack), into=self)
+        column_of(self.header, stretch(self._stack), self.fault_list, into=self)
+        self._connect(context)
+        self._refresh()
+
+    def focus_search(self) -> None:
+        """The find bar of the text."""
+        self.code.open_find()
+
+    def main_view(self) -> QWidget:
+        """The text."""
+        return self.code.editor
+
+    def end(self) -> None:
+        """Take what was typed last."""
+        self._draft.take()
+
+    def _connect(self, context: PageContext) -> None:
         document = context.document
         for moved in (
             document.opened,
@@ -75,19 +117,69 @@ class TomlPage(Page):
         ):
             moved.connect(self._refresh)
         document.problems_changed.connect(self._mark)
+        self._draft.changed.connect(self._refresh)
+        self._draft.checked.connect(self._mark)
+        self.editor.typed.connect(self._typed)
+        self.apply_button.clicked.connect(self._apply)
+        self.discard_button.clicked.connect(self._draft.discard)
+        for keys, act in (("Ctrl+Return", self._apply), ("F8", self.editor.go_to_next_fault)):
+            shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            shortcut.activated.connect(act)
         context.navigator.line_requested.connect(self.go_to_line)
         context.navigator.difference_requested.connect(self.show_difference)
         self.editor_button.clicked.connect(self._open_editor)
         self.part.current_changed.connect(self._show)
-        self._refresh()
 
-    def focus_search(self) -> None:
-        """The find bar of the text."""
-        self.code.open_find()
+    def _make_fault_list(self) -> TableView:
+        view = named(TableView("What is wrong with the text"), "toml.faults")
+        view.setModel(self.faults)
+        view.setItemDelegate(ProblemDelegate(view))
+        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        view.horizontalHeader().setStretchLastSection(False)
+        view.horizontalHeader().setSectionResizeMode(MESSAGE, QHeaderView.ResizeMode.Stretch)
+        view.setColumnWidth(PLACE, 130)
+        view.setColumnHidden(ABOUT, True)
+        view.setColumnHidden(CODE, True)
+        view.setFixedHeight(FAULTS_HEIGHT)
+        view.clicked.connect(self._go_to_fault)
+        view.activated.connect(self._go_to_fault)
+        view.hide()
+        return view
 
-    def main_view(self) -> QWidget:
-        """The text."""
-        return self.code.editor
+    def _go_to_fault(self, index: QModelIndex) -> None:
+        problem = index.siblingAtColumn(MESSAGE).data(PROBLEM)
+        if isinstance(problem, Problem) and problem.place is not None:
+            self.part.set_current("text")
+            self.editor.go_to_fault(_fault(problem, problem.place.line, problem.place.column))
+
+    def _typed(self) -> None:
+        over = self._draft.over if self._draft.is_pending else self._text.text
+        self._holds_draft = True
+        self._draft.type(over, lambda: self._read(over))
+
+    def _read(self, over: str) -> str:
+        self.code.take_typed()
+        return written_over(over, self.editor.lines)
+
+    def _go_to_part(self, line: int) -> None:
+        """To the line that begins a part, wherever it stands in what is typed."""
+        head, lines = self._text.text.split("\n")[line - 1].rstrip("\r"), self.editor.lines
+        same = [at for at, other in enumerate(lines, 1) if other == head]
+        self.code.go_to_line(min(same, key=lambda at: abs(at - line), default=line))
+
+    def _apply(self) -> None:
+        if self._draft.is_pending:
+            self._context.tasks.start(self._wait_for_it(), "toml.apply", replace=True)
+
+    async def _wait_for_it(self) -> None:
+        self.apply_button.setEnabled(False)
+        self.hint.setText("Applying...")
+        try:
+            await self._draft.apply()
+        finally:
+            self.apply_button.setEnabled(True)
+            self._tell_draft()
 
     def go_to_line(self, line: object) -> None:
         """Select a line of the file; one that is not there yet is gone to when the text comes."""
@@ -116,9 +208,11 @@ class TomlPage(Page):
         self.part.set_segment_enabled("difference", document.is_open)
         if document.is_open:
             self._context.tasks.start(self._ask(), "toml", replace=True)
-            return
-        self.part.set_current("text")
-        self._text = FileText(document.failure.text if document.failure else "", "")
+            if not self._draft.is_pending:
+                return
+        else:
+            self.part.set_current("text")
+            self._text = FileText(document.failure.text if document.failure else "", "")
         self._show()
 
     async def _ask(self) -> None:
@@ -129,34 +223,76 @@ class TomlPage(Page):
 
     def _show(self, _part: object = None) -> None:
         if self.part.current == "difference":
-            difference = self._given or self._text.difference
-            if not difference:
-                self.empty.set_state("file-code", *(GONE if self._text.is_gone else NO_CHANGES))
-                self._stack.setCurrentWidget(self.empty)
-                return
-            self._stack.setCurrentWidget(self._parts)
-            self.outline.hide()
-            self.code.mark_lines({})
-            self.code.set_diff(difference)
+            self._show_changes(self._given or self._text.difference)
             return
-        if not self._text.text:
+        is_pending = self._draft.is_pending
+        if not self._text.text and not is_pending:
             self.empty.set_state("file-code", "No policy", "Open a workspace to see its policy file.")
             self._stack.setCurrentWidget(self.empty)
+            self._tell_draft()
             return
         self._stack.setCurrentWidget(self._parts)
         self.outline.rows.set_rows(self._text.outline)
         self.outline.setVisible(bool(self._text.outline))
-        self.code.set_toml(self._text.text)
+        if not is_pending:
+            self.editor.let_type(False)  # what was typed cannot be taken back key by key any more
+        if not (is_pending and self._holds_draft):
+            self.code.set_toml(self._draft.text if is_pending else self._text.text)
+        self._holds_draft = is_pending
+        self.editor.let_type(True)
         self._mark()
         if self._line is not None:
             self.code.go_to_line(self._line)
             self._line = None
 
+    def _show_changes(self, difference: str) -> None:
+        self.fault_list.hide()
+        if not difference:
+            self.empty.set_state("file-code", *(GONE if self._text.is_gone else NO_CHANGES))
+            self._stack.setCurrentWidget(self.empty)
+            return
+        self._draft.take()
+        self._holds_draft = False
+        self._stack.setCurrentWidget(self._parts)
+        self.outline.hide()
+        self.code.mark_lines({})
+        self.editor.show_faults(())
+        self.editor.let_type(False)
+        self.code.set_diff(difference)
+
     def _mark(self, _problems: object = None) -> None:
+        """Show what is wrong with the text: of a draft with its words, else of the policy."""
+        self._tell_draft()
         if self.part.current != "text":
             return
+        is_pending = self._draft.is_pending
+        problems = self._draft.problems if is_pending else self._context.document.problems
         marks: dict[int, Role] = {}
-        for problem in self._context.document.problems:
-            if problem.place is not None and (problem.is_error or problem.place.line not in marks):
-                marks[problem.place.line] = "deny" if problem.is_error else "ask"
+        faults: list[LineFault] = []
+        for problem in problems:
+            if problem.place is not None:
+                line, column = problem.place.line, problem.place.column
+                faults.append(_fault(problem, line, column))
+                if problem.is_error or line not in marks:
+                    marks[line] = "deny" if problem.is_error else "ask"
         self.code.mark_lines(marks)
+        self.editor.show_faults(sorted(faults))
+        self.faults.set_problems(problems if is_pending else ())
+        self.fault_list.setVisible(is_pending and bool(problems))
+
+    def _tell_draft(self) -> None:
+        """The buttons, and what is to be known of what is typed."""
+        document, is_pending = self._context.document, self._draft.is_pending
+        self.apply_button.setVisible(is_pending)
+        self.discard_button.setVisible(is_pending)
+        self.apply_button.setText("Apply" if document.is_open else "Save and open")
+        what = "Make what is typed one edit of the policy" if document.is_open else "Write the file and open it"
+        self.apply_button.setToolTip(f"{what} (Ctrl+Return)")
+        errors = sum(problem.is_error for problem in self._draft.problems)
+        told = "Typed, not applied" + (f": {plural(errors, 'error')} (F8)" if errors else "")
+        self.hint.setText(told if is_pending else "")
+
+
+def _fault(problem: Problem, line: int, column: int) -> LineFault:
+    hint = f" (did you mean `{problem.near_miss}`?)" if problem.near_miss else ""
+    return LineFault(line, column, plain(f"{problem.message}{hint}"), "deny" if problem.is_error else "ask")

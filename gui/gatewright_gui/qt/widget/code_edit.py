@@ -33,8 +33,8 @@ FAR = 4_000
 
 T = TypeVar("T")
 _LINE_OF: Callable[[Hit | ChangedLetters], int] = attrgetter("line")
-Colour = Callable[[QTextBlock, int], None]
-"""Colours so many lines from a block, before they are painted."""
+Colour = Callable[[QTextBlock, int, Sequence[str]], None]
+"""Colours so many lines from a block, before they are painted; the last are the lines above it."""
 
 
 class CodeEdit(QPlainTextEdit):
@@ -338,7 +338,8 @@ class CodeEdit(QPlainTextEdit):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """Colours first, where nobody else gives them."""
         if self._colour is not None:
-            self._colour(self.firstVisibleBlock(), len(self._rows_to_see()))
+            rows = self._rows_to_see()
+            self._colour(self.firstVisibleBlock(), len(rows), self.lines[: self._folded.line_of(rows[0])])
         super().paintEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802

@@ -16,7 +16,7 @@ _FEW = 50
 class RowFiller(QObject):
     """What is not in the document yet is a gap between two of its blocks; the rows behind it are in their places.
 
-    Nobody else may change the document.
+    Who else changes the document, once all rows are in, says what it holds then (`keep`).
     """
 
     grew = Signal()
@@ -54,6 +54,10 @@ class RowFiller(QObject):
         self._fill(max(SLICE, needed + AROUND - head))
         together.endEditBlock()
         return gone
+
+    def keep(self, rows: Sequence[str]) -> None:
+        """The document holds these by now."""
+        self._held, self._wanted, self._gap = list(rows), rows, len(rows)
 
     def reach(self, row: int) -> None:
         """Put in what is missing up to a row."""

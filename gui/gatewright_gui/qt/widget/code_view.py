@@ -10,7 +10,7 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.fold import Foldable
-from gatewright_gui.qt.highlighter import LINE_BY_LINE, Highlighter, ViewHighlighter
+from gatewright_gui.qt.highlighter import IN_VIEW, Highlighter, ViewHighlighter
 from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.syntax import Language
@@ -50,14 +50,17 @@ class WrapStore(Protocol):
 
 
 class CodeView(QWidget):
-    """Read-only. Setting another text keeps the place that is in view, and what was folded in a text of the same key.
+    """Read-only, unless its editor is another. Setting another text keeps the place in view, and what was folded
+    in a text of the same key.
 
     Keys: Ctrl+F finds, F3 and Shift+F3 go on; Ctrl+Shift+[ and ] fold and unfold, Ctrl+Minus does either.
     """
 
-    def __init__(self, name: str = "Code", parent: QWidget | None = None) -> None:
+    def __init__(self, name: str = "Code", parent: QWidget | None = None, *, editor: CodeEdit | None = None) -> None:
         super().__init__(parent)
-        self.editor = CodeEdit(name)
+        self.editor = editor or CodeEdit(name)
+        self._may_grow = editor is not None
+        """A short text may become a long one."""
         self.find_bar = FindBar(self.editor)
         self.find_button = IconButton("search", FIND_TIP, parent=self)
         self.fold_button = IconButton("chevrons-down-up", FOLD_TIP, parent=self)
@@ -108,8 +111,13 @@ class CodeView(QWidget):
 
     @property
     def text(self) -> str:
-        """The whole text, as it was set."""
+        """The whole text, as it was set or typed."""
         return self._text
+
+    def take_typed(self) -> None:
+        """What the editor holds was typed there: that is the text now."""
+        self._shown = self._text = "\n".join(self.editor.lines)
+        self.find_bar.refresh()
 
     @property
     def language(self) -> Language:
@@ -246,9 +254,8 @@ class CodeView(QWidget):
             case _:
                 return None
 
-    @staticmethod
-    def _is_in_view(text: str, language: Language) -> bool:
-        return len(text) > AT_ONCE and language in LINE_BY_LINE
+    def _is_in_view(self, text: str, language: Language) -> bool:
+        return (len(text) > AT_ONCE or self._may_grow) and language in IN_VIEW
 
     def _shows(self, text: str, language: Language, key: str) -> bool:
         return (text, language, key) == (self._shown, self._language, self._key)

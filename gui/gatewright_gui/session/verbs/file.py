@@ -15,6 +15,7 @@ from gatewright.workspace.api import (
     begin_workspace,
     create_workspace,
     write_beside,
+    write_policy_text,
 )
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
@@ -49,6 +50,18 @@ async def save_as(document: Document, path: Path) -> bool:
 async def export(document: Document, folder: Path, kind: ExportKind = "policy") -> bool:
     """Write into a folder what a deployment needs, or a team, or Pattern."""
     return bool(await document.export(folder, kind))
+
+
+async def write_failed(document: Document, over: str, text: str) -> bool:
+    """Write the file of a policy that could not be opened, where it still holds `over`; else that is said."""
+    path = document.path
+    try:
+        if path is not None:
+            await document.in_worker(lambda: write_policy_text(path, text, expected=over))
+    except GatewrightError as error:
+        document.said.emit(not_saved(error))
+        return False
+    return path is not None
 
 
 async def reload(document: Document, *, trust: bool = False) -> bool:
