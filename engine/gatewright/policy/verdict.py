@@ -14,6 +14,11 @@ class Verdict(Word):
     ASK = "ask"
     DENY = "deny"
 
+    @property
+    def words(self) -> str:
+        """As the app says it."""
+        return "ask first" if self is Verdict.ASK else self.value
+
 
 STRICTNESS = {verdict: rank for rank, verdict in enumerate(Verdict)}
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewIt
 from gatewright.workspace.api import Verdict
 from gatewright_gui.qt.look import VerdictName, current_look
 from gatewright_gui.qt.table_model import FlatModel, Index
-from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
+from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.session.block_access import mildest
@@ -107,7 +107,7 @@ def _words(operations: Sequence[OperationAccess]) -> str:
         return "\u2013"
     best = mildest(one.verdict for one in operations)
     fits = sum(one.verdict is best for one in operations)
-    word = VERDICT_WORDS[_NAMES[best]]
+    word = best.words
     return word if fits == len(operations) else f"{word}: {fits} of {len(operations)}"
 
 

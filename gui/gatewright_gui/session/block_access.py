@@ -50,9 +50,8 @@ class OperationAccess:
     def words(self) -> str:
         """For a tooltip: `block_edit append: ask first, the level partner asks`."""
         more = "; some calls are judged more strictly by what is in them" if self.right.by_value else ""
-        verdict = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}[self.verdict]
         why = f", {self.why}" if self.why else ""
-        return f"{self.right.tool} {self.right.operation}: {verdict}{why}{more}"
+        return f"{self.right.tool} {self.right.operation}: {self.verdict.words}{why}{more}"
 
 
 @frozen

@@ -1,14 +1,16 @@
-"""The `when` of a policy rule as terms that one chooses and reads: an argument, a relation, a value.
+"""What is asked of arguments as terms that one chooses and reads: an argument, a relation, a value.
 
-Terms hold all together, or any of them. What they cannot say stays a JSON Schema, shown as TOML.
+The terms of a policy rule's `when` hold all together, or any of them; those of a constraint are about one argument.
+What terms cannot say stays a JSON Schema.
 """
 
 import json
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
-from gatewright.workspace.api import JsonValue, folder_of, folder_pattern, frozen, is_folder, literal
+from gatewright.workspace.api import JsonValue, folder_of, folder_pattern, frozen, is_folder, literal, with_folder
 from gatewright_gui.session.argument import Argument, ArgumentKind
 
 _SCALAR: frozenset[ArgumentKind] = frozenset({"text", "number", "whole", "any"})
@@ -50,6 +52,9 @@ RELATIONS = {
         Relation("matches", "pattern", _TEXT, hint="a regular expression"),
         Relation("does not match", "pattern", _TEXT, is_not=True, hint="a regular expression"),
         Relation("holds", "contains", _LIST, hint="a value in the list"),
+        Relation("is at least", "minLength", _TEXT, hint="how many characters"),
+        Relation("is at most", "maxLength", _TEXT, hint="how many characters"),
+        Relation("is a multiple of", "multipleOf", _NUMBER, hint="a number"),
         Relation("has at least", "minItems", _LIST, hint="how many items"),
         Relation("has at most", "maxItems", _LIST, hint="how many items"),
         Relation("is given", "", _ALL),
@@ -57,8 +62,8 @@ RELATIONS = {
     )
 }
 """By their words, in the order in which they are offered."""
-_WHOLE = frozenset({"minItems", "maxItems"})
-_NUMBERS = frozenset({"exclusiveMinimum", "minimum", "exclusiveMaximum", "maximum"})
+_COUNTED = {"minItems": "items", "maxItems": "items", "minLength": "characters", "maxLength": "characters"}
+_NUMBERS = frozenset({"exclusiveMinimum", "minimum", "exclusiveMaximum", "maximum", "multipleOf"})
 
 
 @frozen
@@ -74,12 +79,13 @@ class Term:
     def words(self) -> str:
         """The term as one reads it, e.g. `amount over 100`."""
         relation = RELATIONS[self.relation]
-        items = " items" if relation.keyword in _WHOLE else ""
-        said = " ".join(filter(None, (self.field, self.relation, value_text(self.value) if relation.keyword else "")))
+        value = f"{value_text(self.value)}{'/' * relation.is_folder}" if relation.keyword else ""
+        parts = (self.field, self.relation.removesuffix(" folder"), value, _COUNTED.get(relation.keyword, ""))
+        said = " ".join(filter(None, parts))
         odd = ""
         if relation.keyword and self.or_absent is not relation.is_not:
             odd = " and given" if relation.is_not else " or not given"
-        return f"{said}{items}{odd}"
+        return f"{said}{odd}"
 
 
 @frozen
@@ -233,6 +239,31 @@ def _read(name: str, keyword: str, value: JsonValue, *, or_absent: bool) -> list
     return []
 
 
+# the schema of one argument
+
+
+def constraint_words(schema: JsonValue, *, required: bool = False) -> str:
+    """A constraint in a few words; JSON where terms cannot say it. None: nothing is said of the value."""
+    if required:
+        return "must be given" if schema is None else f"must be given, {constraint_words(schema)}"
+    if isinstance(schema, dict) and schema.keys() == {"items"}:
+        return f"each {constraint_words(schema['items'])}"
+    if terms := field_terms(schema):
+        return ", ".join(f"only {term.words}" if term.relation == "in folder" else term.words for term in terms)
+    if schema is False:
+        return "never"
+    return "anything" if schema in ({}, True) else json.dumps(with_folder(schema), ensure_ascii=False)
+
+
+def field_terms(schema: JsonValue) -> tuple[Term, ...]:
+    """The terms that say the same, without the name of the argument; none where they cannot."""
+    if not isinstance(schema, Mapping):
+        return ()
+    said: JsonValue = {key: value for key, value in schema.items() if key != "type"}
+    found = condition_of({"properties": {"": said}, "required": [""]})
+    return tuple(replace(one, or_absent=RELATIONS[one.relation].is_not) for one in found.terms) if found else ()
+
+
 # values as text
 
 
@@ -255,7 +286,7 @@ def read_value(relation: str, argument: Argument, text: str) -> JsonValue:
         if "\\" in text or not is_folder(folder):
             raise ValueError(f"`{text}` is no folder: names with `/` between them, none of them `..`")
         return folder
-    if how.keyword in _WHOLE:
+    if how.keyword in _COUNTED:
         if not text.isdecimal():
             raise ValueError(f"`{text}` is no whole number")
         return int(text)

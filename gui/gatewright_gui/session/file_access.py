@@ -33,8 +33,7 @@ class OperationAnswer:
     @property
     def words(self) -> str:
         """For a tooltip: `append: ask first, ...`."""
-        word = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}[self.verdict]
-        return f"{self.operation}: {word}, {self.why}"
+        return f"{self.operation}: {self.verdict.words}, {self.why}"
 
 
 @frozen

@@ -28,7 +28,6 @@ from gatewright_gui.session.file_index import Decided, FileIndex, decide, level_
 
 MOST_COUNTED = 20_000
 """Entries of a source that are looked at: enough for the share, and done in a moment."""
-_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}
 _KEPT: WeakKeyDictionary[Workspace, dict[str, tuple[BaseFolder, FileIndex]]] = WeakKeyDictionary()
 
 
@@ -50,7 +49,7 @@ class Share:
     def words(self) -> str:
         """In words: `of 12 files allow 9, ask first 1, deny 2`."""
         counts = {Verdict.ALLOW: self.allow, Verdict.ASK: self.ask, Verdict.DENY: self.deny}
-        said = ", ".join(f"{_WORDS[verdict]} {count:,}" for verdict, count in counts.items() if count)
+        said = ", ".join(f"{verdict.words} {count:,}" for verdict, count in counts.items() if count)
         more = "the first " if self.is_partial else ""
         return f"of {more}{plural(self.files, 'file')} {said}" if said else "there is no file yet"
 

@@ -310,7 +310,7 @@ async def test_dialog_refuses_ranges_that_no_value_meets_and_says_a_folder_that_
     dialog.fields.edit("below").setText("../up")
     assert "is no folder" in dialog.fault_label.text()
     dialog.fields.edit("below").setText("notes/")
-    assert dialog.words.text() == "path: only in notes/, at most 10 characters"
+    assert dialog.words.text() == "path: only in notes/, is at most 10 characters"
     dialog.example.setText("notes/../x")
     assert dialog.example_words.text() == "denied: only in notes/"
     dialog.example.setText("notes/x")

@@ -10,7 +10,7 @@ from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.tool_tree import Column
-from gatewright_gui.pages.agents.value_words import value_words
+from gatewright_gui.session.value_words import value_words
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.agents.test_agents_page import TIP, choose
 from tests.gui.session.opened import cell, settled
@@ -42,7 +42,7 @@ ASK, DENY, ALLOW = Verdict.ASK, Verdict.DENY, Verdict.ALLOW
         (DENY, "amount", {"minimum": 2.5}, "below 2.5", "amount: allow below 2.5, then deny"),
         (ASK, "amount", {"not": {"maximum": 9}}, "up to 9", "amount: allow up to 9, then ask first"),
         (ASK, "amount", {"maximum": 9}, "by amount", "amount: ask first if at most 9, else allow"),
-        (DENY, "to", {"enum": ["x", "y"]}, "not x, y", "to: deny if one of x, y, else allow"),
+        (DENY, "to", {"enum": ["x", "y"]}, "not x, y", "to: deny if it is one of x, y, else allow"),
         (DENY, "to", {"not": {"const": "x"}}, "only x", "to: allow if it is x, else deny"),
         (ASK, "to", {"pattern": "^a"}, "by to", "to: ask first if it matches ^a, else allow"),
         (ASK, "note", {"const": "x"}, "not x", "note: ask first if it is x, else allow, ask first without it"),
@@ -63,8 +63,12 @@ def test_several_numbers_are_one_ladder_and_what_is_milder_above_a_stricter_one_
 
 def test_constraint_denies_what_does_not_fit() -> None:
     assert said(amount={"maximum": 5}) == ("up to 5", "amount: allow up to 5, then deny")
-    assert said(to={"enum": ["x", "y"]}) == ("only x, y", "to: allow if one of x, y, else deny")
-    assert said(amount={"minimum": 1, "maximum": 5}) == ("by amount", "amount: allow if from 1 to 5, else deny")
+    assert said(to={"enum": ["x", "y"]}) == ("only x, y", "to: allow if it is one of x, y, else deny")
+    assert said(to={"in_folder": "notes/"}) == ("only in notes/", "to: allow only in notes/, else deny")
+    assert said(amount={"minimum": 1, "maximum": 5}) == (
+        "by amount",
+        "amount: allow if at least 1, at most 5, else deny",
+    )
 
 
 def test_rule_that_allows_leaves_the_rest_to_the_default() -> None:

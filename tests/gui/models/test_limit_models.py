@@ -8,7 +8,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, MaxCalls, RateLimit, RuleKind, ToolRule
 from gatewright_gui.pages.agents.agent_rules import AgentRow, AgentRulesModel, RowKind, agent_rows
-from gatewright_gui.pages.agents.constraint import ConstraintForm, constraint_words, form_of, json_fault, schema_of
+from gatewright_gui.pages.agents.constraint import ConstraintForm, form_of, json_fault, schema_of
 from gatewright_gui.pages.agents.limit_list import Column, LimitListModel
 from gatewright_gui.pages.agents.limits import (
     LimitRow,
@@ -19,6 +19,7 @@ from gatewright_gui.pages.agents.limits import (
     read_limit,
     value_of,
 )
+from gatewright_gui.session.condition import constraint_words
 from tests.gui.models.values import CATALOG, LIMITED, NOTES, POLICY
 
 FATAL = QAbstractItemModelTester.FailureReportingMode.Fatal
@@ -135,13 +136,13 @@ def test_what_cannot_be_a_limit_is_said(kind: RuleKind, text: str, said: str) ->
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        ({"pattern": "^notes/", "maxLength": 40}, "matches ^notes/, at most 40 characters"),
-        ({"enum": ["a", "b"]}, "one of a, b"),
+        ({"pattern": "^notes/", "maxLength": 40}, "matches ^notes/, is at most 40 characters"),
+        ({"enum": ["a", "b"]}, "is one of a, b"),
         ({"const": "a"}, "is a"),
         ({"const": True}, "is true"),
-        ({"minimum": 1, "maximum": 9.5}, "from 1 to 9.5"),
-        ({"multipleOf": 5}, "a multiple of 5"),
-        ({"maxItems": 3}, "at most 3 items"),
+        ({"minimum": 1, "maximum": 9.5}, "at least 1, at most 9.5"),
+        ({"multipleOf": 5}, "is a multiple of 5"),
+        ({"maxItems": 3}, "has at most 3 items"),
     ],
 )
 def test_the_form_says_what_the_schema_says(schema: JsonValue, words: str) -> None:
@@ -162,7 +163,7 @@ def test_each_argument_that_a_rule_constrains_or_asks_for_has_a_row_that_says_bo
     rows = limit_rows(POLICY, agent, NOTES, None)
 
     assert [(row.field, value_of(row)) for row in rows] == [
-        ("page", "must be given, at most 9 characters"),
+        ("page", "must be given, is at most 9 characters"),
         ("text", "is x"),
         ("words", "must be given"),
     ]

@@ -32,7 +32,7 @@ from gatewright.policy.rule import (
 )
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-from gatewright_gui.pages.agents.constraint import ConstraintForm, constraint_words, form_of, schema_of
+from gatewright_gui.pages.agents.constraint import ConstraintForm, form_of, schema_of
 from gatewright_gui.pages.agents.limits import limits_of
 from gatewright_gui.pages.agents.notes import Note, notes_of
 from gatewright_gui.pages.agents.right_lines import rows_of
@@ -45,6 +45,7 @@ from gatewright_gui.pages.agents.row_state import (
 )
 from gatewright_gui.pages.agents.source_bar import sources_words
 from gatewright_gui.pages.agents.why_pane import LAYER_WORDS, ReasonModel
+from gatewright_gui.session.condition import constraint_words
 from tests.gui.models.values import CATALOG, NOTES, POLICY
 from tests.support.rights import rights_by_layers
 
@@ -168,6 +169,7 @@ def test_rules_of_sources_and_settings_of_tools_are_notes_with_their_place() -> 
         (RequiredBeforeExitIf(), ("clock",), "before the end, if clock"),
         (RequiresConsent("desk"), (), "consent desk"),
         (ArgumentConstraints({"path": {}, "size": {}}), (), "limits path, size"),
+        (ArgumentConstraints({"path": {"in_folder": "a/b"}, "size": {}}), (), "path only in a/b/, limits size"),
         (ArgumentConstraints({"path": {}}, ("path", "size")), (), "limits path, asks for path, size"),
         (ExitLoop(), (), "ends"),
     ],

@@ -121,7 +121,7 @@ async def test_a_rule_is_tried_on_recorded_calls_before_it_is_written(window: Ma
     press(window, "apply")
     assert names(window) == ["no scripts", "deep", "drafts ask"]
     assert window.document.undo_stack.undoText() == "add policy rule drafts ask"
-    assert pane.model.index(2, 4).data() == "path in folder drafts"
+    assert pane.model.index(2, 4).data() == "path in drafts/"
     decided = window.document.workspace.decide("clerk", "file", {"op": "read", "path": "drafts/b.md"})
     assert decided.verdict == "ask"
 

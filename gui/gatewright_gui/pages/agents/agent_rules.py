@@ -30,7 +30,6 @@ from gatewright.workspace.api import (
 from gatewright_gui.pages.agents.rule_table import RuleRows
 from gatewright_gui.qt.widget.delegate import Index
 
-VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}
 TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
 
 
@@ -160,7 +159,7 @@ def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
 
 
 def _approval(kind: RowKind, key: str, verdict: Verdict, about: str, address: Address | None) -> AgentRow:
-    return AgentRow(kind, key, VERDICT_WORDS[verdict], about, address, verdict=verdict)
+    return AgentRow(kind, key, verdict.words, about, address, verdict=verdict)
 
 
 def _key_words(key: str) -> str:

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QCompleter, QMenu, QPushButton, QStyleOptionViewIt
 
 from gatewright.workspace.api import Agent, CapabilityKind, Verdict, approval_keys
 from gatewright_gui.pages.agents.agent_rules import (
-    VERDICT_WORDS,
     AgentRow,
     AgentRulesModel,
     Column,
@@ -91,8 +90,7 @@ class AgentRulesDelegate(RuleDelegate):
         if row.verdict is not None and index.column() == Column.VALUE:
             look = current_look()
             verdicts = (
-                (word, verdict, look.icon(VERDICT_ICONS[verdict.value], verdict.value))
-                for verdict, word in VERDICT_WORDS.items()
+                (verdict.words, verdict, look.icon(VERDICT_ICONS[verdict.value], verdict.value)) for verdict in Verdict
             )
             return self.choice_field(parent, "agents.rules.verdict", f"Verdict of {row.what}", verdicts)
         if index.column() == Column.WHAT:

@@ -79,26 +79,6 @@ def schema_of(form: ConstraintForm) -> dict[str, JsonValue]:
     return found
 
 
-def constraint_words(schema: JsonValue, *, required: bool = False) -> str:
-    """A constraint in a few words; JSON where it says more than the form can. None: nothing is said of the value."""
-    if required:
-        return "must be given" if schema is None else f"must be given, {constraint_words(schema)}"
-    form = form_of(schema)
-    if form is None:
-        return "never" if schema is False else json_text(schema, indent=None)
-    said = [
-        _listed(form.one_of),
-        f"only in {form.below}/" if form.below is not None else "",
-        f"matches {form.pattern}" if form.pattern is not None else "",
-        _span(form.min_length, form.max_length, "characters"),
-        _range(form.minimum, form.maximum),
-        f"a multiple of {form.multiple_of:g}" if form.multiple_of is not None else "",
-        _span(form.min_items, form.max_items, "items"),
-        f"is {'true' if form.truth else 'false'}" if form.truth is not None else "",
-    ]
-    return ", ".join(text for text in said if text) or "anything"
-
-
 def _fits(name: str, value: JsonValue) -> bool:
     if name == "one_of":
         return isinstance(value, list) and bool(value) and all(isinstance(text, str) for text in value)
@@ -111,31 +91,9 @@ def _fits(name: str, value: JsonValue) -> bool:
     return type(value) in {int, float}
 
 
-def _listed(texts: tuple[str, ...] | None) -> str:
-    if texts is None:
-        return ""
-    return f"is {texts[0]}" if len(texts) == 1 else f"one of {', '.join(texts)}"
-
-
-def _span(low: int | None, high: int | None, unit: str) -> str:
-    if low is not None and high is not None:
-        return f"{low:,} to {high:,} {unit}"
-    if high is not None:
-        return f"at most {high:,} {unit}"
-    return f"at least {low:,} {unit}" if low is not None else ""
-
-
-def _range(low: float | None, high: float | None) -> str:
-    if low is not None and high is not None:
-        return f"from {low:g} to {high:g}"
-    if high is not None:
-        return f"at most {high:g}"
-    return f"at least {low:g}" if low is not None else ""
-
-
-def json_text(schema: JsonValue, indent: int | None = 2) -> str:
+def json_text(schema: JsonValue) -> str:
     """The schema as JSON, with `in_folder` as in the policy file."""
-    return json.dumps(with_folder(schema), indent=indent, ensure_ascii=False)
+    return json.dumps(with_folder(schema), indent=2, ensure_ascii=False)
 
 
 def json_schema(text: str) -> JsonValue:

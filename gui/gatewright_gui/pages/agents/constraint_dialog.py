@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
 from gatewright.workspace.api import Agent, JsonValue, ToolFacts, free_fields, taken_fields
 from gatewright_gui.pages.agents.constraint import (
     ConstraintForm,
-    constraint_words,
     form_of,
     json_fault,
     json_schema,
@@ -37,6 +36,7 @@ from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.argument import Argument, arguments_of, example_fault, giving_of
+from gatewright_gui.session.condition import constraint_words
 from gatewright_gui.session.verbs import limits as verbs
 from gatewright_gui.session.verbs.limits import ConstraintWish
 

@@ -43,7 +43,7 @@ from gatewright.workspace.api import (
     plural,
     rate_words,
 )
-from gatewright_gui.pages.agents.constraint import constraint_words
+from gatewright_gui.session.condition import constraint_words
 
 MAX_CALLS = 1_000_000
 RATE_EXAMPLE = "30 per 1 min"
@@ -97,13 +97,16 @@ def words_of(rule: ToolRule) -> RuleWords:
         case RequiresConsent(scope):
             return RuleWords("Consent", f"consent {scope}" if scope else "consent", "")
         case ArgumentConstraints(fields, required):
-            parts = (("limits", fields), ("asks for", required))
+            told = {name: constraint_words(schema) for name, schema in fields.items()}
+            folders = [f"{name} {words}" for name, words in told.items() if words.startswith("only in ")]
+            others = [name for name, words in told.items() if not words.startswith("only in ")]
+            parts = (("limits", others), ("asks for", required))
             given = f"only with {', '.join(required)} given" if required else ""
-            fit = f"only if the values of {', '.join(fields)} fit what the rule says" if fields else ""
+            fit = f"only if the values of {', '.join(others)} fit what the rule says" if others else ""
             return RuleWords(
                 "Arguments",
-                ", ".join(f"{words} {', '.join(names)}" for words, names in parts if names),
-                ", ".join(text for text in (given, fit) if text),
+                ", ".join((*folders, *(f"{words} {', '.join(names)}" for words, names in parts if names))),
+                ", ".join(text for text in (given, *folders, fit) if text),
             )
         case ContinueLoop():
             return RuleWords("Goes on", "loop continues", "after a successful call the loop continues")

@@ -3,8 +3,8 @@
 from enum import StrEnum
 
 from gatewright.workspace.api import Layer, OperationFacts, OperationRight, Reason, ToolRight, Verdict, strictest
-from gatewright_gui.pages.agents.value_words import value_words
 from gatewright_gui.session.path_share import Share
+from gatewright_gui.session.value_words import value_words
 
 
 class RowState(StrEnum):
@@ -96,9 +96,6 @@ def operation_reasons(right: OperationRight) -> tuple[Reason, ...]:
     return tuple(reason for reason in right.reasons if reason.verdict is Verdict.DENY)
 
 
-_VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "off"}
-
-
 def state_of(tool: ToolRight, operation: OperationRight | None) -> RowState:
     """Of a row: a tool, or one of its operations."""
     return operation_state(operation) if operation else tool_state(tool)
@@ -144,7 +141,7 @@ def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
     if state_of(tool, operation) is RowState.OVERRULED:
         reasons = [r for r in reasons_of(tool, operation) if r.verdict is Verdict.DENY]
         return f"off: {_SHORT.get(reasons[0].layer, reasons[0].layer)}" if reasons else "off"
-    return _verdict_word(facts_of(tool, operation), operation) if operation else _VERDICT_WORDS[Verdict.DENY]
+    return _verdict_word(facts_of(tool, operation), operation) if operation else "off"
 
 
 def _verdict_word(op: OperationFacts, row: OperationRight) -> str:
@@ -152,7 +149,7 @@ def _verdict_word(op: OperationFacts, row: OperationRight) -> str:
         return "by path"
     if row.verdict is Verdict.ALLOW and row.by_value:
         return value_words(op, row).short or "by value"
-    return _VERDICT_WORDS[row.verdict]
+    return "off" if row.verdict is Verdict.DENY else row.verdict.words
 
 
 def verdict_sentence(tool: ToolRight, operation: OperationRight | None) -> str:

@@ -54,7 +54,7 @@ class _LevelTable(FlatModel):
         elif column == _MEANING:
             words = LEVELS[level].explanation
         else:
-            words = VERDICT_WORDS[_verdict_at(index).value]
+            words = _verdict_at(index).words
         match role:
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
                 return words

@@ -10,7 +10,7 @@ from gatewright.workspace.api import PolicyRule, Verdict
 from gatewright_gui.pages.console.table import put_icon, tint
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.table_model import FlatModel
-from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
+from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate, Index
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.session.condition import when_words
@@ -97,7 +97,7 @@ class RuleListModel(FlatModel):
             case 0:
                 return rule.name
             case 1:
-                return VERDICT_WORDS[rule.effect.value]
+                return rule.effect.words
             case 2:
                 return whom_words(rule)
             case 3:

@@ -10,7 +10,6 @@ from gatewright_gui.pages.audit.call_model import mark_of, time_words
 from gatewright_gui.pages.console.table import put_icon, tint, verdict_mark
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import FlatModel
-from gatewright_gui.qt.widget.chip import VERDICT_WORDS
 from gatewright_gui.qt.widget.delegate import Delegate, Index
 from gatewright_gui.session.audit_call import outcome_words
 from gatewright_gui.session.review import Replay, ReplayedCall
@@ -68,8 +67,8 @@ class TriedModel(FlatModel):
             case 2:
                 return outcome_words(call)
             case _:
-                was = f", today {VERDICT_WORDS[tried.before.value]}" if tried.is_changed else ""
-                return f"{VERDICT_WORDS[tried.after.value]}{was}"
+                was = f", today {tried.before.words}" if tried.is_changed else ""
+                return f"{tried.after.words}{was}"
 
 
 def tried_words(found: Replay) -> str:

@@ -18,15 +18,14 @@ from gatewright.workspace.api import (
     path_condition,
     strictest,
 )
-from gatewright_gui.pages.agents.constraint import constraint_words
-
-VERDICT_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}
-_LOW, _HIGH = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
+from gatewright_gui.session.condition import Term, constraint_words, field_terms, value_text
 
 
 @frozen
 class ValueWords:
-    """`short` for a chip, empty where there is more to say than fits; `sentences`: all of it."""
+    """`short` for a chip, empty where there is more to say than fits; `sentences`: all of it, such as
+    `amount: allow up to 100, then ask first`.
+    """
 
     short: str
     sentences: tuple[str, ...]
@@ -44,14 +43,18 @@ class _Clause:
     """Whether a call without the argument does not come to the verdict."""
 
     @property
+    def term(self) -> Term | None:
+        """The one term that says all of the schema."""
+        terms = field_terms(dict(self.schema))
+        return terms[0] if len(terms) == 1 else None
+
+    @property
     def limit(self) -> tuple[float, bool] | None:
         """The number above which the verdict holds, and whether the number itself is still below; None: no such."""
-        words = _LOW if self.inside else _HIGH
-        used = [word for word in (*_LOW, *_HIGH) if word in self.schema]
-        number = self.schema.get(used[0]) if len(used) == 1 and used[0] in words else None
-        if type(number) not in {int, float} or self.schema.keys() > {used[0], "type"}:
+        term = self.term
+        if term is None or term.relation not in (("over", "at least") if self.inside else ("under", "at most")):
             return None
-        return float(str(number)), used[0] in {"exclusiveMinimum", "maximum"}
+        return float(str(term.value)), term.relation in {"over", "at most"}
 
 
 def value_words(op: OperationFacts, right: OperationRight) -> ValueWords:
@@ -107,7 +110,7 @@ def _clause(name: str, schema: JsonValue, verdict: Verdict, *, inside: bool) -> 
 def _told(base: Verdict, clauses: list[_Clause]) -> tuple[str, str]:
     """Short and whole; `base`: what all other values come to."""
     without = strictest(*(clause.verdict for clause in clauses if not clause.needed))
-    more = (f"{VERDICT_WORDS[without]} without it",) if without is not Verdict.ALLOW else ()
+    more = (f"{without.words} without it",) if without is not Verdict.ALLOW else ()
     steps = [(limit, clause.verdict) for clause in clauses if (limit := clause.limit) is not None]
     if len(steps) == len(clauses):
         short, *words = _ladder(base, steps)
@@ -125,22 +128,23 @@ def _ladder(base: Verdict, steps: list[tuple[tuple[float, bool], Verdict]]) -> I
             continue  # a lower number comes to that already
         if last is base:
             first = f"{'up to' if including else 'below'} {number:,g}"
-            yield from (first, f"{VERDICT_WORDS[base]} {first}", f"then {VERDICT_WORDS[verdict]}")
+            yield from (first, f"{base.words} {first}", f"then {verdict.words}")
         else:
-            yield f"{VERDICT_WORDS[verdict]} {'over' if including else 'from'} {number:,g}"
+            yield f"{verdict.words} {'over' if including else 'from'} {number:,g}"
         last = verdict
 
 
 def _listed(clause: _Clause) -> str:
-    """`only a, b` or `not a, b`; empty where the schema lists no values."""
-    listed = clause.schema.get("enum", [clause.schema["const"]] if "const" in clause.schema else None)
-    if not isinstance(listed, list) or clause.schema.keys() - {"enum", "const", "type"}:
+    """`only a, b`, `not a, b`, `only in notes/`; empty where the schema lists no values and names no folder."""
+    term = clause.term
+    if term is None or term.relation not in {"is", "is one of", "in folder"}:
         return ""
-    return f"{'not' if clause.inside else 'only'} {', '.join(map(str, listed))}"
+    which = term.words if term.relation == "in folder" else value_text(term.value)
+    return f"{'not' if clause.inside else 'only'} {which}"
 
 
 def _sentence(base: Verdict, clause: _Clause) -> str:
     fits, other = (clause.verdict, base) if clause.inside else (base, clause.verdict)
     words = constraint_words(dict(clause.schema))
-    it = "it " if words.startswith(("is ", "matches ")) else ""
-    return f"{VERDICT_WORDS[fits]} if {it}{words}, else {VERDICT_WORDS[other]}"
+    it = "" if words.startswith("only ") else "if it " if words.startswith(("is ", "matches ", "has ")) else "if "
+    return f"{fits.words} {it}{words}, else {other.words}"
