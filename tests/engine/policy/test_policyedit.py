@@ -12,7 +12,7 @@ from gatewright.base.errors import EditRefused
 from gatewright.policy import policyedit
 from gatewright.policy.document import Defaults, Roots, ShellBackend, ShellSettings, Web
 from gatewright.policy.edit import Field, inverse
-from gatewright.policy.endpoint import DiscordEndpoint, Endpoints
+from gatewright.policy.endpoint import BlueskyEndpoint, DiscordEndpoint, Endpoints
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
@@ -142,3 +142,24 @@ def test_a_field_that_could_not_be_loaded_again_is_refused_with_its_place(
     with pytest.raises(EditRefused) as refused:
         workspace.apply(policyedit.set_field(workspace.policy, field, value))
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("endpoints", "target", "said"),
+    [
+        (Endpoints(discord=DiscordEndpoint("T", None, "https://d")), "discord", "token in T, for every channel"),
+        (Endpoints(discord=DiscordEndpoint("T", ("7", "8"), "https://d")), "discord", "in T, for the channels 7, 8"),
+        (
+            Endpoints(bluesky=BlueskyEndpoint("me", "P", None, "https://b")),
+            "bluesky",
+            "password in P, for every account",
+        ),
+        (Endpoints(bluesky=BlueskyEndpoint("me", "P", ("x",), "https://b")), "bluesky", "in P, for the accounts x"),
+    ],
+)
+def test_whoever_trusts_an_endpoint_is_told_where_it_leads_and_for_whom(
+    endpoints: Endpoints, target: str, said: str
+) -> None:
+    where, _, how = endpoints.definition(target).partition("\n")
+    assert (where, how.endswith(said)) == (endpoints.outside[target], True)
+    assert [endpoints.definition(other) for other in ("discord", "bluesky", "user") if other != target] == ["", ""]

@@ -108,7 +108,9 @@ def test_an_authors_second_rule_is_not_merged_and_stands_in_the_way() -> None:
 
 def test_ask_first_is_an_approvals_key_and_goes_again() -> None:
     policy = policy_of(Agent("a", tools=("file",)))
-    asking = apply(policy, ask_first(policy, CATALOG, "a", "file", "delete", on=True))
+    edit = ask_first(policy, CATALOG, "a", "file", "delete", on=True)
+    assert edit.name == "ask first for `file.delete` of `a`"
+    asking = apply(policy, edit)
     assert asking.agents["a"].approvals == {"file.delete": Verdict.ASK}
     assert right(asking, "delete").verdict is Verdict.ASK
     calm = apply(asking, ask_first(asking, CATALOG, "a", "file", "delete", on=False))
@@ -118,7 +120,9 @@ def test_ask_first_is_an_approvals_key_and_goes_again() -> None:
 def test_not_asking_for_a_privileged_tool_says_allow() -> None:
     policy = policy_of(Agent("a", tools=("shell",)))
     assert right(policy, "", "shell").verdict is Verdict.ASK
-    after = apply(policy, ask_first(policy, CATALOG, "a", "shell", "", on=False))
+    edit = ask_first(policy, CATALOG, "a", "shell", "", on=False)
+    assert edit.name == "do not ask for `shell` of `a`"
+    after = apply(policy, edit)
     assert after.agents["a"].approvals == {"shell": Verdict.ALLOW}
     assert right(after, "", "shell").verdict is Verdict.ALLOW
 

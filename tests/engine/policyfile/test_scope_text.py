@@ -27,6 +27,8 @@ from gatewright.policy.kinds.capability import (
         (Exec(2.0, 64 * 2**20), "cpu 2 s, memory 64MiB"),
         (Exec(), ""),
         (WasmExec(1_000_000, None), "fuel 1000000"),
+        (WasmExec(1), "fuel 1"),
+        (WasmExec(10**18 - 1), f"fuel {'9' * 18}"),
         (ClockRead(), ""),
         (AdvancedEdit(), ""),
     ],
@@ -55,6 +57,8 @@ def test_every_example_can_be_typed(kind: CapabilityKind) -> None:
         (CapabilityKind.EXEC, "cpu 0", "longer than nothing"),
         (CapabilityKind.WASM_EXEC, "fuel 0", "at least 1"),
         (CapabilityKind.WASM_EXEC, "fuel lots", "a whole number of units"),
+        (CapabilityKind.WASM_EXEC, "fuel -1", "a whole number of units"),
+        (CapabilityKind.WASM_EXEC, f"fuel 1{'0' * 18}", "a whole number of units"),
         (CapabilityKind.CLOCK_READ, "x", "has no scope"),
     ],
 )

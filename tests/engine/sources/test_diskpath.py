@@ -29,6 +29,7 @@ def maze(bench: Bench, tmp_path: Path) -> Bench:
     (work / "inner").symlink_to("sub")
     (work / "to-source").symlink_to(bench.folder)
     (work / "loop").symlink_to("loop")
+    os.symlink(b"\xff", os.fsencode(work / "odd"))
     for name, target in [("up", ".."), ("etc", "../etc"), ("root", "/"), ("passwd", "../passwd")]:
         (work / name).symlink_to(target)
     os.link(tmp_path / "passwd", work / "hard")
@@ -117,6 +118,7 @@ def test_granted_prefix_opens_what_lies_below_it_alone(maze: Bench, tmp_path: Pa
         ("a\\b", "path-backslash"),
         ("file:///etc/passwd", "path-scheme"),
         ("a\0b", "path-control"),
+        ("odd", "unresolvable"),
         ("", "path-empty"),
     ],
 )

@@ -1,4 +1,5 @@
 import asyncio
+import errno
 import os
 import random
 import string
@@ -10,6 +11,8 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.builtins import file_tool
 from gatewright.policy.permission import Action, Permission
+from gatewright.sources.basefolder import BaseFolder
+from gatewright.sources.failure import failures
 from gatewright.sources.filetext import decode_text, encode_text, line_count, with_change, with_lines
 from gatewright.tools.context import ToolExecutionContext
 from tests.engine.sources.bench import Bench, make_bench, source_of
@@ -519,3 +522,54 @@ def test_text_is_written_up_to_the_limit_in_bytes() -> None:
         with pytest.raises(ToolFailure) as refused:
             encode_text(text, limit)
         assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (errno.EACCES, "no-access", "refuses it (permission denied)"),
+        (errno.EPERM, "no-access", "refuses it (operation not permitted)"),
+        (errno.EROFS, "no-access", "refuses it (write-protected)"),
+        (errno.EEXIST, "exists", "there is something"),
+        (errno.ENOENT, "not-found", "no such file or folder"),
+        (errno.ELOOP, "symlink", "symbolic link"),
+        (errno.ENOTDIR, "not-a-folder", "is not a folder"),
+        (errno.EISDIR, "is-a-folder", "this is a folder"),
+        (errno.ENOTEMPTY, "not-empty", "the folder is not empty"),
+        (errno.ENXIO, "special-file", "device, pipe or socket"),
+        (errno.EAGAIN, "special-file", "device, pipe or socket"),
+        (errno.ENAMETOOLONG, "path-too-long", "too long"),
+        (errno.ENOSPC, "io", "failed (no space left on device)"),
+        (None, "io", "failed (unknown error)"),
+    ],
+)
+def test_each_error_of_the_file_system_has_a_code_and_words_without_the_path(
+    number: int | None, code: str, said: str
+) -> None:
+    with pytest.raises(ToolFailure) as told, failures():
+        raise OSError(number, "told", "/secret/path") if number is not None else OSError("/secret/path")
+    assert told.value.code == code
+    assert said in str(told.value)
+    assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        (errno.ENOENT, "source-missing", "is missing"),
+        (errno.ENOTDIR, "source-replaced", "another folder stands in the place"),
+        (errno.EACCES, "no-access", "(no permission)"),
+        (errno.EIO, "io", "(input/output error)"),
+    ],
+)
+def test_a_base_folder_that_cannot_be_opened_says_why(tmp_path: Path, number: int, code: str, said: str) -> None:
+    folder = BaseFolder(str(tmp_path))
+
+    def refused(path: str, *_: object, **__: object) -> int:
+        raise OSError(number, "told", path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "open", refused)
+        fault = folder.fault()
+    assert fault is not None
+    assert (fault.code, said in str(fault), str(tmp_path) in str(fault)) == (code, True, False)
