@@ -29,7 +29,7 @@ def maze(bench: Bench, tmp_path: Path) -> Bench:
     (work / "inner").symlink_to("sub")
     (work / "to-source").symlink_to(bench.folder)
     (work / "loop").symlink_to("loop")
-    os.symlink(b"\xff", os.fsencode(work / "odd"))
+    (work / "odd").symlink_to(os.fsdecode(b"\xff"))
     for name, target in [("up", ".."), ("etc", "../etc"), ("root", "/"), ("passwd", "../passwd")]:
         (work / name).symlink_to(target)
     os.link(tmp_path / "passwd", work / "hard")
