@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QMouseEvent
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QMenu, QPushButton, QTableView
 
@@ -22,6 +21,7 @@ from gatewright_gui.pages.files.source_dialog import SourceDialog
 from gatewright_gui.session.verbs import sources
 from gatewright_gui.session.verbs.agents import attach_source
 from tests.gui.files.support import SOURCE, Opened, until
+from tests.gui.session.opened import drag
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
 
@@ -38,38 +38,6 @@ def choose(page: FilesPage, *rows: int) -> None:
         QTest.mouseClick(page.rules.table.viewport(), LEFT, modifier, at)
 
 
-def drag(page: FilesPage, patch: pytest.MonkeyPatch, row: int, to: Callable[[], QPoint]) -> list[int | None]:
-    """Drag a row by the mouse and drop it; where the line was drawn before the drop.
-
-    The platform without a screen has no dragging of its own: once the drag begins its events are handed over here.
-    """
-    table = page.rules.table
-    viewport, lines = table.viewport(), list[int | None]()
-    start = table.visualRect(page.rules.model.index(row, rule_model.PATTERN)).center()
-    move, buttons = Qt.DropAction.MoveAction, Qt.MouseButton.LeftButton
-
-    def own(_event: object) -> bool:
-        return True
-
-    def carried(_table: object, actions: Qt.DropAction) -> None:
-        assert actions == move
-        data = page.rules.model.mimeData(table.selectedIndexes())
-        table.dragEnterEvent(QDragEnterEvent(to(), move, data, buttons, NONE))
-        table.dragMoveEvent(QDragMoveEvent(to(), move, data, buttons, NONE))
-        lines.append(table.drop_at)
-        table.dropEvent(QDropEvent(QPointF(to()), move, data, buttons, NONE))
-
-    patch.setattr(type(table), "startDrag", carried)
-    patch.setattr(table, "is_own", own)
-    QTest.mousePress(viewport, LEFT, NONE, start)
-    for step in (8, 24):  # as events with the button held: nothing here may turn the loop within a coroutine
-        at = QPointF(start + QPoint(0, step))
-        moved = QMouseEvent(QEvent.Type.MouseMove, at, viewport.mapToGlobal(at), Qt.MouseButton.NoButton, buttons, NONE)
-        QApplication.sendEvent(viewport, moved)
-    QTest.mouseRelease(viewport, LEFT, NONE, to())
-    return lines
-
-
 def middle(page: FilesPage, row: int, shift: int) -> Callable[[], QPoint]:
     return lambda: page.rules.table.visualRect(page.rules.model.index(row, 0)).center() + QPoint(40, shift)
 
@@ -78,7 +46,7 @@ async def test_rule_is_dragged_below_another_one_as_one_edit(
     demo: Opened, page: FilesPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before, count = patterns(page), demo.document.undo_stack.count()
-    lines = drag(page, monkeypatch, 0, middle(page, 2, 6))
+    lines = drag(page.rules.table, monkeypatch, 0, middle(page, 2, 6))
     await until(lambda: patterns(page) != before)
     assert lines == [3]
     assert patterns(page) == [*before[1:3], before[0], *before[3:]]
@@ -91,7 +59,7 @@ async def test_rule_is_dragged_below_another_one_as_one_edit(
 
 async def test_rule_dropped_below_the_default_stands_above_it(page: FilesPage, monkeypatch: pytest.MonkeyPatch) -> None:
     before = patterns(page)
-    lines = drag(page, monkeypatch, 1, middle(page, page.rules.model.default_row, 6))
+    lines = drag(page.rules.table, monkeypatch, 1, middle(page, page.rules.model.default_row, 6))
     await until(lambda: patterns(page) != before)
     assert lines == [page.rules.model.default_row]
     assert patterns(page)[-1] == before[1]
@@ -102,7 +70,7 @@ async def test_several_chosen_rules_move_by_keys_as_one_edit_and_stay_chosen(dem
     choose(page, 1, 3)
     QTest.keyClick(page.rules.table, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     assert patterns(page) == [before[1], before[3], before[0], before[2], *before[4:]]
-    assert page.rules.selected == (0, 1)
+    assert page.rules.table.chosen == (0, 1)
     assert demo.document.undo_stack.undoText() == f"move 2 rules of {SOURCE}"
     assert demo.document.undo_stack.count() == count + 1
     QTest.keyClick(page.rules.table, Qt.Key.Key_Delete)
@@ -511,6 +479,8 @@ async def test_page_without_sources_of_files_leads_to_its_streams(demo: Opened, 
         demo.document.push(lambda policy, _tools, agent=agent: remove_agent(policy, agent.agent_id))
     assert sources.remove_source(demo.document, SOURCE)
     assert page.no_source.other_button.isVisibleTo(page)
+    page.focus_main()
+    assert page.window().focusWidget() is page.no_source.action_button
     assert page.no_source.other_button.text() == "1 stream of changes..."
     QTest.mouseClick(page.no_source.other_button, LEFT)
     await until(page.rules.header.source_menu.isVisible)

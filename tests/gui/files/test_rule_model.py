@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 import pytest
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
 from gatewright.policy.document import PermissionRule, Source
@@ -40,10 +40,6 @@ class Verbs:
 
     def set_default(self, level: Permission) -> bool:
         self.asked.append(("default", level))
-        return True
-
-    def move_rules(self, indexes: tuple[int, ...], to: int) -> bool:
-        self.asked.append(("move", indexes, to))
         return True
 
 
@@ -101,22 +97,6 @@ def test_insert_and_remove_keep_the_other_rows(model: PermissionRuleModel) -> No
     assert (watched.row(), watched.data()) == (3, "*.log")
     model.set_source(SOURCE)
     assert watched.row() == 2
-
-
-def test_dropping_a_row_asks_for_the_place_it_has_afterwards(model: PermissionRuleModel, verbs: Verbs) -> None:
-    data = model.mimeData([model.index(0, 0)])
-    none = QModelIndex()
-    assert not model.dropMimeData(data, Qt.DropAction.MoveAction, 2, 0, none)
-    model.dropMimeData(data, Qt.DropAction.MoveAction, 4, 0, none)
-    model.dropMimeData(data, Qt.DropAction.MoveAction, 1, 0, none)
-    model.dropMimeData(model.mimeData([model.index(2, 0)]), Qt.DropAction.MoveAction, 0, 0, none)
-    assert verbs.asked == [("move", (0,), 1), ("move", (0,), 2), ("move", (2,), 0)]
-
-
-def test_default_cannot_be_dragged(model: PermissionRuleModel, verbs: Verbs) -> None:
-    assert not model.flags(model.index(3, 0)) & Qt.ItemFlag.ItemIsDragEnabled
-    model.dropMimeData(model.mimeData([model.index(3, 0)]), Qt.DropAction.MoveAction, 0, 0, QModelIndex())
-    assert verbs.asked == []
 
 
 def test_rule_without_files_says_so_and_is_not_dead(model: PermissionRuleModel) -> None:

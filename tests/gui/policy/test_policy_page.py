@@ -1,10 +1,10 @@
 """The page Policy in the real window: rules made, tried on recorded calls, changed, moved, removed."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QCheckBox, QLabel, QLineEdit, QPushButton, QScrollArea, QWidget
 
@@ -14,7 +14,7 @@ from gatewright_gui.pages.agents.limits_pane import LimitsPane
 from gatewright_gui.pages.policy import PolicyPage
 from gatewright_gui.pages.policy.tried_table import CALL
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import opened_window, settled, until
+from tests.gui.session.opened import drag, opened_window, settled, until
 
 POLICY = """\
 gatewright = 1
@@ -160,6 +160,24 @@ async def test_what_the_form_cannot_say_is_edited_as_it_stands_in_the_file(windo
     press(window, "apply")
     assert window.document.policy.rules[1].when == {"required": ["path"]}
     assert window.document.undo_stack.undoText() == "change policy rule deep"
+
+
+async def test_rule_is_dragged_onto_either_half_of_another_one(
+    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = page_of(window).rules.view
+
+    def middle(row: int, shift: int) -> Callable[[], QPoint]:
+        return lambda: view.visualRect(view.model().index(row, 0)).center() + QPoint(40, shift)
+
+    assert drag(view, monkeypatch, 0, middle(1, 1)) == [2]
+    assert names(window) == ["deep", "no scripts"]
+    assert view.chosen == (1,)
+    assert drag(view, monkeypatch, 1, middle(0, -1)) == [0]
+    assert window.document.workspace.text() == POLICY
+    count = window.document.undo_stack.count()
+    assert drag(view, monkeypatch, 0, middle(0, 4)) == [1]
+    assert window.document.undo_stack.count() == count
 
 
 async def test_rules_are_moved_and_removed_by_keys_with_their_comments(window: MainWindow) -> None:

@@ -6,13 +6,16 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt
+import pytest
+from PySide6.QtCore import QEvent, QModelIndex, QPoint, QPointF, Qt
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QMouseEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from gatewright_gui.app.build import build_window
 from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.agents.tool_tree import Column
+from gatewright_gui.qt.widget.item_view import OrderedTable
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.message import Message
 from gatewright_gui.settings import Preferences
@@ -124,3 +127,36 @@ def broken(policy: Path) -> str:
 def forget(folder: Path) -> None:
     """Remove a workspace from the disk."""
     shutil.rmtree(folder)
+
+
+def drag(table: OrderedTable, patch: pytest.MonkeyPatch, row: int, to: Callable[[], QPoint]) -> list[int | None]:
+    """Drag a row by the mouse and drop it; where the line was drawn before the drop.
+
+    The platform without a screen has no dragging of its own: once the drag begins its events are handed over here.
+    """
+    viewport, lines = table.viewport(), list[int | None]()
+    start = table.visualRect(table.model().index(row, 0)).center()
+    move, buttons, none = Qt.DropAction.MoveAction, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+
+    def own(_event: object) -> bool:
+        return True
+
+    def carried(_table: object, actions: Qt.DropAction) -> None:
+        assert actions == move
+        data = table.model().mimeData(table.selectedIndexes())
+        table.dragEnterEvent(QDragEnterEvent(to(), move, data, buttons, none))
+        over = QDragMoveEvent(to(), move, data, buttons, none)
+        table.dragMoveEvent(over)
+        assert over.isAccepted()
+        lines.append(table.drop_at)
+        table.dropEvent(QDropEvent(QPointF(to()), move, data, buttons, none))
+
+    patch.setattr(type(table), "startDrag", carried)
+    patch.setattr(table, "is_own", own)
+    QTest.mousePress(viewport, buttons, none, start)
+    for step in (8, 24):  # as events with the button held: nothing here may turn the loop within a coroutine
+        at = QPointF(start + QPoint(0, step))
+        moved = QMouseEvent(QEvent.Type.MouseMove, at, viewport.mapToGlobal(at), Qt.MouseButton.NoButton, buttons, none)
+        QApplication.sendEvent(viewport, moved)
+    QTest.mouseRelease(viewport, buttons, none, to())
+    return lines

@@ -83,11 +83,13 @@ class FilesPage(Page):
             self._counts.put_off()
 
     def main_view(self) -> QWidget | None:
-        """Where the keys were when one left the page, else the rules."""
+        """Where the keys were when one left the page, else the rules; the way to a source where there is none."""
+        if self._parts.currentIndex() == 1:
+            return self.no_source.action_button
         last = cast("QWidget | None", self.focusWidget())
         if last is not None and last.isVisibleTo(self) and last.isEnabledTo(self):
             return last
-        return self.rules.table if self._parts.currentIndex() == 0 else super().main_view()
+        return self.rules.table
 
     def focus_search(self) -> None:
         """Ctrl+F: filter the files."""

@@ -4,12 +4,11 @@ An edit goes to verbs that it is given. Over 450 lines, because what a
 row shows, says and takes has to agree and is read together.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, Protocol
 
-from PySide6.QtCore import QAbstractTableModel, QMimeData, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gatewright.workspace.api import Permission, PermissionRule, Shadow, Source, check_pattern, frozen
 from gatewright_gui.pages.files.level import LEVELS
@@ -61,9 +60,6 @@ _ANSWERED = frozenset(
 
 
 DEFAULT_TEXT = "no rule matched"
-
-
-MIME = "application/x-gatewright-permission-rule"
 
 
 _RULE = (
@@ -119,10 +115,6 @@ class RuleVerbs(Protocol):
 
     def set_default(self, level: Permission) -> bool:
         """Give paths that no rule matches another level."""
-        ...
-
-    def move_rules(self, indexes: tuple[int, ...], to: int) -> bool:
-        """Move rules so that the first of them stands at `to` afterwards, the others right below it."""
         ...
 
 
@@ -296,45 +288,6 @@ class PermissionRuleModel(QAbstractTableModel):
     def supportedDropActions(self) -> Qt.DropAction:  # noqa: N802
         """Rules are moved."""
         return Qt.DropAction.MoveAction
-
-    def mimeTypes(self) -> list[str]:  # noqa: N802
-        """Only our own rows."""
-        return [MIME]
-
-    def mimeData(self, indexes: Sequence[QModelIndex]) -> QMimeData:  # noqa: N802
-        """The rows that are dragged."""
-        data = QMimeData()
-        rows = sorted({index.row() for index in indexes if self.rule_at(index.row()) is not None})
-        data.setData(MIME, ",".join(map(str, rows)).encode())
-        return data
-
-    def canDropMimeData(  # noqa: N802
-        self, data: QMimeData, action: Qt.DropAction, row: int, column: int, parent: Index
-    ) -> bool:
-        """Our own rows can be dropped anywhere."""
-        del row, column, parent
-        return action == Qt.DropAction.MoveAction and data.hasFormat(MIME)
-
-    def dropMimeData(  # noqa: N802
-        self, data: QMimeData, action: Qt.DropAction, row: int, column: int, parent: Index
-    ) -> bool:
-        """Move the dragged rules by the verb. Always False, so that the view removes nothing."""
-        del column
-        if action != Qt.DropAction.MoveAction or not data.hasFormat(MIME):
-            return False
-        texts = bytes(data.data(MIME).data()).decode("ascii", "replace").split(",")
-        rows = tuple(int(text) for text in texts if text.isdecimal() and self.rule_at(int(text)) is not None)
-        target = parent.row() if parent.isValid() else row
-        target = len(self._rules) if target < 0 else min(target, len(self._rules))
-        if rows and not self._stands(rows, target):
-            self._verbs.move_rules(rows, target - sum(row < target for row in rows))
-        return False
-
-    @staticmethod
-    def _stands(rows: tuple[int, ...], target: int) -> bool:
-        """Whether rows that are dropped before `target` stand there already."""
-        together = rows == tuple(range(rows[0], rows[0] + len(rows)))
-        return together and rows[0] <= target <= rows[-1] + 1
 
     # inside
 

@@ -6,9 +6,6 @@ from typing import Any, cast
 from PySide6.QtCore import QAbstractItemModel, QEvent, QModelIndex, QObject, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QColor,
-    QDragLeaveEvent,
-    QDragMoveEvent,
-    QDropEvent,
     QFont,
     QFontMetrics,
     QKeyEvent,
@@ -45,8 +42,9 @@ from gatewright_gui.pages.files.level import (
 from gatewright_gui.pages.files.new_rule_bar import PatternEdit
 from gatewright_gui.pages.files.rule_model import PermissionRuleModel, RuleRow
 from gatewright_gui.qt.look import Role, current_look, role_colour
-from gatewright_gui.qt.widget import TableView, chip_width
+from gatewright_gui.qt.widget import chip_width
 from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import OrderedTable
 from gatewright_gui.session.courtesy import painting
 
 _NUMBERS = frozenset({rule_model.NUMBER, rule_model.HITS})
@@ -243,7 +241,7 @@ _KEYS = (
 )
 
 
-class RuleTable(TableView):
+class RuleTable(OrderedTable):
     """Rules are dropped between rows; a list of levels opens with its editor, whichever way that is begun."""
 
     returned = Signal(object)
@@ -253,23 +251,17 @@ class RuleTable(TableView):
     remove_asked = Signal()
     add_asked = Signal()
     files_asked = Signal()
+    fixed_rows = 1
 
     def __init__(self, model: PermissionRuleModel, parent: QWidget | None = None) -> None:
         super().__init__("Levels in order", parent)
         self.pressed_at = QPoint()
-        self.drop_at: int | None = None
-        """The row before which what is dragged would be dropped."""
         self._pattern_width = self._comment_width = self._chip_width = self._given_width = 0
         self.setObjectName("files.rules")
         self.setModel(model)
         self.delegate = RuleDelegate(self)
         self.setItemDelegate(self.delegate)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setEditTriggers(_EDITS)
-        self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
-        self.setDropIndicatorShown(False)  # the table draws its own, through all columns
-        self.setDragDropOverwriteMode(False)
-        self.setTabKeyNavigation(False)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self._set_columns()
         for keys, asked, words in _KEYS:
@@ -322,51 +314,10 @@ class RuleTable(TableView):
         self.pressed_at = event.position().toPoint()
         super().mousePressEvent(event)
 
-    def dragMoveEvent(self, event: QDragMoveEvent) -> None:  # noqa: N802
-        """Show where it would be dropped; the view scrolls at its edges by itself."""
-        super().dragMoveEvent(event)
-        is_ours = self.is_own(event)
-        self._show_drop(self._drop_row(event) if is_ours else None)
-        if is_ours:
-            event.setDropAction(Qt.DropAction.MoveAction)
-            event.accept()
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802
-        """It is elsewhere."""
-        self._show_drop(None)
-        super().dragLeaveEvent(event)
-
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
-        """The model moves by a verb; the view must not take the dragged row away."""
-        place = self._drop_row(event)
-        self._show_drop(None)
-        if self.is_own(event):
-            self.model().dropMimeData(event.mimeData(), Qt.DropAction.MoveAction, place, 0, QModelIndex())
-        event.setDropAction(Qt.DropAction.IgnoreAction)
-        event.accept()
-        self.setState(QAbstractItemView.State.NoState)
-        self.viewport().update()
-
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
-        """With a line where what is dragged would be dropped."""
+        """Threads of this page wait while it is painted."""
         with painting():
             super().paintEvent(event)
-        if self.drop_at is None:
-            return
-        place = self.visualRect(self.model().index(self.drop_at, 0))
-        top = max(place.top() - 1, 0)
-        painter = QPainter(self.viewport())
-        painter.fillRect(QRect(0, top, self.viewport().width(), 2), role_colour("accent"))
-        painter.fillRect(QRect(0, top - 3, 4, 8), role_colour("accent"))
-
-    def is_own(self, event: QDropEvent) -> bool:
-        """Whether what is dragged are rows of this table."""
-        return event.source() is self and event.mimeData().hasFormat(rule_model.MIME)
-
-    def _show_drop(self, row: int | None) -> None:
-        if row != self.drop_at:
-            self.drop_at = row
-            self.viewport().update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Return on a row says so."""
@@ -375,15 +326,6 @@ class RuleTable(TableView):
             self.returned.emit(self.currentIndex())
             return
         super().keyPressEvent(event)
-
-    def _drop_row(self, event: QDropEvent) -> int:
-        """The row before which it is dropped; the default stays the last."""
-        last = self.model().rowCount() - 1
-        point = event.position().toPoint()
-        index = self.indexAt(point)
-        if not index.isValid():
-            return last
-        return min(index.row() + (point.y() > self.visualRect(index).center().y()), last)
 
     def _set_columns(self) -> None:
         header = self.horizontalHeader()

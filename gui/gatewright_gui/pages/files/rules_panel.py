@@ -138,12 +138,6 @@ class RulesPanel(QWidget):
         self.table.scrollTo(self.model.index(row, rule_model.PATTERN))
         self._back_to_table()
 
-    @property
-    def selected(self) -> tuple[int, ...]:
-        """The chosen rules, the default left out."""
-        rows = {index.row() for index in self.table.selectionModel().selectedRows()}
-        return tuple(sorted(row for row in rows if self.model.rule_at(row) is not None))
-
     # what the table asks for
 
     def set_rule(self, index: int, rule: PermissionRule) -> bool:
@@ -158,16 +152,15 @@ class RulesPanel(QWidget):
         """Give what no rule matches another level."""
         return sources.set_default_level(self._document, self._source_id, level)
 
-    def move_rules(self, indexes: tuple[int, ...], to: int) -> bool:
-        """Move rules so that the first of them stands at `to`, and keep them chosen."""
-        done = sources.move_rules(self._document, self._source_id, indexes, to)
-        if done:
+    def _move_to(self, to: int) -> None:
+        """Move the chosen rules so that the first of them stands at `to`, and keep them chosen."""
+        rows = self.table.chosen
+        if sources.move_rules(self._document, self._source_id, rows, to):
             flag = QItemSelectionModel.SelectionFlag
-            top, bottom = self.model.index(to, 0), self.model.index(to + len(indexes) - 1, 0)
+            top, bottom = self.model.index(to, 0), self.model.index(to + len(rows) - 1, 0)
             self.table.setCurrentIndex(self.model.index(to, rule_model.PATTERN))
             self.table.selectionModel().select(QItemSelection(top, bottom), flag.ClearAndSelect | flag.Rows)
             self._update_buttons()
-        return done
 
     # acts
 
@@ -193,18 +186,18 @@ class RulesPanel(QWidget):
 
     def remove_rule(self) -> None:
         """Remove the chosen rules."""
-        rows = self.selected
+        rows = self.table.chosen
         if rows and sources.remove_rules(self._document, self._source_id, rows):
             self.table.setCurrentIndex(self.model.index(min(rows[0], self.model.default_row), rule_model.PATTERN))
 
     def move_rule(self, step: int) -> None:
         """Move the chosen rules up (-1) or down (1); those with others between them come together."""
-        rows = self.selected
+        rows = self.table.chosen
         if not rows:
             return
         to = rows[0] + step
         if 0 <= to <= self.model.default_row - len(rows):
-            self.move_rules(rows, to)
+            self._move_to(to)
 
     def show_files(self) -> None:
         """Show the files that the current row decides."""
@@ -229,7 +222,7 @@ class RulesPanel(QWidget):
         """What can be done with the row of `index`, and with the rules that are chosen."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        rows, last, by = self.selected, self.model.default_row, self.model.shown(index.row()).shadowed_by
+        rows, last, by = self.table.chosen, self.model.default_row, self.model.shown(index.row()).shadowed_by
         pattern, level = (index.siblingAtColumn(column) for column in (rule_model.PATTERN, rule_model.LEVEL))
         several = f" {len(rows)} rules" if len(rows) > 1 else ""
 
@@ -311,7 +304,7 @@ class RulesPanel(QWidget):
         self.header.show_hits(self.model.hits, len(self.model.dead_rows))
 
     def _update_buttons(self, *_selected: object) -> None:
-        rows = self.selected
+        rows = self.table.chosen
         header = self.header
         header.add_button.setEnabled(self.model.rowCount() > 0)
         header.remove_button.setEnabled(bool(rows))
@@ -335,6 +328,7 @@ class RulesPanel(QWidget):
         table.clicked.connect(self._clicked)
         table.returned.connect(self._activated)
         table.move_asked.connect(self.move_rule)
+        table.move_requested.connect(self._move_to)
         table.remove_asked.connect(self.remove_rule)
         table.add_asked.connect(self.add_above_chosen)
         table.files_asked.connect(self.show_files)

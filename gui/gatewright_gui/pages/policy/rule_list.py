@@ -3,7 +3,7 @@
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtGui import QDropEvent, QKeyEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import PolicyRule, Verdict
@@ -12,7 +12,7 @@ from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate, Index
-from gatewright_gui.qt.widget.item_view import TableView
+from gatewright_gui.qt.widget.item_view import OrderedTable
 from gatewright_gui.session.condition import when_words
 
 NAME, EFFECT, AGENTS, TOOLS, WHEN, MESSAGE = range(6)
@@ -124,11 +124,9 @@ class RuleListDelegate(Delegate):
             tint(option, "muted")
 
 
-class RuleList(TableView):
+class RuleList(OrderedTable):
     """Del removes, Ins adds, Enter edits, Alt+Up and Alt+Down move, as dragging does."""
 
-    move_requested = Signal(object)
-    """Where the first of the chosen rows shall stand: int."""
     remove_requested = Signal()
     add_requested = Signal()
     edit_requested = Signal()
@@ -138,21 +136,12 @@ class RuleList(TableView):
         named(self, "policy.rules")
         self.setModel(model)
         self.setItemDelegate(RuleListDelegate(self))
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setTabKeyNavigation(False)
-        self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
-        self.setDragDropOverwriteMode(False)
         header = self.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(WHEN, QHeaderView.ResizeMode.Stretch)
         for column, width in WIDTHS.items():
             self.setColumnWidth(column, width)
-
-    @property
-    def chosen(self) -> tuple[int, ...]:
-        """The chosen rows, from the top."""
-        return tuple(sorted({index.row() for index in self.selectionModel().selectedRows()}))
 
     def move_by(self, step: int) -> None:
         """Ask that the chosen rows go up or down."""
@@ -160,19 +149,6 @@ class RuleList(TableView):
         to = rows[0] + step if rows else -1
         if rows and 0 <= to <= self.model().rowCount() - len(rows):
             self.move_requested.emit(to)
-
-    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
-        """A verb moves the rows; the view must not take them away."""
-        point = event.position().toPoint()
-        index = self.indexAt(point)
-        below = index.isValid() and point.y() > self.visualRect(index).center().y()
-        at = index.row() + below if index.isValid() else self.model().rowCount()
-        if event.source() is self:
-            self.move_requested.emit(at - sum(row < at for row in self.chosen))
-        event.setDropAction(Qt.DropAction.IgnoreAction)
-        event.accept()
-        self.setState(QAbstractItemView.State.NoState)
-        self.viewport().update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """The keys of the list."""

@@ -7,11 +7,11 @@ the corner of the view, headings and all, while whoever opens a menu looks the r
 
 from typing import Any
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QPaintEvent
+from PySide6.QtCore import QRect, Qt, Signal
+from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QDropEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QAbstractItemView, QTableView, QTreeView, QWidget
 
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.widget.delegate import Delegate
 
 
@@ -73,3 +73,86 @@ class TableView(QTableView):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         """In one call."""
         super().paintEvent(event)
+
+
+class OrderedTable(TableView):
+    """Rows in an order: the chosen ones are dragged between others, and a line through all columns shows where to."""
+
+    move_requested = Signal(object)
+    """Where the first of the chosen rows shall stand, the others right below it: int. The view itself moves none."""
+
+    fixed_rows = 0
+    """So many rows at the end stay the last."""
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(name, parent)
+        self.drop_at: int | None = None
+        """The row before which what is dragged would be dropped."""
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
+        self.setDropIndicatorShown(False)
+        self.setDragDropOverwriteMode(False)
+        self.setTabKeyNavigation(False)
+
+    @property
+    def chosen(self) -> tuple[int, ...]:
+        """The chosen rows that can be moved, from the top."""
+        rows = {index.row() for index in self.selectionModel().selectedRows()}
+        return tuple(sorted(row for row in rows if row < self.model().rowCount() - self.fixed_rows))
+
+    def is_own(self, event: QDropEvent) -> bool:
+        """Whether what is dragged are rows of this table."""
+        return event.source() is self
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:  # noqa: N802
+        """Show where it would be dropped; the view scrolls at its edges by itself."""
+        super().dragMoveEvent(event)
+        is_ours = self.is_own(event)
+        self._show_drop(self._drop_row(event) if is_ours else None)
+        if is_ours:
+            event.setDropAction(Qt.DropAction.MoveAction)
+            event.accept()
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:  # noqa: N802
+        """It is elsewhere."""
+        self._show_drop(None)
+        super().dragLeaveEvent(event)
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+        """Ask for the move; the view must not take the dragged rows away."""
+        place = self._drop_row(event)
+        self._show_drop(None)
+        if self.is_own(event):
+            rows = self.chosen
+            to = place - sum(row < place for row in rows)
+            if rows != tuple(range(to, to + len(rows))):
+                self.move_requested.emit(to)
+        event.setDropAction(Qt.DropAction.IgnoreAction)
+        event.accept()
+        self.setState(QAbstractItemView.State.NoState)
+        self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """With a line where what is dragged would be dropped."""
+        super().paintEvent(event)
+        if self.drop_at is None:
+            return
+        rows = self.model().rowCount()
+        place = self.visualRect(self.model().index(min(self.drop_at, rows - 1), 0))
+        top = max((place.top() if self.drop_at < rows else place.bottom()) - 1, 0)
+        painter = QPainter(self.viewport())
+        painter.fillRect(QRect(0, top, self.viewport().width(), 2), role_colour("accent"))
+        painter.fillRect(QRect(0, top - 3, 4, 8), role_colour("accent"))
+
+    def _show_drop(self, row: int | None) -> None:
+        if row != self.drop_at:
+            self.drop_at = row
+            self.viewport().update()
+
+    def _drop_row(self, event: QDropEvent) -> int:
+        last = self.model().rowCount() - self.fixed_rows
+        point = event.position().toPoint()
+        index = self.indexAt(point)
+        if not index.isValid():
+            return last
+        return min(index.row() + (point.y() > self.visualRect(index).center().y()), last)
