@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         TextSchema,
         Viewport,
     )
-    from gatewright.blocks.schemajson import schema_from_json, schema_to_json, type_name
+    from gatewright.blocks.schemajson import schema_from_json, schema_keys, schema_to_json, type_name
     from gatewright.blocks.text import TextBlock, count_overlapping
     from gatewright.blocks.unifieddiff import patch_splices
     from gatewright.blocks.value_schema import value_schema, whole_value
@@ -86,6 +86,7 @@ __all__ = [
     "patch_splices",
     "replacements",
     "schema_from_json",
+    "schema_keys",
     "schema_to_json",
     "type_name",
     "value_schema",
@@ -131,7 +132,7 @@ door(
             "TextSchema",
             "Viewport",
         ),
-        "gatewright.blocks.schemajson": ("schema_from_json", "schema_to_json", "type_name"),
+        "gatewright.blocks.schemajson": ("schema_from_json", "schema_keys", "schema_to_json", "type_name"),
         "gatewright.blocks.text": ("TextBlock", "count_overlapping"),
         "gatewright.blocks.unifieddiff": ("patch_splices",),
         "gatewright.blocks.value_schema": ("value_schema", "whole_value"),

@@ -37,6 +37,46 @@ _TYPES: dict[str, type[BlockSchema]] = {
 }
 
 
+_TEXT: dict[str, JsonValue] = {"type": "string"}
+_FLAG: dict[str, JsonValue] = {"type": "boolean"}
+_NUMBER: dict[str, JsonValue] = {"type": "integer", "minimum": 1}
+_FIELD_TYPE: dict[str, JsonValue] = {"enum": [str(one) for one in FieldType]}
+
+
+def schema_keys(kind: str) -> dict[str, JsonValue]:
+    """The JSON Schema of what stands beside ``type`` in the schema of a ``map``, ``list``, ``log``, ..., for forms."""
+    field = _object(
+        ("name", "type"), name=_TEXT, type=_FIELD_TYPE, description=_TEXT, required=_FLAG, read_only=_FLAG, default={}
+    )
+    fields: dict[str, JsonValue] = {"type": "array", "items": field}
+    match kind:
+        case "text":
+            return _object((), viewport=_object((), start_line=_NUMBER, lines=_NUMBER, max_chars=_NUMBER))
+        case "map":
+            return _object(("fields",), fields=fields)
+        case "list":
+            return _object((), item_type=_FIELD_TYPE, fields=fields, max_items=_NUMBER)
+        case "log":
+            more = {"timestamp": _FLAG, "names_author": _FLAG, "max_items": _NUMBER}
+            return _object((), fields=fields, display_limit=_NUMBER, **more)
+        case _:
+            parts: list[JsonValue] = [_tagged(part) for part in _TYPES if part != "composite"]
+            section = _object(
+                ("name", "schema"), name=_TEXT, schema={"oneOf": parts}, description=_TEXT, read_only=_FLAG
+            )
+            return _object(("sections",), sections={"type": "array", "items": section})
+
+
+def _object(needed: tuple[str, ...], /, **properties: JsonValue) -> dict[str, JsonValue]:
+    return {"type": "object", "properties": properties, "required": [*needed], "additionalProperties": False}
+
+
+def _tagged(kind: str) -> dict[str, JsonValue]:
+    keys = schema_keys(kind)
+    properties, required = cast("dict[str, JsonValue]", keys["properties"]), cast("list[JsonValue]", keys["required"])
+    return {**keys, "properties": {"type": {"const": kind}, **properties}, "required": ["type", *required]}
+
+
 def type_name(schema: BlockSchema) -> str:
     """``text``, ``map``, ``list``, ``log`` or ``composite``."""
     match schema:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         Undo,
         diff_text,
         schema_from_json,
+        schema_keys,
         type_name,
         value_schema,
         whole_value,
@@ -245,7 +246,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "ToolListing", "count_text", "count_tokens", "discover_operations", "format_named", "inline_references",
     # blocks
     "Append", "BlockSchema", "CompositeSchema", "ListSchema", "LogSchema", "Overwrite", "Redo", "Replace", "Step",
-    "TextSchema", "Undo", "diff_text", "schema_from_json", "type_name", "value_schema", "whole_value",
+    "TextSchema", "Undo", "diff_text", "schema_from_json", "schema_keys", "type_name", "value_schema", "whole_value",
     # policy
     "AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint", "SearchEngine", "SearchProvider", "ShellBackend",
     "ANY_TOOL", "Action", "Agent", "AgentChange", "AgentDiff", "AllowedOperations", "Along", "ArgumentConstraints",
@@ -319,7 +320,8 @@ door(
         # blocks
         "gatewright.blocks": (
             "Append", "BlockSchema", "CompositeSchema", "ListSchema", "LogSchema", "Overwrite", "Redo", "Replace",
-            "Step", "TextSchema", "Undo", "diff_text", "schema_from_json", "type_name", "value_schema", "whole_value",
+            "Step", "TextSchema", "Undo", "diff_text", "schema_from_json", "schema_keys", "type_name",
+            "value_schema", "whole_value",
         ),
         # policy
         "gatewright.policy": (

@@ -206,6 +206,11 @@ def json_fault(text: str) -> str:
     return ""
 
 
+def new_value(schema: BlockSchema, text: str) -> JsonValue:
+    """What a new block begins with; None where nothing was filled in."""
+    return (text if isinstance(schema, TextSchema) else json.loads(text)) or None
+
+
 class Blocks:
     """Follows the document: what is asked is asked of the workspace that is open now."""
 

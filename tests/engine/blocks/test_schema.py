@@ -18,8 +18,10 @@ from gatewright.blocks import (
     TextSchema,
     Viewport,
     schema_from_json,
+    schema_keys,
     schema_to_json,
 )
+from gatewright.schema import SchemaChecker
 
 FIELD = Field("name", FieldType.LIST, "what", required=True, read_only=True, default=["x", {"y": None}])
 SCHEMAS: list[BlockSchema] = [
@@ -74,6 +76,22 @@ WRONG: list[tuple[Any, str]] = [
         "`/sections/0/schema` is a composite inside",
     ),
 ]
+
+
+@pytest.mark.parametrize("kind", ["text", "map", "list", "log", "composite"])
+def test_forms_are_told_exactly_the_keys_that_are_read(kind: str) -> None:
+    with pytest.raises(SchemaError) as refused:
+        schema_from_json({"type": kind, "no such key": 1})
+    known = str(refused.value).partition("known are ")[2].split(", ")
+    keys: Any = schema_keys(kind)
+    assert sorted(keys["properties"]) == sorted(known)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_written_schema_fits_what_forms_are_told(schema: BlockSchema) -> None:
+    written = schema_to_json(schema)
+    kind = str(written.pop("type"))
+    assert SchemaChecker(schema_keys(kind)).errors(written) == ()
 
 
 @pytest.mark.parametrize(("value", "words"), WRONG)

@@ -198,6 +198,9 @@ async def test_value_over_the_limit_is_refused_with_a_sentence_and_stays_typed(b
     bench.press("memory.save")
     await settled(bench.window)
     assert bench.page.blocks.detail.bar.isVisible()
+    bench.page.blocks.refresh()
+    await settled(bench.window)
+    assert bench.page.blocks.detail.bar.isVisible()
     assert "60" in bench.page.blocks.detail.bar.text
     assert bench.page.blocks.detail.value.editor.text == "x" * 61
     assert bench.theirs.value("persona") == "kind"
@@ -362,17 +365,23 @@ async def test_block_is_archived_and_taken_out_and_deleted_after_a_question(benc
     assert bench.shown == "persona"
 
 
-async def test_block_with_fields_is_made_and_edited_as_json(bench: Bench) -> None:
+async def test_block_with_fields_is_made_in_a_form_and_edited_as_json(bench: Bench) -> None:
     bench.press("memory.new")
     dialog = await dialog_of(CreateDialog)
     assert not dialog.make_button.isEnabled()
     QTest.keyClicks(dialog.label, "mood")
     dialog.kind.setCurrentIndex(dialog.kind.findData("map"))
-    dialog.schema.set_text('{"type": "map", "fields": [{"name": "now"}')
-    assert dialog.fault.text().startswith("the schema: it is no JSON")
+    name = dialog.schema.findChild(QLineEdit, "console.form.fields.0.name")
+    assert name is not None
+    clear(name)
+    QTest.keyClicks(name, "8")
+    assert "`8` cannot name a field" in dialog.fault.text()
     assert not dialog.make_button.isEnabled()
-    dialog.schema.set_text('{"type": "map", "fields": [{"name": "now", "type": "text"}]}')
-    dialog.content.set_text('{"now": "calm"}')
+    clear(name)
+    QTest.keyClicks(name, "now")
+    now = dialog.value.findChild(QLineEdit, "console.form.now")
+    assert now is not None
+    QTest.keyClicks(now, "calm")
     bench.press("memory_new.accept", dialog)
     await until(lambda: bench.shown == "mood")
     await settled(bench.window)
@@ -446,13 +455,15 @@ async def test_value_with_parts_is_corrected_in_a_form_that_leaves_its_log_alone
     await until(lambda: json.loads(value.text) == ["Faro"])
 
 
-async def test_label_that_is_taken_is_refused_with_a_sentence(bench: Bench) -> None:
+async def test_label_that_is_taken_is_refused_with_a_sentence_and_another_can_be_typed(bench: Bench) -> None:
     bench.press("memory.new")
     dialog = await dialog_of(CreateDialog)
     QTest.keyClicks(dialog.label, "tea")
     bench.press("memory_new.accept", dialog)
-    await settled(bench.window)
-    assert bench.page.blocks.detail.bar.text == "There is a block with that label already"
+    await until(lambda: dialog.fault.text() == "there is a block with that label already")
+    QTest.keyClicks(dialog.label, " too")
+    bench.press("memory_new.accept", dialog)
+    await until(lambda: bench.shown == "tea too")
 
 
 async def test_log_is_only_added_to(bench: Bench) -> None:

@@ -96,7 +96,8 @@ class BlockPane(QWidget):
         )
         self.archive_button.setEnabled(is_archived or (record.type is BlockType.WORKING and not record.source_id))
         self.value.show_content(content, draft)
-        self._tell_draft(content, draft)
+        if content is not before or not self.bar.is_error:  # what went wrong stays until something is another
+            self._tell_draft(content, draft)
         self._show_part(self.part.current)
         self.settings.show_content(content)
         self.access.rows.set_rows(access)

@@ -337,11 +337,9 @@ class BlocksPane(QWidget):
             history.show_text(step, part, text)
 
     async def _create(self) -> None:
-        dialog = CreateDialog(self, self._agent_id)
+        dialog = CreateDialog(self, self._agent_id, self._context.tasks, self._blocks.create)
         if await shown(dialog):
-            new = dialog.new
-            await self._blocks.create("" if dialog.is_shared else self._agent_id, new)
-            self._wanted = new.label
+            self._wanted = dialog.label.text()
 
     async def _delete(self) -> None:
         row = self.current

@@ -1,45 +1,51 @@
 """A block is made: label, what it holds, how agents may use it."""
 
-import json
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import pairwise
 
-from PySide6.QtWidgets import QComboBox, QDialog, QFormLayout, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QDialog, QLineEdit, QPushButton, QStackedWidget, QWidget
+from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, JsonValue, TextSchema, schema_from_json
+from gatewright.workspace.api import (
+    BlockSchema,
+    GatewrightError,
+    JsonValue,
+    ListSchema,
+    TextSchema,
+    schema_from_json,
+    schema_keys,
+)
+from gatewright_gui.pages.console.call_form import FieldFault
+from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.memory.settings_form import SettingsFields
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.pages.memory.value_form import ValueForm
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
-from gatewright_gui.session.memory import BlockType, NewBlock, json_fault
+from gatewright_gui.session.calls import ShownTool
+from gatewright_gui.session.memory import BlockType, NewBlock, new_value
 
-SCHEMAS = (
-    ("text", "a text", ""),
-    (
-        "map",
-        "fields with names",
-        (
-            '{"type": "map", "fields": [\n  {"name": "mood", "type": "text", "description": "how it goes"},\n'
-            '  {"name": "visits", "type": "counter"}\n]}'
-        ),
-    ),
-    ("list", "a list", '{"type": "list", "item_type": "text", "max_items": 100}'),
-    ("log", "a log, which is only added to", '{"type": "log", "display_limit": 20}'),
-    (
-        "composite",
-        "sections of several kinds",
-        (
-            '{"type": "composite", "sections": [\n  {"name": "facts", "schema": {"type": "text"}},\n'
-            '  {"name": "todo", "schema": {"type": "list", "item_type": "text"}}\n]}'
-        ),
-    ),
+KINDS: tuple[tuple[str, str, Mapping[str, JsonValue]], ...] = (
+    ("text", "a text", {}),
+    ("map", "fields with names", {"fields": [{"name": "name", "type": "text"}]}),
+    ("list", "a list", {"item_type": "text"}),
+    ("log", "a log, which is only added to", {}),
+    ("composite", "sections of several kinds", {"sections": [{"name": "facts", "schema": {"type": "text"}}]}),
 )
+"""What a block can hold, in words, and the schema that one begins with."""
+
+
+Make = Callable[[str, NewBlock], Awaitable[None]]
 
 
 class CreateDialog(QDialog):
-    """After it was accepted ``new`` is the block to make, and ``is_shared`` says whose."""
+    """``make`` makes a block of an agent, or of "" a shared one; where it cannot the dialog says why, and stays."""
 
-    def __init__(self, parent: QWidget | None, agent_id: str) -> None:
+    def __init__(self, parent: QWidget | None, agent_id: str, tasks: TaskOwner, make: Make) -> None:
         super().__init__(parent)
+        self._agent_id, self._tasks, self._make = agent_id, tasks, make
         named(self, "memory_new", spoken="New block")
         self.setWindowTitle(title_text("New block"))
         self.label = named(QLineEdit(), "memory_new.label", spoken="Label")
@@ -49,48 +55,51 @@ class CreateDialog(QDialog):
             self.whose.addItem(f"of {agent_id} alone", False)
         self.whose.addItem("shared by all agents", True)
         self.kind = named(QComboBox(), "memory_new.kind", spoken="What it holds")
-        for key, words, _ in SCHEMAS:
+        for key, words, _ in KINDS:
             self.kind.addItem(words, key)
-        self.schema = named(LargeTextEdit("Schema as JSON", lines=5), "memory_new.schema")
         self.fields = SettingsFields("memory_new")
-        self.content = named(LargeTextEdit("What is in it at first", lines=5), "memory_new.content")
+        for at, (words, field) in enumerate((("Label", self.label), ("Whose", self.whose), ("Holds", self.kind))):
+            self.fields.rows.insertRow(at, Label(words), field)
+        self.schema = FormPane(tasks, "memory_new.schema", "Parts")
+        self.content = named(LargeTextEdit("What is in it at first"), "memory_new.content")
+        self.value = ValueForm(tasks, "memory_new.value")
+        self._shown: BlockSchema | None = None
+        """The schema of which ``value`` is the form."""
+        self._first = QStackedWidget()
+        for part in (self.content, self.value):
+            self._first.addWidget(part)
         self.fault = named(Label(), "memory_new.fault", kind="error")
         self.fault.setWordWrap(True)
         self.make_button = named(QPushButton("Make it"), "memory_new.accept", spoken="Make the block", kind="primary")
         self.cancel_button = named(QPushButton("Cancel"), "memory_new.cancel", spoken="Cancel")
-        form = QFormLayout()
-        for words, field in (("Label", self.label), ("Whose", self.whose), ("Holds", self.kind)):
-            form.addRow(Label(words), field)
-        self._schema_words = Label("Schema")
-        form.addRow(self._schema_words, self.schema)
-        form.addRow(Label("At first"), self.content)
+        self._parts = holding(column_of(Label("Its parts"), stretch(self.schema), space=1))
+        self._at_first = holding(column_of(Label("At first"), stretch(self._first), space=1))
         buttons = row_of(stretch(self.fault), self.cancel_button, self.make_button, space=2)
-        column_of(form, self.fields, stretch(), buttons, into=self, space=3, margins=4)
-        self.resize(560, 480)
+        held = column_of(stretch(self._parts, 3), stretch(self._at_first, 2), space=2)
+        whole = row_of(column_of(self.fields, stretch()), stretch(held), space=4)
+        column_of(stretch(whole), buttons, into=self, space=3, margins=4)
+        self.resize(860, 540)
+        for before, after in pairwise((self.label, self.whose, self.kind, self.fields.type)):
+            self.setTabOrder(before, after)
+        self.label.setFocus()
         self.kind.currentIndexChanged.connect(self._choose_kind)
         self.label.textChanged.connect(self._check)
-        self.fields.changed.connect(self._check)
-        for editor in (self.schema, self.content):
-            editor.edited.connect(self._check)
-        self.make_button.clicked.connect(self.accept)
+        for signal in (self.fields.changed, self.schema.changed, self.content.edited, self.value.edited):
+            signal.connect(self._check)
+        self.make_button.clicked.connect(lambda: self._tasks.start(self._try(), "memory_new"))
         self.cancel_button.clicked.connect(self.reject)
         self._choose_kind()
 
     @property
-    def is_shared(self) -> bool:
-        """Whether all agents have it."""
-        return bool(self.whose.currentData())
-
-    @property
     def new(self) -> NewBlock:
-        """The block as it is typed. Raises GatewrightError with what is wrong."""
-        kind, text, settings = self.kind.currentData(), self.content.text, self.fields.settings
-        schema = TextSchema() if kind == "text" else schema_from_json(_json(self.schema.text, "the schema"))
-        content = text if kind == "text" else _json(text, "what is in it") if text.strip() else None
+        """The block as it is filled in. Raises GatewrightError with what is wrong."""
+        schema, settings = self._schema(), self.fields.settings
+        if self.value.fault:
+            raise GatewrightError(self.value.fault)
         return NewBlock(
             self.label.text(),
             schema,
-            content or None,
+            new_value(schema, self.content.text if isinstance(schema, TextSchema) else self.value.text),
             settings.type or BlockType.WORKING,
             settings.permission or NewBlock("", schema).permission,
             settings.char_limit or 0,
@@ -98,27 +107,50 @@ class CreateDialog(QDialog):
             settings.description or "",
         )
 
+    async def _try(self) -> None:
+        self.make_button.setEnabled(False)
+        try:
+            await self._make("" if self.whose.currentData() else self._agent_id, self.new)
+        except GatewrightError as error:
+            if isValid(self):
+                self._check()
+                self.fault.setText(str(error))
+        else:
+            self.accept()
+
+    def _schema(self) -> BlockSchema:
+        try:
+            return schema_from_json({"type": self.kind.currentData(), **self.schema.values()})
+        except FieldFault as fault:
+            raise GatewrightError(str(fault)) from None
+
     def _choose_kind(self) -> None:
-        _, _, schema = SCHEMAS[self.kind.currentIndex()]
-        for part in (self._schema_words, self.schema):
-            part.setVisible(bool(schema))
-        self.schema.set_text(schema)
-        if self.kind.currentData() == "log":
-            self.fields.type.setCurrentIndex(self.fields.type.findData(BlockType.LOG))
+        key, _, begun = KINDS[self.kind.currentIndex()]
+        self.schema.set_tool(ShownTool(key, "", schema_keys(key), None, ()))
+        self.schema.set_values(begun)
+        self._parts.setVisible(key != "text")
+        self._at_first.setVisible(key != "log")
+        self._first.setCurrentWidget(self.content if key == "text" else self.value)
+        if (key == "log") != (self.fields.settings.type is BlockType.LOG):
+            kind = BlockType.LOG if key == "log" else BlockType.WORKING
+            self.fields.type.setCurrentIndex(self.fields.type.findData(kind))
         self._check()
 
     def _check(self) -> None:
-        fault = ""
+        fault, ready = "", False
         try:
+            self._show_value(self._schema())
             ready = bool(self.new.label)
         except GatewrightError as error:
-            ready, fault = False, str(error)
+            fault = str(error)
         self.fault.setText(fault)
         self.make_button.setEnabled(ready)
 
-
-def _json(text: str, what: str) -> JsonValue:
-    fault = json_fault(text)
-    if fault:
-        raise GatewrightError(f"{what}: {fault}")
-    return json.loads(text)
+    def _show_value(self, schema: BlockSchema) -> None:
+        """The form of what is in it at first follows its parts; what was filled in stays as far as it fits."""
+        if schema != self._shown:
+            is_same = type(schema) is type(self._shown)
+            self._shown = schema
+            self.value.show_value(
+                "new", schema, self.value.text if is_same else "[]" if isinstance(schema, ListSchema) else "{}"
+            )

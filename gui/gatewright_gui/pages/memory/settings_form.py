@@ -46,12 +46,11 @@ class SettingsFields(QWidget):
         self.pinned = named(QCheckBox("Pinned: it stays in context"), f"{name}.pinned")
         self.about = named(QLineEdit(), f"{name}.about", spoken="Description")
         self.about.setPlaceholderText("what it is about, told to the model")
-        form = QFormLayout(self)
-        form.setContentsMargins(0, 0, 0, 0)
-        for words, field in (("Type", self.type), ("Level", self.level), ("Limit", self.limit)):
-            form.addRow(Label(words), field)
-        form.addRow(Label("About"), self.about)
-        form.addRow("", self.pinned)
+        self.rows = QFormLayout(self)
+        self.rows.setContentsMargins(0, 0, 0, 0)
+        for words, field in (("Type", self.type), ("Level", self.level), ("Limit", self.limit), ("About", self.about)):
+            self.rows.addRow(Label(words), field)
+        self.rows.addRow("", self.pinned)
         for signal in (
             self.type.currentIndexChanged,
             self.level.currentIndexChanged,

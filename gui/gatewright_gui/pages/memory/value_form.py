@@ -52,6 +52,7 @@ class ValueForm(QWidget):
         self._logs = {name: held for name, held in value.items() if name in logs}
         self._is_putting = True
         self.pane.set_tool(ShownTool(block_id, "", shape, None, ()))
+        self.pane.set_open((_ITEMS,), is_open=True)
         self.pane.set_values({name: held for name, held in value.items() if name not in logs})
         self._is_putting = False
         return True

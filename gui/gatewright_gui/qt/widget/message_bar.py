@@ -60,6 +60,11 @@ class MessageBar(QWidget):
         """What it says."""
         return self._text.text()
 
+    @property
+    def is_error(self) -> bool:
+        """Whether it says that something went wrong."""
+        return self._tone == "error" and not self.isHidden()
+
     def add_button(self, button: QPushButton) -> None:
         """One way more, before the others; whoever adds it shows and hides it."""
         self._row.insertWidget(self._row.indexOf(self.action_button), button)
