@@ -1,15 +1,18 @@
-"""A window on a demo workspace of its own, on the private display."""
+"""A window on the private display: on a demo workspace of its own, or as it is at the first start."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from PySide6.QtWidgets import QApplication
 
 from gatewright.workspace import write_demo
-from gatewright_gui.app.build import build_window
+from gatewright_gui.app.build import build_window, new_window
 from gatewright_gui.app.collector import Collector
 from gatewright_gui.settings import Preferences
+from gatewright_gui.window.main_window import MainWindow
 from tests.journeys.hand import Hand, until
 from tests.support.xvfb import Display
 
@@ -19,9 +22,26 @@ def policy(tmp_path: Path) -> Path:
     return write_demo(tmp_path / "demo")
 
 
+@pytest.fixture
+def preferences(tmp_path: Path) -> Preferences:
+    return Preferences(tmp_path / "preferences.ini")
+
+
 @pytest_asyncio.fixture
-async def hand(display: Display, policy: Path, tmp_path: Path) -> AsyncIterator[Hand]:
-    window = await build_window(policy, preferences=Preferences(tmp_path / "preferences.ini"), theme="light")
+async def hand(display: Display, policy: Path, preferences: Preferences) -> AsyncIterator[Hand]:
+    async with _hand_on(display, await build_window(policy, preferences=preferences, theme="light")) as made:
+        yield made
+
+
+@pytest_asyncio.fixture
+async def first_hand(display: Display, qapp: QApplication, preferences: Preferences) -> AsyncIterator[Hand]:
+    """In a window that nothing was ever opened in."""
+    async with _hand_on(display, new_window(qapp, preferences=preferences, theme="light")) as made:
+        yield made
+
+
+@asynccontextmanager
+async def _hand_on(display: Display, window: MainWindow) -> AsyncGenerator[Hand]:
     window.show()
     window.activateWindow()
     collector = Collector()  # as in the program: Python's own collections would be held against the window

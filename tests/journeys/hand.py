@@ -23,6 +23,7 @@ _HEARD = QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease, QEvent.Ty
 _MODIFIERS = {Qt.Key.Key_Control, Qt.Key.Key_Shift, Qt.Key.Key_Alt, Qt.Key.Key_Meta}
 WAITING = frozenset(
     {
+        "open",
         "save",
         "console.call",
         "close",

@@ -1,4 +1,4 @@
-"""Somebody new restricts an agent, tries calls, mends a problem and exports: by mouse and keys, and by keys alone."""
+"""Somebody new: from the welcome to a restricted agent; by keys alone to the exported policy; why a call was denied."""
 
 import time
 from functools import partial
@@ -10,6 +10,7 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractItemView,
     QApplication,
+    QCheckBox,
     QComboBox,
     QDialog,
     QLabel,
@@ -32,7 +33,6 @@ from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import (
     NAME,
-    agent_row,
     box_place,
     box_state,
     shown_schema,
@@ -54,8 +54,6 @@ permission = "none"
 
 """
 """Below a rule that matches all that it matches: it decides nothing, and whoever reads the policy is told."""
-READ = '{"op": "read", "path": "README.md"}'
-LIST = '{"op": "list"}'
 
 
 @pytest.fixture
@@ -68,89 +66,62 @@ def policy(tmp_path: Path) -> Path:
     return path
 
 
-async def test_mouse_and_keys_restrict_an_agent_mend_a_problem_and_export(
-    hand: Hand, policy: Path, tmp_path: Path
+async def test_who_starts_at_the_welcome_gets_an_agent_that_reads_and_sees_no_secrets(
+    first_hand: Hand, tmp_path: Path
 ) -> None:
-    tree = hand.find("agents.tree", QTreeView)
+    hand, window, folder = first_hand, first_hand.window, tmp_path / "mine"
+    (folder / "notes").mkdir(parents=True)
+    for name in (".env", "notes/a.md", "plan.md"):
+        (folder / name).write_text("a line\n", "utf-8")
 
-    # an agent that may do everything is made one that reads
-    await hand.click_cell(*agent_row(hand, "operator"))
-    await hand.click_cell(tree, tree_row(tree, "file"), NAME)
-    assert "delete" in shown_schema(hand)["op"]["enum"]
-    await hand.click(hand.find("agents.preset", QWidget))
-    await hand.choose("agents.preset.read_only")
-    accept = await hand.see("rights.accept", QPushButton)
-    await until(accept.isEnabled, "what would change")
-    assert "file.delete" in texts(hand.find("rights.changes", QTableView).model(), 1)
-    await hand.click(accept)
-    await until(lambda: _dialog() is None, "the preset")
+    # a workspace in a folder of one's own, without the secrets in it
+    await hand.click(window.shelf.welcome.buttons["new"])
+    await hand.click(await hand.see("new.folder", QLineEdit))
+    await hand.key("ctrl+a")
+    await hand.type(str(folder))
+    hide = await hand.see("new.hide", QCheckBox)
+    assert hide.isChecked()
+    await hand.click(hand.find("new.accept", QPushButton))
+    await until(lambda: window.document.is_open and window.steps.isVisible(), "the first steps")
     await hand.rest()
-    assert shown_schema(hand)["op"]["enum"] == ["diff", "list", "read", "status"]
 
-    # one operation less: it goes from the schema and from the usage rules
-    parts = hand.find("preview.part", Segmented)
-    await hand.click(parts.button("rules"))
-    assert "`list`" in shown_text(hand)
+    # the first steps lead: what it may do, what the model sees of it, a call
+    steps, tree = window.steps.buttons, hand.find("agents.tree", QTreeView)
+    await hand.click(steps["tick"])
+    await hand.click_cell(tree, tree_row(tree, "file"), NAME)
+    await hand.click_cell(tree, tree_row(tree, "file"), box_place(tree, "file"))
+    assert shown_schema(hand)["op"]["enum"] == ["diff", "list", "load", "read", "reload", "status"]
+    await hand.key("Right")
     await hand.click_cell(tree, tree_row(tree, "file", "list"), box_place(tree, "file", "list"))
     assert box_state(tree, "file", "list") == OFF
-    await until(lambda: "`list`" not in shown_text(hand), "the usage rules without it")
-    await hand.click(parts.button("schema"))
-    assert shown_schema(hand)["op"]["enum"] == ["diff", "read", "status"]
+    await hand.click(steps["schema"])
+    assert shown_schema(hand)["op"]["enum"] == ["diff", "load", "read", "reload", "status"]
+    await hand.click(steps["try"])
+    assert window.shelf.current_key == "console"
+    paths = {"plan.md": "allow", ".env": "deny"}
+    decided = [await _decide(hand, f'{{"op": "read", "path": "{path}"}}') for path in paths]
+    decided.append(await _decide(hand, '{"op": "list"}'))
+    assert [record.verdict for record in decided] == [*paths.values(), "deny"]
+    assert all("done" in button.accessibleName() for button in steps.values())
 
-    # a limit on one operation
-    await hand.click_cell(tree, tree_row(tree, "file", "read"), NAME)
-    await hand.click(hand.find("agents.detail.parts", Segmented).button("limits"))
-    limits = hand.find("agents.limits.list", QTableView)
-    await hand.click(hand.find("agents.limits.add", QPushButton))
-    await hand.choose("agents.limits.add.calls")
-    await until(lambda: _focus_name() == "agents.limits.calls", "the field of the limit")
-    await hand.type("1")
-    await hand.key("Return")
-    assert "1 call in a session" in texts(limits.model(), limit_list.Column.VALUE)
-    assert hand.window.document.undo_stack.undoText().startswith("limit file.read to 1 call")
+    # a level of its own for the notes comes before that of the secrets
+    await hand.click(hand.find("rail.files", QWidget))
+    tree, rules = hand.find("files.tree", QTreeView), hand.find("files.rules", QTableView)
+    await until(lambda: tree.model().rowCount() > 0, "the folder")
+    await hand.click_cell(tree, tree_row(tree, "notes"))
+    await hand.key("Menu")
+    await hand.choose("none")
+    assert texts(rules.model(), rule_model.PATTERN)[:2] == [".env*", "/notes/"]
+    first = rules.visualRect(table_row(rules, ".env*", rule_model.PATTERN))
+    dragged = table_row(rules, "/notes/", rule_model.PATTERN)
+    await hand.drag(rules, dragged, QPoint(first.center().x(), first.top() + 3))
+    assert texts(rules.model(), rule_model.PATTERN)[:2] == ["/notes/", ".env*"]
 
-    # a call is tried: once it is taken, the second is refused, and the link goes to the limit
-    await hand.click(hand.find("rail.console", QWidget))
-    assert hand.find("console.tool", QComboBox).currentText() == "file"
-    await _pick(hand, "console.form.op", "read")
-    await hand.click(hand.find("console.form.path", QWidget))
-    await hand.type("README.md")
-    assert (await _run(hand)).status == "allowed"
-    refused = await _run(hand)
-    assert (refused.verdict, refused.stage) == ("deny", "rules")
-    assert "1 call" in hand.find("console.reason", QLabel).text()
-    await hand.click(hand.find("console.rule", QAbstractButton))
-    await until(limits.isVisible, "the limit that refused it")
-    assert tree.currentIndex() == tree_row(tree, "file", "read")
-    await hand.click_cell(limits, table_row(limits, "1 call in a session", limit_list.Column.VALUE))
-    await hand.key("F2")
-    await hand.type("3")
-    await hand.key("Return")
-    await hand.click(hand.find("rail.console", QWidget))
-    history = hand.find("console.history", QAbstractItemView)
-    await hand.click_cell(history, history.model().index(0, 0))
-    taken = await _called(hand, click="console.again")
-    assert taken.status == "allowed"
-    assert taken.earlier is not None
-    assert taken.earlier.verdict == "deny"
-    assert hand.find("console.then", QWidget).accessibleName().startswith("The same call at ")
-
-    # a problem that somebody left behind
-    await hand.click(hand.find("status.problems", QWidget))
-    problems = hand.find("problems.list", QTableView)
-    assert len(texts(problems.model())) == 1
-    assert DEAD in texts(problems.model())[0]
-    await hand.click_cell(problems, problems.model().index(0, 0))
-    await _mend_dead_rule(hand)
-    await until(lambda: hand.find("status.problems", QPushButton).text() == "no problems", "the problem to go")
-
-    # what the window decides, the exported files decide too
-    decided = [await _decide(hand, text) for text in (READ, LIST)]
-    assert [record.verdict for record in decided] == ["allow", "deny"]
-    await hand.click(hand.find("rail.toml", QWidget))
-    await hand.click(hand.find("top.export", QWidget))
-    await _export_into(hand, tmp_path / "handed over")
-    await _check_exported(tmp_path / "handed over", "operator", decided)
+    # saved, and the command line decides the same
+    await hand.key("ctrl+s")
+    await hand.click(await hand.see("review.save", QAbstractButton))
+    await until(lambda: not window.document.is_dirty, "the file to be saved")
+    await _check_exported(folder, "assistant", decided)
 
 
 async def test_keyboard_alone_restricts_an_agent_mends_a_problem_and_exports(hand: Hand, tmp_path: Path) -> None:
@@ -288,18 +259,6 @@ async def _walk(hand: Hand, view: QAbstractItemView, goal: QModelIndex) -> None:
     raise AssertionError(f"`{goal.data()}` is not reached by {key}")
 
 
-async def _mend_dead_rule(hand: Hand) -> None:
-    """Put the rule above the one that hides it, by dragging it there."""
-    await hand.click(hand.find("rail.files", QWidget))
-    rules = hand.find("files.rules", QTableView)
-    await until(lambda: DEAD in texts(rules.model(), rule_model.PATTERN), "the levels")
-    dead = table_row(rules, DEAD, rule_model.PATTERN)
-    above = rules.visualRect(table_row(rules, "drafts/**", rule_model.PATTERN))
-    await hand.drag(rules, dead, QPoint(above.center().x(), above.top() + 3))
-    patterns = texts(rules.model(), rule_model.PATTERN)
-    assert patterns.index(DEAD) == patterns.index("drafts/**") - 1
-
-
 async def test_who_asks_why_a_call_was_denied_yesterday_finds_it_and_mends_the_policy(hand: Hand, policy: Path) -> None:
     with Workspace.open(policy, clock=ManualClock(time.time() - 86_400)) as yesterday:
         sent = {"op": "append", "path": "README.md", "content": "a line"}
@@ -359,11 +318,6 @@ def _console(hand: Hand) -> ConsolePage:
     page = hand.window.shelf.page("console")
     assert isinstance(page, ConsolePage)
     return page
-
-
-async def _run(hand: Hand) -> CallRecord:
-    """Click Run."""
-    return await _called(hand, click="console.run")
 
 
 async def _decide(hand: Hand, arguments: str) -> CallRecord:

@@ -72,10 +72,10 @@ async def opened_window(policy: Path, home: Path) -> AsyncGenerator[MainWindow]:
     preferences = Preferences(home / "preferences.ini")
     preferences.reviews_gains_only = True
     window = await build_window(policy, preferences=preferences, theme="light")
-    window.resize(1280, 800)
-    window.show()
-    await settled(window)
     try:
+        window.resize(1280, 800)
+        window.show()
+        await settled(window)
         yield window
     finally:
         await end(window)

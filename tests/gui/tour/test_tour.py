@@ -22,13 +22,17 @@ PROMISED = (
     "what was called is recorded",
 )
 BROKEN = """
+from gatewright_gui.app import scenes
 from gatewright_gui.pages.agents.tool_pane import ToolPane
 from gatewright_gui.session.verbs import rights
 rights.tick_operations = lambda *_, **__: False
 def broken(self, *_):
     raise RuntimeError("a slot that is broken")
 ToolPane._toggle_ask = broken
+from gatewright_gui.app.scenes import LIGHT, agents, console, files, policy
+scenes.SCENES = (*LIGHT[:2], agents.matrix, files.files, console.console, policy.save)
 """
+"""Two ways to break a window, and the scenes that meet them among some that do not."""
 ONE_AGENT = """gatewright = 1
 
 [agents.helper]
