@@ -182,7 +182,7 @@ class _Rows:
         placed: list[_Placed] = [(("agents", agent_id, "tool_rules", index), rule) for index, rule in rules]
         placed += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts.name, facts.major)]
         self._lists: list[tuple[Address | None, ToolRule, frozenset[str]]] = []
-        self._consents: list[_Placed] = []
+        self._consents: list[tuple[Address | None, ToolRule, str | None]] = []
         self._narrowing_rules: list[ToolRule] = []
         for address, rule in placed:
             if isinstance(rule.rule_type, AllowedOperations):
@@ -190,7 +190,7 @@ class _Rows:
             elif not isinstance(rule.rule_type, ContinueLoop):
                 self._narrowing_rules.append(rule)
                 if isinstance(rule.rule_type, RequiresConsent):
-                    self._consents.append((address, rule))
+                    self._consents.append((address, rule, rule.rule_type.scope))
         theirs = [rule for source in layers.sources if source.required_tools for _, rule in source_rules(source, facts)]
         self._narrowing_rules += [rule for rule in theirs if not isinstance(rule.rule_type, _NARROW_NOTHING)]
         self._leaving_out: dict[int, Reason] = {}
@@ -299,10 +299,9 @@ class _Rows:
             yield reach
         if approval := self._approval(op):
             yield approval
-        for address, rule in self._consents:
-            if rule.binds(op.name) and isinstance(rule.rule_type, RequiresConsent):
-                scope = f" (scope {rule.rule_type.scope})" if rule.rule_type.scope else ""
-                text = f"`{facts.name}` requires consent{scope}"
+        for address, rule, scope in self._consents:
+            if rule.binds(op.name):
+                text = f"`{facts.name}` requires consent{f' (scope {scope})' if scope else ''}"
                 yield Reason(Layer.RULE, Verdict.ASK, "requires-consent", text, address, rule.rule_id)
 
     def _left_out(self, op: OperationFacts) -> Iterator[Reason]:

@@ -68,6 +68,7 @@ async def test_names_are_listed_sorted_with_folders_marked_and_unusable_ones_lef
     outcome = await bench.call("file_list", path="tmp")
     assert "no entries in `tmp`" in (outcome.output or "")
     assert await bench.code("file_list", path="b.txt") == "not-a-folder"
+    assert await bench.code("file_read", path="b.txt/") == "not-a-folder"
     assert await bench.code("file_list", path="gone") == "not-found"
 
 

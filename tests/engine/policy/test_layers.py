@@ -216,6 +216,7 @@ def test_consent_that_the_tool_itself_requires_is_a_reason() -> None:
     right = row(policy_of(), facts, "")
 
     assert (right.verdict, first(right).code, first(right).address) == (Verdict.ASK, "requires-consent", None)
+    assert first(right).text == "`clock` requires consent (scope time)"
 
 
 DENIES, ASKS = frozenset({Verdict.DENY}), frozenset({Verdict.ASK})
@@ -357,6 +358,14 @@ def test_argument_that_is_a_path_goes_by_what_is_done_there_and_by_the_tier_wher
     policy = policy_of(sources=(Source("docs", "docs", Permission.READ_ONLY),))
 
     assert row(policy, facts, "").by_path == outcomes
+
+
+def test_operation_that_asks_by_what_is_said_in_the_call_asks_for_some() -> None:
+    policy = policy_of(None, PolicyRule("zones", Verdict.ASK, when={"required": ["zone"]}))
+    right = row(policy, replace(CLOCK, operations=(replace(CLOCK.operations[0], parameters=("zone",)),)), "")
+
+    assert (right.verdict, right.by_path, right.by_value) == (Verdict.ALLOW, frozenset(), ASKS)
+    assert right.asks_for_some
 
 
 def test_operation_that_asks_for_every_call_says_only_what_is_stricter() -> None:
