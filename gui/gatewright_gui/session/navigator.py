@@ -44,6 +44,7 @@ class Navigator(QObject):
     difference_requested = Signal(object)
     """The TOML page shows this difference, or with None how the file differs from what is open."""
     servers_requested = Signal()
+    trust_requested = Signal(object)
     """The Catalogs page asks which servers of a client are to be taken in."""
     reload_requested = Signal()
     """The policy file is to be read again, once somebody was asked about unsaved changes."""
@@ -65,6 +66,11 @@ class Navigator(QObject):
         """Ask which servers of a client are to be taken in."""
         self.page_requested.emit("catalogs")  # first: the page comes to be when it is shown
         self.servers_requested.emit()
+
+    def ask_for_trust(self, catalog_id: str) -> None:
+        """Ask whether the server of a catalog is trusted."""
+        self.page_requested.emit("catalogs")  # first, as above
+        self.trust_requested.emit(catalog_id)
 
     def go_to_waiting(self, digests: tuple[str, ...]) -> None:
         """Show the calls that wait for an answer, one of these first; () names none."""

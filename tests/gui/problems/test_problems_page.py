@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton
 
 from gatewright.base.problem import Problem, Subject
 from gatewright_gui.pages.agents.agents import tools_with_problems
+from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.problems import ProblemsPage
 from gatewright_gui.pages.problems.problems_page import ABOUT, MESSAGE, PLACE, PROBLEM
 from gatewright_gui.session.places import go_to, places_of
@@ -294,6 +295,29 @@ async def test_endpoint_is_trusted_after_a_question_that_shows_what_it_is(tmp_pa
         await settled(window)
         assert not page.trust_button.isVisible()
         assert not any(one.code == "endpoint-not-trusted" for one in document.workspace.current_problems())
+
+
+async def test_button_at_a_server_that_is_not_trusted_leads_to_its_catalog_with_the_question(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    server = '\n[[catalogs]]\nid = "{0}"\ntype = "mcp"\ncommand = "{0}-server"\n'
+    policy.write_text(policy.read_text("utf-8") + server.format("near") + server.format("far"), "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        window.show_page("problems")
+        await settled(window)
+        page = page_of(window)
+        rows = [
+            row for row in range(page.model.rowCount()) if "far-server" in str(page.model.index(row, MESSAGE).data())
+        ]
+        page.view.setCurrentIndex(page.model.index(rows[0], MESSAGE))
+        QTest.mouseClick(page.trust_button, Qt.MouseButton.LeftButton)
+        await until(lambda: window.findChild(TrustDialog) is not None)
+        dialog = window.findChild(TrustDialog)
+        assert dialog is not None
+        assert window.shelf.current_key == "catalogs"
+        assert "far-server" in dialog.code.text
+        assert "near-server" not in dialog.code.text
+        dialog.cancel_button.click()
+        await settled(window)
 
 
 def choice(key: str) -> QPushButton | None:

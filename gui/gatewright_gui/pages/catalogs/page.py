@@ -118,6 +118,7 @@ class CatalogsPage(Page):
         self.add_button.clicked.connect(lambda: self._start(self._add(None)))
         self.empty.action_requested.connect(lambda: self._start(self._add(None)))
         self._context.navigator.servers_requested.connect(lambda: self._start(self._add(None)))
+        self._context.navigator.trust_requested.connect(self._trust_one)
         self.next_button.clicked.connect(self._go_on)
         self.client_button.clicked.connect(lambda: self._start(self._copy_configuration()))
         detail = self.detail
@@ -240,6 +241,12 @@ class CatalogsPage(Page):
     def _trust_current(self) -> None:
         if self.current is not None:
             self._start(self._trust([self.current]))
+
+    def _trust_one(self, catalog_id: str) -> None:
+        """A link from elsewhere: the catalog with the question."""
+        self._refresh()
+        self.view.setCurrentIndex(self.model.index(self.model.find(catalog_id)))
+        self._trust_current()
 
     async def _trust(self, rows: list[CatalogRow]) -> None:
         """Ask whether servers are trusted, and start those that are, all at once."""

@@ -221,7 +221,9 @@ class ProblemsPage(Page):
             tip="Show its line of the policy file (Ctrl+Enter in the list)",
         )
         self.trust_button = named(
-            QPushButton("Trust..."), "problems.trust", tip="See exactly what would be connected to, and trust it"
+            QPushButton("Trust..."),
+            "problems.trust",
+            tip="See exactly what would be started or connected to, and trust it",
         )
         self.mend_buttons = tuple(named(QPushButton(), f"problems.mend.{at}") for at in range(MOST_MENDS))
         """What would mend the current problem: each button says what it does."""
@@ -233,7 +235,7 @@ class ProblemsPage(Page):
         self._lay_out()
         self.go_button.clicked.connect(self._go)
         self.line_button.clicked.connect(self._show_line)
-        self.trust_button.clicked.connect(self._ask_endpoint)
+        self.trust_button.clicked.connect(self._ask_trust)
         for at, button in enumerate(self.mend_buttons):
             button.clicked.connect(lambda _=False, at=at: self._mend(at))
         self.view.selectionModel().currentChanged.connect(self._tell_whole)
@@ -272,7 +274,10 @@ class ProblemsPage(Page):
         self.go_button.setToolTip(f"Show {self._about} (Enter in the list)")
         self.line_button.setEnabled(index.data(LINE) is not None)
         problem = index.siblingAtColumn(MESSAGE).data(PROBLEM)
-        self.trust_button.setVisible(isinstance(problem, Problem) and bool(verbs.endpoint_of(problem)))
+        self.trust_button.setVisible(
+            isinstance(problem, Problem)
+            and bool(verbs.endpoint_of(problem) or verbs.server_of(self._context.document, problem))
+        )
         self._show_mends(())
         if isinstance(problem, Problem) and self._context.document.is_open:
             self._context.tasks.start(self._find_mends(problem), "problems.mends", replace=True)
@@ -401,9 +406,11 @@ class ProblemsPage(Page):
     def _about(self) -> str:
         return str(self.view.currentIndex().siblingAtColumn(ABOUT).data() or "")
 
-    def _ask_endpoint(self) -> None:
+    def _ask_trust(self) -> None:
         problem = self.view.currentIndex().data(PROBLEM)
-        if isinstance(problem, Problem):
+        if isinstance(problem, Problem) and (catalog_id := verbs.server_of(self._context.document, problem)):
+            self._context.navigator.ask_for_trust(catalog_id)
+        elif isinstance(problem, Problem):
             self._context.tasks.start(self._trust_endpoint(problem), "problems.trust", replace=True)
 
     async def _trust_endpoint(self, problem: Problem) -> None:

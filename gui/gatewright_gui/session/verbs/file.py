@@ -114,6 +114,17 @@ def endpoint_of(problem: Problem) -> str:
     return str(address[-1]) if problem.code == ENDPOINT_NOT_TRUSTED and address else ""
 
 
+def server_of(document: Document, problem: Problem) -> str:
+    """The catalog that a problem is about, where its server waits for trust; else empty."""
+    match problem.subject.address if problem.subject is not None else ():
+        case ("catalogs", str(catalog_id), *_) if document.is_open:
+            states = document.workspace.catalog_states()
+            waits = any(one.catalog.catalog_id == catalog_id and one.is_trusted is False for one in states)
+            return catalog_id if waits else ""
+        case _:
+            return ""
+
+
 async def open_path(document: Document, path: Path, *, trust: bool = False) -> bool:
     """Open another workspace."""
     return await document.open(path, trust=trust)
