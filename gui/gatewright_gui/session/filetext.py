@@ -92,14 +92,16 @@ class Offer:
 def offer_of(workspace: Workspace, name: str, unsaved: UnsavedPolicy) -> Offer:
     """What may become of unsaved edits. Raises PolicyInvalid where their text is no policy."""
     saved = workspace.saved_text
+    is_outdated = saved != unsaved.grown_from
     edit, text = None, unsaved.text
     try:
         edit = workspace.edit_between("bring back unsaved changes", unsaved.grown_from, unsaved.text)
-        text = workspace.text_under(workspace.check(edit))
+        after = workspace.check(edit)
+        text = workspace.text_under(after) if is_outdated else text
     except EditRefused:
         edit = None
     difference = _difference(saved, text, "on disk", "unsaved")
-    return Offer(name, unsaved, edit, saved != unsaved.grown_from, difference)
+    return Offer(name, unsaved, edit, is_outdated, difference)
 
 
 def merge_edit_of(workspace: Workspace) -> Edit:

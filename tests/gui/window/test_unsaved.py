@@ -11,6 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton
 
+from gatewright.workspace.journal import Journal, UnsavedPolicy
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.session.opening import unsaved_folder
 from gatewright_gui.session.verbs import rights
@@ -197,3 +198,18 @@ async def test_where_nothing_can_be_kept_one_warning_says_so_and_editing_goes_on
         await window.unsaved.close()
         assert len(said.messages) == 1
         assert window.document.undo_stack.count() == 2
+
+
+async def test_unsaved_text_that_was_typed_is_brought_back_letter_by_letter(policy: Path, tmp_path: Path) -> None:
+    saved = policy.read_text("utf-8")
+    typed = saved.replace("[agents.operator]", "#  typed by   hand\n[agents.operator]")
+    journal = Journal(unsaved_folder(), policy)
+    journal.keep(UnsavedPolicy(saved, typed, 1))
+    journal.close()
+    async with opened_window(policy, tmp_path) as window:
+        await until(window.unsaved_bar.isVisible)
+        press(window.unsaved_bar.action_button)
+        await settled(window)
+        assert window.document.workspace.text() == typed
+        window.undo()
+        assert window.document.workspace.text() == saved
