@@ -1,5 +1,6 @@
 """What somebody typed over the text of the policy and has not applied: kept, checked in the worker process, applied."""
 
+import asyncio
 import re
 from collections.abc import Callable, Sequence
 
@@ -11,7 +12,7 @@ from gatewright_gui.qt.widget.code_rows import common_ends
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.filetext import problems_of_file, problems_of_text, typed_edit
-from gatewright_gui.session.policyfailure import NOT_TRUSTED
+from gatewright_gui.session.policyfailure import NOT_TRUSTED, text_of
 from gatewright_gui.session.typed import Typed
 from gatewright_gui.session.verbs import file as verbs
 
@@ -97,6 +98,16 @@ class PolicyDraft(QObject):
         self.take()
         self._typed.end()
 
+    async def mend_alarm(self) -> None:
+        """Begin with what the file holds that could not be taken over; what is typed already stays."""
+        alarm = self._document.alarm
+        if alarm is None or self.is_pending:
+            return
+        text = await asyncio.to_thread(text_of, alarm.path)
+        if self._document.alarm is alarm and not self.is_pending:
+            self._begin(TypedText(text, self._document.workspace.saved_text))
+            self._typed.put(NAME, self._now)
+
     async def apply(self) -> bool:
         """Make the draft one edit of the policy, or, of a file with errors, what the file holds; whether it is applied.
         Why it is not is said, and the draft stays.
@@ -174,10 +185,13 @@ class PolicyDraft(QObject):
     def _restore(self) -> None:
         kept = self._typed.of(NAME)
         if kept is not None and self._now is None:
-            self._now = kept
+            self._begin(kept)
             self._document.say("info", "what was typed on the page TOML and not applied is there again")
-            self.changed.emit()
-            self._check()
+
+    def _begin(self, draft: TypedText) -> None:
+        self._now = draft
+        self.changed.emit()
+        self._check()
 
 
 def written_over(over: str, lines: Sequence[str]) -> str:

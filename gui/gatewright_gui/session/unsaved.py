@@ -167,17 +167,18 @@ class UnsavedEdits(QObject):
     async def _bring_back(self) -> None:
         offer = self._offer
         edit = None if offer is None else offer.edit
-        if offer is not None and edit is not None and self._document.push(lambda *_: self._as_left(offer, edit)):
+        if offer is not None and edit is not None and self._push_as_left(offer, edit):
             self._brought_back.add(offer.name)
             del self._left[offer.name]
             await self._keep()
             await self._offer_next()
 
-    def _as_left(self, offer: Offer, edit: Edit) -> Edit:
+    def _push_as_left(self, offer: Offer, edit: Edit) -> bool:
         """With the text as it was left, letter by letter, where nothing else was changed since."""
         workspace, left = self._document.workspace, offer.unsaved
         is_as_then = workspace.saved_text == left.grown_from and not workspace.is_dirty
-        return workspace.with_text(edit, left.text) if is_as_then else edit
+        whole = workspace.with_text(edit, left.text) if is_as_then else edit
+        return self._document.push(lambda _policy, _catalog: whole)
 
     async def _save_beside(self) -> None:
         offer = self._offer

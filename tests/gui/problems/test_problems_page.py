@@ -14,6 +14,7 @@ from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.problems import ProblemsPage
 from gatewright_gui.pages.problems.problems_page import ABOUT, MESSAGE, PLACE, PROBLEM
+from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.session.places import go_to, places_of
 from gatewright_gui.session.ruleplace import AgentPlace, place_of_subject
 from gatewright_gui.window.main_window import MainWindow
@@ -217,6 +218,29 @@ async def test_problems_of_a_file_that_is_not_in_force_lead_to_their_lines(tmp_p
         QTest.keyClick(page.view, Qt.Key.Key_Return)
         await settled(window)
         assert window.shelf.current_key == "toml"
+
+
+async def test_a_file_that_is_not_in_force_is_mended_as_text(tmp_path: Path) -> None:
+    async with faulty(tmp_path) as window:
+        page, document = page_of(window), window.document
+        assert document.path is not None
+        text = document.path.read_text("utf-8") + '\n# theirs\n[agents.scribe2]\ntools = ["fil"]\n'
+        document.path.write_text(text, "utf-8")
+        await document.reload()
+        window.show_page("problems")
+        QTest.mouseClick(page.bar.action_button, Qt.MouseButton.LeftButton)
+        await settled(window)
+        toml = window.shelf.page("toml")
+        assert isinstance(toml, TomlPage)
+        assert toml.editor.textCursor().selectedText() == 'tools = ["fil"]'
+        QTest.keyClicks(toml.editor, 'tools = ["file"]')
+        toml.apply_button.click()
+        await settled(window)
+        assert "scribe2" in document.policy.agents
+        window.save_over()
+        await settled(window)
+        assert document.path.read_text("utf-8") == text.replace('"fil"', '"file"')
+        assert document.alarm is None
 
 
 async def test_where_no_problem_can_be_looked_at_elsewhere_no_column_is_kept_for_it(tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ async def test_a_policy_that_does_not_open_is_mended_as_text(policy: Path, tmp_p
         problems = window.shelf.page("problems")
         assert isinstance(problems, ProblemsPage)
         QTest.mouseClick(problems.bar.action_button, Qt.MouseButton.LeftButton)
+        await settled(window)
         assert window.shelf.current_key == "toml"
         page = await page_of(window)
         assert "lod" in page.editor.textCursor().selectedText()

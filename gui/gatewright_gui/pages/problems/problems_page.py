@@ -57,6 +57,7 @@ MESSAGE, ABOUT, PLACE, CODE = range(4)
 
 
 MOST_MENDS = 3
+MEND = "Mend the text"
 
 
 PlaceOf = Callable[[Problem], RulePlace | None]
@@ -338,14 +339,17 @@ class ProblemsPage(Page):
             self.view.setCurrentIndex(self.model.index(min(max(at, 0), last) if row is None else row, MESSAGE))
         self._tell_whole()
         self.reload.setVisible(document.failure is not None or self.model.rowCount() == 0)
-        if document.failure is None:
+        if document.alarm is not None:
+            text = "The file on the disk has errors: the last good policy stays in force until they are mended."
+            self.bar.show_message("error", text, action=MEND)
+        elif document.failure is None:
             self.bar.hide()
         elif document.failure.needs_only_trust:
             text = "This policy reaches outside its folder. Read the lines below; trust it if that is what you want."
             self.bar.show_message("warning", text, action="Trust and open")
         else:
             text = "This policy has errors: no agent may call anything until they are mended."
-            self.bar.show_message("error", text, action="Mend the text")
+            self.bar.show_message("error", text, action=MEND)
         self.bar.close_button.hide()
 
     def _checked_words(self) -> str:
@@ -421,12 +425,17 @@ class ProblemsPage(Page):
         if await ask(self, f"Trust the endpoint {target}?", text, choices, icon="shield-alert", role="ask") == "trust":
             verbs.trust_endpoint(document, problem)
 
+    async def _mend_text(self, line: int) -> None:
+        await self._context.draft.mend_alarm()
+        self._context.navigator.go_to_line(line)
+
     def _act(self) -> None:
         """The button of the bar: trust what needs only that, else go to the first error."""
-        failure = self._context.document.failure
-        if failure is not None and not failure.needs_only_trust:
-            line = next((row.place.line for row in failure.problems if row.is_error and row.place), 1)
-            self._context.navigator.go_to_line(line)
+        failure, alarm = self._context.document.failure, self._context.document.alarm
+        broken = alarm or failure
+        if broken is not None and (failure is None or not failure.needs_only_trust):
+            line = next((row.place.line for row in broken.problems if row.is_error and row.place), 1)
+            self._context.tasks.start(self._mend_text(line), "problems.text", replace=True)
             return
         self._context.tasks.start(verbs.reload(self._context.document, trust=True), "reload")
 
