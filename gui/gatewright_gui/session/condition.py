@@ -246,8 +246,9 @@ def constraint_words(schema: JsonValue, *, required: bool = False) -> str:
     """A constraint in a few words; JSON where terms cannot say it. None: nothing is said of the value."""
     if required:
         return "must be given" if schema is None else f"must be given, {constraint_words(schema)}"
-    if isinstance(schema, dict) and schema.keys() == {"items"}:
-        return f"each {constraint_words(schema['items'])}"
+    if isinstance(schema, dict) and isinstance(schema.get("items"), dict):
+        rest: JsonValue = {key: value for key, value in schema.items() if key != "items"}
+        return f"each {constraint_words(schema['items'])}{f', {constraint_words(rest)}' if rest else ''}"
     if terms := field_terms(schema):
         return ", ".join(f"only {term.words}" if term.relation == "in folder" else term.words for term in terms)
     if schema is False:
@@ -282,16 +283,13 @@ def read_value(relation: str, argument: Argument, text: str) -> JsonValue:
     if not text:
         raise ValueError(f"say what: {how.hint}")
     if how.is_folder:
-        folder = text.rstrip("/")
-        if "\\" in text or not is_folder(folder):
-            raise ValueError(f"`{text}` is no folder: names with `/` between them, none of them `..`")
-        return folder
+        return read_folder(text)
     if how.keyword in _COUNTED:
         if not text.isdecimal():
             raise ValueError(f"`{text}` is no whole number")
         return int(text)
     if how.keyword in _NUMBERS:
-        return _number(text)
+        return read_number(text)
     if how.keyword == "pattern":
         return text
     if how.keyword == "enum":
@@ -304,7 +302,7 @@ def _scalar(kind: ArgumentKind, text: str) -> JsonValue:
         case "text":
             return text
         case "number" | "whole":
-            return _number(text)
+            return read_number(text)
         case "truth":
             if text.lower() not in {"true", "false"}:
                 raise ValueError(f"`{text}` is neither true nor false")
@@ -317,7 +315,16 @@ def _scalar(kind: ArgumentKind, text: str) -> JsonValue:
             return value if isinstance(value, str | int | float) else text
 
 
-def _number(text: str) -> int | float:
+def read_folder(text: str) -> str:
+    """A folder that was typed, without `/` at its end. Raises ValueError."""
+    folder = text.rstrip("/")
+    if "\\" in text or not is_folder(folder):
+        raise ValueError(f"`{text}` is no folder: names with `/` between them, none of them `..`")
+    return folder
+
+
+def read_number(text: str) -> int | float:
+    """A number that was typed. Raises ValueError."""
     try:
         number = float(text)
     except ValueError:

@@ -4,6 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
+from gatewright.base.folder import folder_pattern
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Agent
 from gatewright.policy.rule import ArgumentConstraints, Cooldown, MaxCalls, RateLimit, RuleKind, ToolRule
@@ -143,6 +144,7 @@ def test_what_cannot_be_a_limit_is_said(kind: RuleKind, text: str, said: str) ->
         ({"minimum": 1, "maximum": 9.5}, "at least 1, at most 9.5"),
         ({"multipleOf": 5}, "is a multiple of 5"),
         ({"maxItems": 3}, "has at most 3 items"),
+        ({"items": {"pattern": folder_pattern("a")}, "maxItems": 3}, "each only in a/, has at most 3 items"),
     ],
 )
 def test_the_form_says_what_the_schema_says(schema: JsonValue, words: str) -> None:

@@ -235,6 +235,9 @@ def test_folder_of_a_path_is_said_by_a_pattern_that_lets_nothing_climb_out(folde
     schema = schema_of(ConstraintForm(below=folder))
     assert form_of(schema) == ConstraintForm(below=folder)
     assert constraint_words(schema) == f"only in {folder}/"
+    each = schema_of(ConstraintForm(items_below=folder))
+    assert form_of(each) == ConstraintForm(items_below=folder)
+    assert (each["items"], constraint_words(each)) == (schema, f"each only in {folder}/")
     pattern = compile_linear(str(schema["pattern"]))
     inside = ("/a", "/.a", "/..a", "/...", "/a b/c.txt")
     outside = ("", "/", "/..", "/../x", "/a/../../etc/passwd", "/./a", "/a//b", "/a\\..\\b", "x/a")

@@ -28,6 +28,7 @@ class ConstraintForm:
 
     one_of: tuple[str, ...] | None = None
     below: str | None = None
+    items_below: str | None = None
     pattern: str | None = None
     min_length: int | None = None
     max_length: int | None = None
@@ -54,6 +55,8 @@ def form_of(schema: JsonValue) -> ConstraintForm | None:
     if (folder := folder_of(found.get("pattern"))) is not None:
         found["below"] = folder
         del found["pattern"]
+    if isinstance(items := schema.get("items"), dict):
+        found["items_below"] = folder_of(items.get("pattern"))
     if isinstance(found.get("truth"), str):
         found.pop("truth")
     if isinstance(schema.get("const"), str) and "enum" not in schema:
@@ -71,6 +74,8 @@ def schema_of(form: ConstraintForm) -> dict[str, JsonValue]:
             continue
         if one.name == "below":
             found["pattern"] = folder_pattern(str(value))
+        elif one.name == "items_below":
+            found["items"] = {"pattern": folder_pattern(str(value))}
         elif one.name == "one_of":
             texts = list(cast("tuple[JsonValue, ...]", value))
             found.update({"const": texts[0]} if len(texts) == 1 else {"enum": texts})

@@ -5,23 +5,24 @@ from collections.abc import Callable
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QFormLayout, QLabel, QLineEdit, QWidget
 
-from gatewright.workspace.api import is_folder
 from gatewright_gui.pages.agents.constraint import ConstraintForm
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.argument import Argument, ArgumentKind
+from gatewright_gui.session.condition import read_folder, read_number
 
 FIELDS: dict[ArgumentKind, tuple[str, ...]] = {
     "text": ("one_of", "below", "pattern", "min_length", "max_length"),
     "number": ("minimum", "maximum", "multiple_of"),
     "whole": ("minimum", "maximum", "multiple_of"),
     "truth": ("truth",),
-    "list": ("min_items", "max_items"),
+    "list": ("items_below", "min_items", "max_items"),
     "any": (),
 }
 _LABELS = {
     "one_of": ("&One of", "values, separated by commas"),
     "below": ("Only &in", "a folder, such as notes/; no path that leads out of it goes through"),
+    "items_below": ("Each &in", "a folder, such as notes/, that each path of the list lies in"),
     "pattern": ("&Matches", "a regular expression; it may match anywhere in the text"),
     "min_length": ("A&t least", "characters"),
     "max_length": ("At mo&st", "characters"),
@@ -130,26 +131,12 @@ def _read(name: str, text: str) -> object:
         return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip())) or None
     if name == "pattern":
         return text
-    if name == "below":
-        return _folder(text)
-    read: Callable[[str], object] = int if name in _WHOLE else _number
+    if name in {"below", "items_below"}:
+        return read_folder(text)
+    read: Callable[[str], object] = int if name in _WHOLE else read_number
     label = _LABELS[name][0].replace("&", "").lower()
     try:
         return read(text)
     except ValueError:
         what = "a whole number" if name in _WHOLE else "a number"
         raise ValueError(f"`{label}` is {what}, not `{text}`") from None
-
-
-def _folder(text: str) -> str:
-    folder = text.rstrip("/")
-    if "\\" in text or not is_folder(folder):
-        raise ValueError(f"`{text}` is no folder: names with `/` between them, none of them `..`")
-    return folder
-
-
-def _number(text: str) -> float:
-    plain = float(text)
-    if plain != plain or plain in {float("inf"), float("-inf")}:  # noqa: PLR0124
-        raise ValueError
-    return int(text) if text.lstrip("-").isdecimal() else plain

@@ -98,8 +98,8 @@ def words_of(rule: ToolRule) -> RuleWords:
             return RuleWords("Consent", f"consent {scope}" if scope else "consent", "")
         case ArgumentConstraints(fields, required):
             told = {name: constraint_words(schema) for name, schema in fields.items()}
-            folders = [f"{name} {words}" for name, words in told.items() if words.startswith("only in ")]
-            others = [name for name, words in told.items() if not words.startswith("only in ")]
+            folders = [f"{name} {words}" for name, words in told.items() if "only in " in words]
+            others = [name for name, words in told.items() if "only in " not in words]
             parts = (("limits", others), ("asks for", required))
             given = f"only with {', '.join(required)} given" if required else ""
             fit = f"only if the values of {', '.join(others)} fit what the rule says" if others else ""
