@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.gate import AuditEntry, AuditFilter, AuditIndex, AuditLog, AuditUnavailable, LoggedCall, RowKind
+from gatewright.gate.audit_index import words_of
 from tests.support.logged_calls import BEGIN_S, call_rows, fill_log
 
 CALLS = 6_700  # with its first row a log of 20,101 rows
@@ -279,3 +281,22 @@ def test_log_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None
     index.read_older()
     assert [call.agent for call in found(index)] == ["operator", ""]
     index.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "words"),
+    [
+        (RowKind.POLICY_CHANGED, {"changes": ["one", "two"]}, "one; two"),
+        (RowKind.POLICY_CHANGED, {"refused": True, "problems": ["no"]}, "refused: no"),
+        (RowKind.GRANT_REVOKED, {"who": "me", "given_by": "you"}, "me took back what you had answered for longer"),
+        (RowKind.GRANT_REVOKED, {"x": 1}, "somebody took back what somebody had answered for longer"),
+        (RowKind.CATALOG_ACCEPTED, {"catalog": "c", "accepted": 3}, "somebody accepted tools of catalog `c`: 3"),
+        (RowKind.LOG_MOVED, {"who": "me", "from": "a", "to": "b"}, "me moved the log from `a` to `b`"),
+        (RowKind.LOG_OPENED, {"anchor": 7}, "the log ended before row 7, which its anchor names, and goes on here"),
+        (RowKind.LOG_OPENED, {"log": "x"}, "the log begins"),
+        (RowKind.TOOL_INVOKED, {"x": 1}, ""),
+        (RowKind.LOG_OPENED, [], "not readable"),
+    ],
+)
+def test_what_a_row_of_no_call_says_is_a_sentence(kind: RowKind, body: object, words: str) -> None:
+    assert words_of(kind, json.dumps(body)) == words

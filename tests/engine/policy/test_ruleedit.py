@@ -9,7 +9,19 @@ from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import Edit, apply, inverse
 from gatewright.policy.kinds.capability import CapabilityKind, Exec, NetRead
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, Cooldown, ExitLoop, MaxCalls, RateLimit, ToolRule
+from gatewright.policy.rule import (
+    ANY_TOOL,
+    ArgumentConstraints,
+    ContinueLoop,
+    Cooldown,
+    ExclusiveGroups,
+    ExitLoop,
+    MaxCalls,
+    Periodic,
+    RateLimit,
+    RequiresConsent,
+    ToolRule,
+)
 from gatewright.policy.ruleedit import (
     RulePosition,
     bind_rule,
@@ -170,12 +182,29 @@ def test_names_read_well_in_the_undo_menu() -> None:
         set_limit(POLICY, CATALOG, "a", "notes", ExitLoop(), ("write",)).name,
         set_limit(POLICY, CATALOG, "a", "notes", RateLimit(1, 90.0)).name,
         remove_rule(POLICY, standing(1)).name,
+        *(
+            change_rule(POLICY, standing(1), kind).name.removesuffix(" for `a`")
+            for kind in (
+                ContinueLoop(),
+                Cooldown(2.0),
+                ExclusiveGroups((("x",), ("y",))),
+                Periodic(60.0),
+                RequiresConsent("money"),
+                RequiresConsent(),
+            )
+        ),
     ]
 
     assert names == [
         "end the loop after `notes.write` for `a`",
         "limit `notes` to 1 call per 1 min 30 s for `a`",
         "remove the limit of calls of `notes` for `a`",
+        "go on after `notes`",
+        "pause 2 s between calls of `notes`",
+        "change the groups of `notes`",
+        "remind of `notes` every 1 min",
+        "consent for `notes` (scope money)",
+        "consent for `notes`",
     ]
 
 
