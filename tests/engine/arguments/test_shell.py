@@ -275,9 +275,9 @@ def test_any_text_is_a_command_or_a_refusal_that_echoes_nothing(text: str) -> No
     "text", ["(", "$(", "`", "|", "<", "if ", "<<a ", "${a:-", "'\"", "ls;", "ls $(ls) ", "\\", "{"]
 )
 def test_hostile_repetition_is_judged_in_time(text: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()  # what others do with the cores meanwhile is no fault of this
     parse_command((text * MAX_COMMAND_BYTES)[:MAX_COMMAND_BYTES], WITH_SUBSTITUTION, lambda target, _: target)
-    assert time.monotonic() - began < 5
+    assert time.thread_time() - began < 5
 
 
 def test_no_known_payload_reaches_a_program_that_is_not_allowed(corpora: Path, run: ShellRun) -> None:
