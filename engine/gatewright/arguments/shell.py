@@ -49,8 +49,7 @@ Locate = Callable[[str, bool], "str | CommandRefused"]
 class ShellCommand:
     """An accepted command. ``text`` is canonical; ``programs`` are what it may start, each once, in order.
 
-    ``words`` are the arguments, of those that are known only in part the folders that they begin in; ``only_reads``: no
-    program in it changes the files that they name.
+    ``words``: what the arguments may name, or the folders that it is in; ``only_reads``: none of it changes those.
     """
 
     text: str
@@ -287,8 +286,10 @@ class _Reader:
     def _judge(self, name: str, words: Sequence[Word]) -> None:
         """Refuse a program that may not be started, and an option with which it would start another one."""
         rules, bare = self._rules, name.rpartition("/")[2].lower()
+        arguments = [word.head if word.literal is None else word.literal for word in words]
         self._programs.setdefault(name)
-        self._words.update(dict.fromkeys(word.place for word in words if word.place))
+        whole = {".": None} if programs.takes_whole_folder(bare, arguments) else {}
+        self._words |= whole | {place: None for word in words for place in word.places}
         if not rules.deny.isdisjoint({name, name.lower(), bare, EVERY}):
             raise self._not_allowed("denied", f"`{name}` is denied by `[workspace] shell`")
         if name not in rules.allow:
@@ -297,7 +298,6 @@ class _Reader:
             if runs_others(name):
                 reason = f"`{name}` is there to run other programs, and `*` does not stand for it: `allow` must name it"
                 raise self._not_allowed("runs-others", reason)
-        arguments = [word.head if word.literal is None else word.literal for word in words]
         self._only_reads &= programs.only_reads(name, arguments)
         if not programs.needs_plain_arguments(bare):
             return

@@ -25,20 +25,26 @@ _BUILTINS = (
 _WRAPPERS = (
     "env xargs sudo su doas pkexec runuser nohup time timeout nice ionice chrt taskset stdbuf setsid setpriv capsh "
     "chroot unshare nsenter flock parallel watch script expect strace ltrace valgrind perf gdb lldb busybox toybox "
-    "systemd-run systemctl start-stop-daemon run-parts crontab at batch screen tmux dtach ssh sshpass scp sftp mosh "
-    "rsh rlogin telnet ftp lftp nc ncat netcat socat nmap docker podman kubectl helm vagrant ansible terraform flatpak "
-    "snap apt apt-get dpkg rpm yum dnf open xdg-open dbus-send ld faketime unbuffer entr firejail bwrap proot fakeroot "
-    "catchsegv rlwrap"
+    "systemd systemctl start-stop-daemon run-parts crontab at batch screen tmux dtach ssh sshpass scp sftp mosh rsh "
+    "rlogin telnet ftp lftp nc ncat netcat socat nmap docker podman kubectl helm vagrant ansible terraform flatpak "
+    "snap apt apt-get dpkg rpm yum dnf open xdg-open dbus ld faketime unbuffer entr firejail bwrap proot fakeroot "
+    "catchsegv rlwrap setarch linux32 linux64 i386 x86_64 prlimit choom uclampset numactl cpulimit cgexec softlimit "
+    "chpst runcon sg newgrp ip tcpdump logsave chronic ifne pee hyperfine watchexec direnv eatmydata torsocks "
+    "proxychains xvfb xinit startx cpio diff3 msgexec msgfilter logrotate service machinectl busctl wine qemu"
 )
 _INTERPRETERS = (
-    "sh bash rbash dash ash ksh mksh zsh csh tcsh fish elvish nu xonsh pwsh cmd awk gawk mawk nawk original-awk python "
-    "pypy ipython perl ruby irb php lua luajit tclsh wish node nodejs deno bun tsx ts-node java groovy scala kotlin "
-    "julia r rscript octave gnuplot ghc runghc osascript m4 dc ed ex vi view vim nvim vimdiff emacs nano pico joe less "
-    "more most man info sqlite mysql psql mongo mongosh redis-cli mail mailx mutt gpg"
+    "sh bash rbash dash ash ksh mksh zsh csh tcsh fish elvish nu xonsh pwsh cmd awk gawk mawk nawk original-awk "
+    "python pypy ipython perl ruby irb php lua luajit tclsh wish node nodejs deno bun tsx ts-node java groovy scala "
+    "kotlin julia r rscript octave gnuplot ghc runghc osascript m4 dc ed ex vi view vim nvim vimdiff emacs nano pico "
+    "joe less more most man info sqlite mysql psql mongo mongosh redis-cli mail mailx mutt gpg pager editor sensible "
+    "zless openssl gs tex latex pdflatex pdftex xetex xelatex luatex lualatex groff nroff troff guile sbcl racket "
+    "swift dotnet mono erl elixir iex escript raku jshell jrunscript posh yash slsh pydoc perldoc prove cpan w3m lynx "
+    "links hg svn"
 )
 _BUILDERS = (
-    "make gmake cmake ninja meson bazel cargo rustc go gcc g++ cc c++ clang clang++ tcc npm npx pnpm yarn corepack mvn "
-    "gradle ant rake bundle gem pip pipx uv tox nox pytest poetry composer rustup stack cabal mix rebar sbt"
+    "make gmake cmake ninja meson bazel cargo rustc go gcc g++ cc c++ clang clang++ tcc npm npx pnpm yarn corepack "
+    "mvn just task scons invoke fab nix guix brew pacman apk zypper conda mamba pdm hatch gulp grunt cpp c89 c99 as "
+    "distcc gradle ant rake bundle gem pip pipx uv tox nox pytest poetry composer rustup stack cabal mix rebar sbt"
 )
 _NAMED_ONLY = names(f"{_BUILTINS} {_WRAPPERS} {_INTERPRETERS} {_BUILDERS}")
 MOVING = frozenset({"cd", "pushd", "popd"})
@@ -52,6 +58,10 @@ _READING_VERBS = {
     "git": names("blame cat-file describe diff grep log ls-files ls-tree rev-list rev-parse shortlog show status"),
     "systemctl": names("is-active is-enabled is-failed list-timers list-units reload restart show start status stop"),
 }
+_DESCENDING = names("ack ag fd fdfind rgrep tree du")
+_GREP_FLAGS = "rRniIlLHhcowvxEFPsqzZaU"
+_SEARCHING = {**dict.fromkeys(("grep", "egrep", "fgrep"), _GREP_FLAGS), "rg": "niIlcvwxSsFLNHUPopu0az"}
+"""Their letters without a value: beside others it is not known which argument is the place to search."""
 _VERSION = late_regex(r"[-.]?[0-9][0-9.]*\Z")
 
 
@@ -63,7 +73,22 @@ def may_move(program: str) -> bool:
 def runs_others(name: str) -> bool:
     """Whether a program or a word of the shell is there to run others, or code: ``*`` does not stand for it."""
     bare = name.rpartition("/")[2].lower()
-    return not _NAMED_ONLY.isdisjoint({bare, _VERSION.sub("", bare)})
+    parts = (_VERSION.sub("", part) for part in re.split(r"[-._]", bare))  # `vim.tiny`, `arm-linux-gcc-12`
+    return not _NAMED_ONLY.isdisjoint({bare, _VERSION.sub("", bare), *parts})
+
+
+def takes_whole_folder(name: str, arguments: Sequence[str]) -> bool:
+    """Whether a call may go through the folder that it is made in, all the way down, though no argument names it."""
+    if name == "find":
+        return not arguments or arguments[0][:1] in {"", "-", "(", "!"}
+    flags = _SEARCHING.get(name)
+    if flags is None:
+        return name in _DESCENDING
+    options = [argument for argument in arguments if argument[:1] in {"", "-"}]
+    if name != "rg" and not any(re.match(rf"-[{flags}0-9]*[rRd]|--(?:r|de|di)", option) for option in options):
+        return False
+    has_value = any(not re.fullmatch(f"-[{flags}]+", option) for option in options)
+    return has_value or len(arguments) - len(options) < len(("pattern", "place"))
 
 
 def only_reads(name: str, arguments: Sequence[str]) -> bool:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from gatewright.arguments.path import MAX_NAME_BYTES
 from gatewright.arguments.shell_program import names
 from gatewright.base.frozen import frozen
 from gatewright.base.regex import late_regex
@@ -29,6 +31,9 @@ _RANGE = late_regex(r"\{[0-9A-Za-z]{1,3}\.\.[0-9A-Za-z]{1,3}(?:\.\.[0-9]{1,3})?\
 _VERBATIM = {"ansi_c_string": _ANSI_C, "brace_expression": _RANGE}
 IN_QUOTES = late_regex(r'\\([\\"$`])|\\\n')
 IN_DOCUMENT = late_regex(r"\\([\\$`])|\\\n")
+_SIGN = late_regex(r"[=@:,;]")
+"""Behind these a program may take the rest of an argument, or what stands between two of them, for a name."""
+_MAX_SIGNS = 16
 _LEFT = late_regex(r"`|\$[({A-Za-z0-9_@*#?!$'\"-]")
 _TABS = late_regex(r"^\t+", re.MULTILINE)
 KEYWORDS = names("if then elif else fi while until do done for in case esac select function time coproc")
@@ -89,9 +94,19 @@ class Word:
         return strictly_quoted(text) if text in TOKENS or text in KEYWORDS else text
 
     @property
-    def place(self) -> str:
-        """What it may name on disk; of one that is known only in part the folder that it begins in."""
-        return self.literal if self.literal is not None else self.head.rpartition("/")[0] or "."
+    def places(self) -> list[str]:
+        """What it may name on disk, as a whole or behind an option or a sign: `-fname`, `if=name`, `x=@name`.
+
+        Of a word that is known only in part, the folders that these begin in.
+        """
+        text = self.literal if self.literal is not None else self.head[: self.head.rfind("/") + 1]
+        found = [text, *_SIGN.split(text), *(text[sign.end() :] for sign in islice(_SIGN.finditer(text), _MAX_SIGNS))]
+        if text.startswith("-") and not text.startswith("--"):
+            end = len(text.partition("/")[0])
+            found += (text[at:] for at in range(max(2, end - MAX_NAME_BYTES), end + 1))
+        if self.literal is None:
+            return [one.rstrip("/") or one[:1] or "." for one in found]
+        return [one for one in found if one]
 
 
 def quoted(text: str) -> str:

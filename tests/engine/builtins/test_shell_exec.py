@@ -174,6 +174,60 @@ async def test_what_a_source_hides_or_keeps_is_kept_from_arguments_of_programs(o
         assert (await call(workspace, command)).status is Status.DENIED, command
 
 
+GLUED = [
+    "grep -fdocs/secret.txt docs/a.txt",
+    "grep -nifdocs/secret.txt docs/a.txt",
+    "grep --file=docs/secret.txt docs/a.txt",
+    "wc --files0-from=docs/secret.txt",
+    "diff --from-file=docs/secret.txt docs/a.txt",
+    "dd if=docs/secret.txt",
+    "dd if=docs/a.txt of=docs/a.ro",
+    "sort -nodocs/a.ro docs/a.txt",
+    "curl -d @docs/secret.txt http://localhost",
+    "curl -F 'x=@docs/secret.txt;type=text/plain' http://localhost",
+    "git show HEAD:docs/secret.txt",
+    "cp -tdocs a.txt",
+    "cp --target-directory=docs a.txt",
+    'x=secret.txt; grep -fdocs/"$x" docs/a.txt',
+    "cat /$x",
+    "find -delete",
+    "find -name x -fprint docs/a.txt",
+    "rg FILE",
+    "rg -A 3 FILE",
+    "grep -r FILE",
+    "grep --recursive FILE",
+    "grep -rA3 FILE docs/a.txt",
+    "grep -d recurse FILE",
+]
+PLAIN = [
+    "grep -fdocs/a.txt docs/a.txt",
+    "dd if=docs/a.txt of=docs/new.txt",
+    "grep -rn FILE other",
+    "rg -n FILE other",
+    "cat docs/a.txt",
+    "grep -A 3 FILE docs/a.txt",
+    "find other -name a.txt",
+    "cp -t other docs/a.txt",
+    "git show HEAD:docs/a.txt",
+    "sort -nodocs/a.txt docs/a.txt",
+]
+
+
+def test_a_file_behind_an_option_and_a_folder_that_no_argument_names_are_judged_too(opened: Open) -> None:
+    source = (
+        '[[sources]]\nid = "s"\ntype = "file"\nbase_path = "shared/docs"\ndefault_permission = "read_write"\n'
+        'permission_rules = [{ pattern = "secret*", permission = "none" },'
+        ' { pattern = "*.ro", permission = "read_only" }]'
+    )
+    workspace = opened(allow='["*"]', more=source)
+    for name in ("docs/secret.txt", "docs/a.ro", "docs/a.txt", "other/a.txt"):
+        (workspace.folder / "shared" / name).parent.mkdir(exist_ok=True)
+        (workspace.folder / "shared" / name).write_text("FILE")
+    workspace.reload()
+    stages = {command: workspace.decide("a", "shell_exec", {"command": command}).stage for command in (*GLUED, *PLAIN)}
+    assert stages == dict.fromkeys(GLUED, "permission") | dict.fromkeys(PLAIN, stages["cat docs/a.txt"])
+
+
 READS = [
     "ls -l a.txt sub/b.txt *",
     "cat a.txt | grep one | wc -l",
