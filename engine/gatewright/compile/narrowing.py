@@ -52,7 +52,8 @@ class Limit:
 
 @frozen
 class Narrowed:
-    """A schema that says the limits on ``names`` itself, compiled; ``unsaid``: other fields, and why it cannot.
+    """A schema that says the limits on ``names`` itself, compiled; ``unsaid``: other fields, and why it cannot,
+    empty where words in it say all that is asked.
 
     ``open_why``: why it takes arguments that it does not name although it should not.
     """
@@ -118,7 +119,8 @@ def narrowed(
             except _UNREADABLE:
                 why = _OTHER_WORDS
         if why:
-            unsaid[limit.name] = why
+            is_told = bool(folders_in(limit.schema)) and list(limit.schema) == ["pattern"]
+            unsaid[limit.name] = unsaid.get(limit.name) or ("" if is_told else why)
     open_why = ""
     if closed:
         try:

@@ -24,8 +24,8 @@ class ToolShape:
     """A tool with ``shown`` as its operations; checker and renderings are made when they are first asked for.
 
     ``narrowed``: the fields whose constraints the schema says, where it was made from a shape that says none;
-    ``unsaid``: the fields whose constraints it does not say, and why. ``closed``: whether it takes no argument that it
-    does not name; ``open_why``: why it does although it should not, empty where that does not hold.
+    ``unsaid``: the fields whose constraints it does not say, and why (empty: words do). ``closed``: whether it takes no
+    argument that it does not name; ``open_why``: why it does although it should not, empty where that does not hold.
     ``check_formats``: whether its checker asks that texts are what a known `format` says.
     ``tried``: what the self-check read off the listing (None) and the calls that it made, by operation.
     """

@@ -281,6 +281,8 @@ def _unsaid_lints(shape: ToolShape, form: str) -> Iterator[ProviderLint]:
     from gatewright.schema.formats import ProviderLint, format_named
 
     for name, why in shape.unsaid:
+        if not why:
+            continue
         reason = f"the constraint on `{name}` is not in the shown schema: {why}"
         pointer, advice = (
             pointer_text(("properties", name)),

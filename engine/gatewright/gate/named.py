@@ -108,7 +108,7 @@ def leads_out(state: CallState, folder: str, text: str) -> bool:
         return False
     held = sources.named_by(folder, Action.READ, folders=starts, contents=False)
     meant = sources.named_by(text, Action.READ, folders=starts, contents=False)
-    if held is None or meant is None:
+    if held is None or meant is None or (held and not meant):
         return True
     return any(
         not any(covers(one.absolute, place.absolute) for one in held if one.start == place.start) for place in meant

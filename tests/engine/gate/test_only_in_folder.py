@@ -56,7 +56,7 @@ INSIDE = ["notes/a.md", "notes/deep/a.md", "notes/in/a.md", "notes/..a"]
 OUTSIDE = [
     "other/a.md", "notes", "notes/", "notes/../other/a.md", "notes/deep/../../other/a.md", "./other/a.md",
     "Notes/a.md", "notes/out/a.md", "notes/out.md", "notes\\..\\other\\a.md", "notes/%2e%2e/other/a.md",
-    "/notes/a.md", "~/notes/a.md", "notes//a.md", "other/notes/a.md",
+    "/notes/a.md", "~/notes/a.md", "notes//a.md", "other/notes/a.md", "notes/out\0.md",
 ]  # fmt: skip
 
 
@@ -94,6 +94,8 @@ def test_the_model_is_told_the_folder_before_it_calls(limited: World) -> None:
     assert "pattern" in copy["path"]
     assert "description" not in copy["size"]
     assert file["path"]["description"].endswith(" For append only in `drafts/`.")
+    lints = limited.gate.view("archivist").lints("mcp").get("file", ())
+    assert "constraint-not-shown" not in {lint.code for lint in lints}
 
 
 def test_the_self_check_tries_the_folder(limited: World) -> None:
