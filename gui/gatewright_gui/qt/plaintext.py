@@ -1,5 +1,7 @@
 """Text of strangers as widgets show it: plain, what is unprintable as `\\uXXXX`, never endlessly long."""
 
+import unicodedata
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 
@@ -8,6 +10,8 @@ from gatewright.workspace.api import printable
 LONGEST = 10_000
 LONGEST_LINE = 1_000
 LONGEST_TIP = 2_000
+_RIGHT_TO_LEFT = "\u200f"
+"""A mark without width: in a row that runs from left to right, the dots before it belong to the words before them."""
 
 
 def label_text(text: str, limit: int = LONGEST, *, keep: str = "\n\t") -> str:
@@ -19,7 +23,14 @@ def line_text(
     metrics: QFontMetrics, text: str, width: int, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight
 ) -> str:
     """As much of one line as fits into `width` pixels; a line break in it is escaped too."""
-    return metrics.elidedText(label_text(text, LONGEST_LINE, keep=""), mode, width)
+    cut = metrics.elidedText(label_text(text, LONGEST_LINE, keep=""), mode, width)
+    return f"{cut}{_RIGHT_TO_LEFT}" if cut.endswith("\u2026") and _runs_left(cut) else cut
+
+
+def _runs_left(text: str) -> bool:
+    """Whether the first letter with a direction goes from right to left."""
+    ways = (unicodedata.bidirectional(letter) for letter in text)
+    return next((way for way in ways if way in {"L", "R", "AL"}), "L") != "L"
 
 
 def tip_text(text: str) -> str:

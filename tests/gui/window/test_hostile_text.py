@@ -6,16 +6,17 @@ import re
 import unicodedata
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QAbstractItemModel, QBuffer, QByteArray, QEvent, QIODevice, QModelIndex, QPoint, QSize, Qt
-from PySide6.QtGui import QAction, QHelpEvent, QPainter, QPixmap
+from PySide6.QtGui import QAction, QFontMetrics, QHelpEvent, QPainter, QPixmap, QTextLayout, QTextLine, QTextOption
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QApplication, QLabel, QLineEdit, QToolTip, QWidget
 
 from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.qt.plaintext import LONGEST_TIP
+from gatewright_gui.qt.plaintext import LONGEST_TIP, line_text
 from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
@@ -189,3 +190,22 @@ async def test_the_palette_finds_a_strangers_name_as_plain_text(window: MainWind
     texts = painted(palette)
     assert any(ESCAPED in text for text in texts)
     assert [text for text in texts if unseen(text)] == []
+
+
+def test_dots_of_a_name_from_right_to_left_stand_where_it_goes_on(qapp: QApplication) -> None:
+    name = "\u0645\u0634\u063a\u0644_\u0627\u0644\u0646\u0638\u0627\u0645_\u0627\u0644\u0631\u0626\u064a\u0633\u064a"
+    cut = line_text(QFontMetrics(qapp.font()), name, 60)
+    layout, option = QTextLayout(cut, qapp.font()), QTextOption()
+    option.setTextDirection(Qt.LayoutDirection.LeftToRight)
+    layout.setTextOption(option)
+    layout.beginLayout()
+    line = layout.createLine()
+    layout.endLayout()
+
+    dots, letter = cut.index("\u2026"), 1
+    assert x_of(line, dots) < x_of(line, letter)
+
+
+def x_of(line: QTextLine, at: int) -> float:
+    place: Any = line.cursorToX(at)  # with the place in the text
+    return float(place[0])
