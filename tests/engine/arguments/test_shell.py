@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.arguments.shell import MAX_COMMAND_BYTES, ShellCommand, ShellRules, parse_command
+from gatewright.arguments.shell import MAX_COMMAND_BYTES, MAX_SIGNS, ShellCommand, ShellRules, parse_command
 from gatewright.arguments.shell_program import names
 from gatewright.arguments.shell_word import CommandRefused
 from tests.engine.arguments.shellrun import PROGRAMS, ShellRun, accepted
@@ -272,12 +272,22 @@ def test_any_text_is_a_command_or_a_refusal_that_echoes_nothing(text: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["(", "$(", "`", "|", "<", "if ", "<<a ", "${a:-", "'\"", "ls;", "ls $(ls) ", "\\", "{"]
+    "text",
+    ["(", "$(", "`", "|", "<", "if ", "<<a ", "${a:-", "'\"", "ls;", "ls $(ls) ", "\\", "{", "ls|", ")", "a=(", "((a"],
 )
 def test_hostile_repetition_is_judged_in_time(text: str) -> None:
     began = time.thread_time()  # what others do with the cores meanwhile is no fault of this
     parse_command((text * MAX_COMMAND_BYTES)[:MAX_COMMAND_BYTES], WITH_SUBSTITUTION, lambda target, _: target)
-    assert time.thread_time() - began < 5
+    assert time.thread_time() - began < 0.3
+
+
+def test_signs_in_great_number_are_refused_for_that_reason() -> None:
+    found = [
+        parse_command("ls" + " | ls" * count, RULES, lambda target, _: target) for count in (MAX_SIGNS, MAX_SIGNS + 1)
+    ]
+    assert isinstance(found[0], ShellCommand)
+    assert isinstance(found[1], CommandRefused)
+    assert found[1].reason == "the command holds one of the signs | ( < more than 1,000 times"
 
 
 def test_no_known_payload_reaches_a_program_that_is_not_allowed(corpora: Path, run: ShellRun) -> None:
