@@ -9,6 +9,8 @@ if own is None:
     os.environ.pop("LD_LIBRARY_PATH", None)
 else:
     os.environ["LD_LIBRARY_PATH"] = own
+# What it starts may be this program again, as the worker of its window is: that looks for the bundle's libraries anew.
+os.environ["PYINSTALLER_RESET_ENVIRONMENT"] = "1"
 
 if sys.argv[1:] == ["--worker"]:
     from gatewright_gui.session.worker import main

@@ -15,6 +15,7 @@ def test_programs_that_it_starts_get_the_libraries_of_the_user_and_not_its_own(
     monkeypatch.setenv("LD_LIBRARY_PATH", "/bundle")
     if own is not None:
         monkeypatch.setenv("LD_LIBRARY_PATH_ORIG", own)
+    monkeypatch.setenv("PYINSTALLER_RESET_ENVIRONMENT", "")
     monkeypatch.setattr("sys.argv", ["gatewright", "--version"])
 
     with pytest.raises(SystemExit) as ended:
@@ -23,3 +24,4 @@ def test_programs_that_it_starts_get_the_libraries_of_the_user_and_not_its_own(
     assert (ended.value.code, capsys.readouterr().out.count(".")) == (0, 2)
     assert os.environ.get("LD_LIBRARY_PATH") == own
     assert "LD_LIBRARY_PATH_ORIG" not in os.environ
+    assert os.environ["PYINSTALLER_RESET_ENVIRONMENT"] == "1"
