@@ -93,7 +93,7 @@ def client_file(client_id: str, path: Path | None = None) -> ClientFile:
 
 def read_client_file(path: Path) -> tuple[ClientServer, ...]:
     """The servers that a client's file names, as catalogs. Raises WorkspaceError with what is wrong with the file."""
-    return read_servers_of(_text(path, _content(path)), path)
+    return read_servers_of(_text(path, content_of(path)), path)
 
 
 def read_servers_of(text: str, path: Path | None = None) -> tuple[ClientServer, ...]:
@@ -156,7 +156,7 @@ def gateway_edit(file: ClientFile, catalogs: Sequence[Catalog], policy: Path, ag
 
     Nothing is written. Raises WorkspaceError when the file cannot be read.
     """
-    before = _content(file.path) if os.path.lexists(file.path) else None
+    before = content_of(file.path) if os.path.lexists(file.path) else None
     text = "" if before is None else _text(file.path, before)
     command = (*gateway_command(), "serve", str(policy.resolve()), "--agent", agent_id)
     try:
@@ -171,7 +171,7 @@ def write_client_file(change: ClientEdit) -> Path | None:
     Raises WorkspaceError when the file was changed meanwhile or cannot be written; then it is as it was.
     """
     path = change.file.path
-    now = _content(path) if os.path.lexists(path) else None
+    now = content_of(path) if os.path.lexists(path) else None
     if now != change.before:
         raise WorkspaceError(f"`{path}` was not written: it was changed by another program meanwhile")
     try:
@@ -222,7 +222,8 @@ def _project(path: Path) -> Path | None:
     return None
 
 
-def _content(path: Path) -> bytes:
+def content_of(path: Path) -> bytes:
+    """An ordinary file whole, which a stranger may have put there. Raises WorkspaceError, where it is too large too."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise WorkspaceError(f"`{path}` is no ordinary file")
@@ -232,9 +233,7 @@ def _content(path: Path) -> bytes:
         said = error.strerror if isinstance(error, OSError) else str(error)
         raise WorkspaceError(f"`{path}` cannot be read: {(said or type(error).__name__).lower()}") from None
     if len(content) > MAX_BYTES:
-        raise WorkspaceError(
-            f"`{path}` is larger than {MAX_BYTES // 1024 // 1024} MiB: it is no client's configuration"
-        )
+        raise WorkspaceError(f"`{path}` is larger than {MAX_BYTES // 1024 // 1024} MiB")
     return content
 
 

@@ -10,6 +10,7 @@ from gatewright.adapters.claude_settings import Migrated, read_claude_settings
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.document import Dialect
 from gatewright.policyfile import render_policy
+from gatewright.workspace.client_file import content_of
 from gatewright.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -52,10 +53,9 @@ def _project_of(file: Path) -> Path:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or "it is not UTF-8"
-        raise WorkspaceError(f"cannot read `{file}`: {why}") from None
+        return content_of(file).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise WorkspaceError(f"cannot read `{file}`: it is not UTF-8") from None
 
 
 def _pattern(file: Path) -> Migrated:

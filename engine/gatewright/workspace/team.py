@@ -17,6 +17,7 @@ from gatewright.base.report import shown
 from gatewright.gate import STATE_FOLDER
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import policy_schema
+from gatewright.workspace.client_file import content_of
 from gatewright.workspace.template import SCHEMA_NAME
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def verify_export(folder: Path) -> tuple[str, int, tuple[str, ...]]:
     there is no manifest that can be read.
     """
     try:
-        content = (folder / MANIFEST).read_bytes()
+        content = content_of(folder / MANIFEST)
         said = _Manifest.model_validate_json(content)
         problems = [*_changed(folder, said), *_added(folder, said)]
     except OSError as error:
@@ -145,7 +146,8 @@ def _added(folder: Path, said: _Manifest) -> Iterator[str]:
 
 
 def _hash(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _rights(policy: Policy, rights: Rights) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +271,17 @@ def test_what_are_no_settings_is_refused(text: str, tmp_path: Path, run: Runner)
     ran = run("import", tmp_path / "settings.json")
     assert ran.status == 2
     assert ran.out == ""
+
+
+def test_settings_that_are_a_pipe_or_endless_are_refused_at_once(tmp_path: Path, run: Runner) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "endless.json").symlink_to("/dev/zero")
+    with (tmp_path / "large.json").open("wb") as file:
+        file.truncate(1 << 30)
+    for name, why in (("pipe", "is no ordinary file"), ("endless", "is no ordinary file"), ("large", "is larger than")):
+        found = run("import", tmp_path / f"{name}.json")
+        assert found.status == 2
+        assert why in found.err
 
 
 def test_a_rule_that_forbids_and_cannot_be_read_closes_every_file() -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,3 +129,24 @@ def test_a_manifest_that_names_places_outside_or_is_none_is_refused(
     assert run("export", "--verify", tmp_path).status == 2
     assert run("export", exported, "--team").status == 2
     assert run("export", exported, "--team", "--out", exported).status == 2
+
+
+def test_an_export_that_names_pipes_or_a_huge_file_is_checked_in_time_and_little_memory(
+    exported: Path, tmp_path: Path, run: Runner
+) -> None:
+    folder = copy(exported, tmp_path / "here")
+    (folder / "start.py").unlink()
+    os.mkfifo(folder / "start.py")
+    os.truncate(folder / "README.md", 1 << 27)
+    tracemalloc.start()
+    try:
+        found = run("export", "--verify", folder, "--json")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.json["problems"] == ["`README.md` was changed", "`start.py` is no plain file"]
+    assert peak < 1 << 26
+
+    (folder / "export.json").unlink()
+    os.mkfifo(folder / "export.json")
+    assert run("export", "--verify", folder).status != 0
