@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from gatewright.arguments import shell_program as programs
-from gatewright.arguments.shell_program import names, runs_others
+from gatewright.arguments.shell_program import EVERY, ShellRules, names, runs_others
 from gatewright.arguments.shell_word import (
     IN_DOCUMENT,
     KEYWORDS,
@@ -40,7 +40,6 @@ MAX_SIGNS = 1_000
 """Of each of the signs ``| ( <``: the grammar looks for a way on after a fault in a time that grows by their square."""
 MAX_DEPTH = 64
 """Of commands in commands."""
-EVERY = "*"
 _NAMED = 20
 
 Locate = Callable[[str, bool], "str | CommandRefused"]
@@ -58,16 +57,6 @@ class ShellCommand:
     programs: tuple[str, ...]
     words: tuple[str, ...] = field(default=(), repr=False)
     only_reads: bool = False
-
-
-@frozen
-class ShellRules:
-    """What may be started: names of programs; ``*`` for all but those that are there to run others; ``program option``
-    for an option that does; ``NAME=`` for a variable in capitals that may be set. ``deny`` beats ``allow``."""
-
-    allow: frozenset[str] = frozenset()
-    deny: frozenset[str] = frozenset()
-    allow_substitution: bool = False
 
 
 def parse_command(text: str, rules: ShellRules, locate: Locate) -> ShellCommand | CommandRefused:
@@ -423,7 +412,7 @@ class _Reader:
         self._is_relative = self._is_relative or not target.startswith("/")
         found = self._locate(target, writes)
         if isinstance(found, CommandRefused):
-            raise _Refused(found)
+            raise Refusal.of(found)
         return found
 
     def _document(self, sign: Node, nodes: Sequence[Node], out: list[str]) -> None:
@@ -446,14 +435,6 @@ class _Reader:
         if any(node.type in _WORDS for node in others):
             raise _unknown("an argument behind a here-document")
         self._structure(others, "heredoc_redirect", out)
-
-
-class _Refused(Refusal):
-    """Somebody else's refusal."""
-
-    def __init__(self, said: CommandRefused) -> None:
-        super().__init__(said.code, said.reason, said.hint)
-        self.said = said
 
 
 def _unknown(what: str) -> Refusal:

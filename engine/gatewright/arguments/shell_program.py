@@ -12,6 +12,18 @@ from collections.abc import Sequence
 from gatewright.base.frozen import frozen
 from gatewright.base.regex import late_regex
 
+EVERY = "*"
+
+
+@frozen
+class ShellRules:
+    """What may be started: names of programs; ``*`` for all but those that are there to run others; ``program option``
+    for an option that does; ``NAME=`` for a variable in capitals that may be set. ``deny`` beats ``allow``."""
+
+    allow: frozenset[str] = frozenset()
+    deny: frozenset[str] = frozenset()
+    allow_substitution: bool = False
+
 
 def names(text: str) -> frozenset[str]:
     """The words of a text."""

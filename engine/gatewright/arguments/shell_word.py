@@ -57,6 +57,13 @@ class Refusal(Exception):
         super().__init__(reason)
         self.said = CommandRefused(f"shell-{code}", reason, hint)
 
+    @classmethod
+    def of(cls, said: CommandRefused) -> Refusal:
+        """To raise what somebody else said."""
+        made = cls(said.code, said.reason, said.hint)
+        made.said = said
+        return made
+
 
 class Word:
     """A word in its canonical spelling. ``literal``: its text, None where it is known only when the command runs.
