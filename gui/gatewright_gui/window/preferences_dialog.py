@@ -28,6 +28,7 @@ class PreferencesDialog(QDialog):
         named(self, "preferences", spoken="Preferences").setWindowTitle("Preferences")
         self._preferences, self._choose_theme = preferences, choose_theme
         self.theme = named(QComboBox(), "preferences.theme", spoken="Theme")
+        self.theme.setMinimumContentsLength(max(len(words) for _, words in _THEMES) + 4)
         for choice, words in _THEMES:
             self.theme.addItem(words, choice)
         self.notify = named(QCheckBox("&Desktop message when a call begins to wait"), "preferences.notify")
