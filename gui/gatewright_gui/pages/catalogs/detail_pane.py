@@ -52,6 +52,8 @@ class DetailPane(QWidget):
             self.part.add_segment(key, words)
         for control in (self.part, self.trust_button, self.run_button, self.ask_button, self.remove_button):
             self.header.add_control(control)
+        for control in (self.trust_button, self.run_button, self.ask_button):
+            control.hide()  # which of them there are is known with the first catalog; all at once are too wide
         self.model = ToolModel()
         self.view = self._table()
         self.tool_header = SectionHeader("Tool")
