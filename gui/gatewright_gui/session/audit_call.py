@@ -122,11 +122,12 @@ def _facts(call: LoggedCall, told: Mapping[str, Mapping[str, Any]]) -> Sequence[
     elif decided.get("grant"):
         found.append(("Approval", f"stood already ({decided['grant']})"))
     elif asked is not None:
-        found.append(("Approval", "asked, and nobody answered" if call.ended else "asked, and waits"))
+        found.append(("Approval", "asked, and nobody answered" if call.ended else "asked, no answer yet"))
     if call.ended and call.ended != RowKind.TOOL_DENIED:
         found.append(("Result", _result_words(call, ended)))
     if call.is_call and not call.ended:
-        found.append(("Result", "no end: under way, or it was killed"))
+        still = "waits" if asked is not None and answered is None else "runs"
+        found.append(("Result", f"none yet: it still {still}, or its program has ended"))
     if call.client:
         found.append(("Client", call.client))
     if call.session:

@@ -67,7 +67,7 @@ class PreferencesDialog(QDialog):
             named(Label("Saving shows what changes for the agents"), kind="heading"),
             self.only_gains,
             Gap(3),
-            named(Label("Long lines go on in the next row"), kind="heading"),
+            named(Label("Wrap long lines"), kind="heading"),
             self.wrap_preview,
             self.wrap_toml,
             stretch(),

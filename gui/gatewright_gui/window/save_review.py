@@ -45,7 +45,7 @@ class SaveReview(QDialog):
         self.changes = RightChangesModel(self)
         self.table = named(TableView("What changes"), "review.changes")
         self.calls = RightChangesModel(self, _CALL_HEADINGS)
-        self.calls_header = SectionHeader("Recorded calls that would be decided differently")
+        self.calls_header = SectionHeader("Recorded calls that would be decided differently", flush=True)
         self.calls_header.setObjectName("review.calls.header")
         self.calls_view = named(TableView("Recorded calls that would be decided differently"), "review.calls")
         self.progress = ProgressStrip()

@@ -72,7 +72,7 @@ class SelfCheckDialog(QDialog):
         self.progress = QProgressBar()
         self.agents, self.notes = AgentCheckModel(self), CheckNoteModel(self)
         self.agent_view, self.note_view = TableView("Agents that were checked"), TableView("Notes of the self-check")
-        self.note_header = SectionHeader("Notes")
+        self.note_header = SectionHeader("Notes", flush=True)
         self.nothing = EmptyState("circle-check", "No difference", "")
         self.copy_button, self.again_button = QPushButton("&Copy"), QPushButton("Check &again")
         self.close_button = QPushButton("Close")

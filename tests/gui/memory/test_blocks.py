@@ -151,6 +151,8 @@ async def bench(tmp_path: Path) -> AsyncGenerator[Bench]:
 
 
 async def test_list_says_of_each_block_what_it_is_and_what_the_agent_may_do(bench: Bench) -> None:
+    view = bench.page.blocks.view
+    assert view.selectionModel().isSelected(view.currentIndex()), "the row of the block that is shown is filled"
     blocks = bench.other.blocks("")
     blocks.create("rules", author="x", content="no shoes", permission=Permission.READ_ONLY)
     await until(lambda: bench.page.blocks.model.find("rules") >= 0)

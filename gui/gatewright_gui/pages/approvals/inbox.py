@@ -99,7 +99,7 @@ class InboxDelegate(Delegate):
         metrics = painter.fontMetrics()
         wide = metrics.horizontalAdvance(time_words) + 8
         lines = (
-            (question.called, look.palette.text, rect.width() - 20 - wide),
+            (question.called, look.palette.text, rect.width() - 28 - wide),
             (visible(question.agent_id), look.palette.text, rect.width() - 20),
             (question.asker or "this program", look.palette.muted, rect.width() - 20),
         )
@@ -108,6 +108,6 @@ class InboxDelegate(Delegate):
             line = QRect(rect.left() + 12, rect.top() + 4 + at * 18, width, 18)
             painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, line_text(metrics, words, width))
         painter.setPen(QColor(role_hex(look.palette, "deny" if is_soon else "ask")))
-        right = QRect(rect.right() - wide - 4, rect.top() + 4, wide, 18)
+        right = QRect(rect.right() - wide - 12, rect.top() + 4, wide, 18)
         painter.drawText(right, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, time_words)
         painter.restore()

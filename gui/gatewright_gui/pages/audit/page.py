@@ -87,7 +87,7 @@ class AuditPage(Page):
             "Verify", "shield-check", "audit.verify", "Prove that no row was changed, taken out, added or moved"
         )
         self.export_button = _button(
-            "Export...", "download", "audit.export", "Write the calls that are shown as JSON Lines"
+            "Export...", "upload", "audit.export", "Write the calls that are shown as JSON Lines"
         )
         for control in (self.proof, self.verify_button, self.export_button):
             self.header.add_control(control)

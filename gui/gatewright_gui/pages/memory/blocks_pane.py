@@ -161,8 +161,6 @@ class BlocksPane(QWidget):
         label = self._wanted or (chosen.label if chosen is not None else None)
         sources = self._sources(self._agent_id)
         self.model.set_lines(tuple(self._line(row, sources) for row in self._found.rows))
-        self._stack.setCurrentWidget(self._whole if self._found.rows else self.empty)
-        self._tell_count()
         at = self.model.find(label) if label is not None else -1
         if at >= 0 and self._wanted:
             self._wanted = None
@@ -171,6 +169,9 @@ class BlocksPane(QWidget):
             self.view.setCurrentIndex(self.model.index(max(at, 0)))
         else:
             self._choose()
+        # after the choice: a list that gets the keys without one has a current row that is not filled
+        self._stack.setCurrentWidget(self._whole if self._found.rows else self.empty)
+        self._tell_count()
 
     def _line(self, row: BlockRow, sources: set[str]) -> BlockLine:
         may = ("", "none")

@@ -159,4 +159,4 @@ class RuleForm(QWidget):
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         area.setWidget(holding(column_of(form, stretch(), margins=(3, 1))))
         foot = row_of(self.fault, stretch(), self.revert_button, self.apply_button, space=2, margins=(3, 2))
-        column_of(row_of(self.heading, margins=(3, 1)), stretch(area), foot, into=self)
+        column_of(row_of(self.heading, margins=(3, 2)), stretch(area), foot, into=self)

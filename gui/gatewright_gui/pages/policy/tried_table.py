@@ -76,7 +76,7 @@ def tried_words(found: Replay) -> str:
     if not found.calls:
         if not found.looked_at:
             return "no calls are recorded yet: try one in the Console"
-        return f"none of the newest {found.looked_at:,} calls is one that the rule is for"
+        return f"the rule is for none of the newest {found.looked_at:,} calls"
     verdicts = {"deny": "denied", "ask": "asked first", "allow": "allowed"}
     told = [
         f"{count} {words}"

@@ -8,10 +8,19 @@ from gatewright_gui.qt.widget.label import Label
 
 
 class SectionHeader(QWidget):
-    """Give it controls with `add_control`; they line up at the right. The note gives way when room is short."""
+    """Give it controls with `add_control`; they line up at the right. The note gives way when room is short.
+
+    `flush`: without space at the left, for a dialog, which has margins of its own.
+    """
 
     def __init__(
-        self, title: str, note: str = "", parent: QWidget | None = None, *, note_is_path: bool = False
+        self,
+        title: str,
+        note: str = "",
+        parent: QWidget | None = None,
+        *,
+        note_is_path: bool = False,
+        flush: bool = False,
     ) -> None:
         super().__init__(parent)
         tokens = current_look().tokens
@@ -19,7 +28,7 @@ class SectionHeader(QWidget):
         self._title.setProperty("kind", "heading")
         self._note = ElidedLabel(path=note_is_path, role="muted")
         self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_1, tokens.space_1)
+        self._row.setContentsMargins(0 if flush else tokens.space_2, tokens.space_1, tokens.space_1, tokens.space_1)
         self._row.setSpacing(tokens.space_2)
         self._row.addWidget(self._title)
         self._row.addWidget(self._note)
