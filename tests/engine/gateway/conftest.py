@@ -44,7 +44,7 @@ type = "file"
 base_path = "docs"
 default_permission = "read_write"
 """
-INITIALIZE = {
+INITIALIZE: dict[str, Any] = {
     "jsonrpc": "2.0",
     "id": "hello",
     "method": "initialize",
