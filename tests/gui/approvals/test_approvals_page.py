@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Remember
 from gatewright.workspace import Workspace, permission_broker
 from gatewright_gui.pages.approvals import ApprovalsPage
+from gatewright_gui.pages.audit import AuditPage
 from gatewright_gui.session.question import question_of
 from gatewright_gui.window.main_window import MainWindow
 from tests.engine.gate.asking import a_request
@@ -117,6 +118,17 @@ async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(depl
     assert not bar.isVisible(), "what was looked at is not told again"
     await deployed.ask(APPEND)
     await until(bar.isVisible)
+
+    window.show_page("audit")
+    audit = window.shelf.page("audit")
+    assert isinstance(audit, AuditPage)
+    await until(lambda: audit.model.rowCount() > 0 and audit.model.call_at(0) is not None)
+    audit.view.setCurrentIndex(audit.model.index(0, 0))
+    await until(lambda: audit.detail.detail is not None)
+    assert audit.detail.detail is not None
+    facts = dict(audit.detail.detail.facts)
+    assert facts["Approval"] == "asked, no answer yet"
+    assert facts["Result"] == "none yet: it still waits, or its program has ended"
 
 
 async def test_question_shows_arguments_change_reasons_with_lines_and_who_asks(deployed: Deployed) -> None:

@@ -123,7 +123,7 @@ class AddDialog(QDialog):
         self.accept_button.setEnabled(number > 0)
         server = self.list.currentIndex().data(_SERVER)
         notes = server.notes if isinstance(server, ClientServer) else ()
-        self.note.setText("\n".join(note.replace("`", "") for note in notes))
+        self.note.setText("\n".join(note[:1].upper() + note[1:].replace("`", "") for note in notes))
         self.note.setVisible(bool(notes))
         self.fault.setVisible(bool(self.fault.text()))
 
