@@ -1,9 +1,9 @@
 """Frozen values with slots: what ``dataclass(frozen=True, slots=True)`` makes, at a fraction of its price.
 
 A dataclass compiles six functions as soon as there is its class; a process that starts makes hundreds of such classes
-and uses a few. Here what is used is compiled, when the first value of a class is made. A value is filled in while it
-belongs to a class of the same slots that is open, and then given its own: setting each field past a frozen
-``__setattr__`` takes three times as long.
+and uses a few. Here what is used is compiled: what makes values with the first value of a class, what compares and
+hashes them with the first that is compared or hashed. A value is filled in while it belongs to a class of the same
+slots that is open, and then given its own: setting each field past a frozen ``__setattr__`` takes three times as long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from inspect import Signature
 
     _Fields = Mapping[str, Field[Any]]
@@ -49,7 +49,17 @@ def frozen(cls: type[_T]) -> type[_T]:
     body[_STANDARD_FIELDS] = _StandardFields()
     body["__signature__"] = _Signature()
     body[_IS_COMPILED] = False
-    made = type(cls)(cls.__name__, cls.__bases__, body)
+
+    def equals_first(one: object, other: object) -> Any:
+        made.__eq__ = equals = _equals(fields)
+        return equals(one, other)
+
+    def hash_first(one: object) -> int:
+        made.__hash__ = hash_of = _hash_of(fields)
+        return hash_of(one)
+
+    body["__eq__"], body["__hash__"] = body.get("__eq__") or equals_first, body.get("__hash__") or hash_first
+    made: Any = type(cls)(cls.__name__, cls.__bases__, body)
     _compile_later(made)
     return cast("type[_T]", made)
 
@@ -97,7 +107,7 @@ def _compile_later(made: Any) -> None:
 
 
 def _compile(made: Any) -> None:
-    """Put in place what makes a value and what compares two."""
+    """Put in place what makes a value."""
     fields: _Fields = getattr(made, _FIELDS)
     written = cast("Mapping[str, Any]", made.__dict__)
     body = {name: written[name] for name in ("__slots__", "__orig_bases__") if name in written}
@@ -115,33 +125,34 @@ def _compile(made: Any) -> None:
             given = f"_make_{name}()" if has_factory else f"_default_{name}"
         steps += [f"_self.{name} = {given}"] if one.init or has_default else []
     steps += ["_self.__class__ = _kind", *(["_self.__post_init__()"] if hasattr(made, "__post_init__") else [])]
-    compared = [name for name, one in fields.items() if one.compare]
-    hashed = [name for name, one in fields.items() if (one.compare if one.hash is None else one.hash)]
-    texts = {"one": _listed("self", compared), "other": _listed("other", compared), "hashed": _listed("self", hashed)}
     taken = ", ".join(["_kind", *in_order, *(["*"] if by_name else []), *by_name])
-    exec(_METHODS.format(taken=taken, steps="\n    ".join(steps), **texts), names)
+    exec(_MAKING.format(taken=taken, steps="\n    ".join(steps)), names)
     names["make"].__qualname__ = f"{made.__qualname__}.__new__"
     made.__new__ = staticmethod(names["make"])
-    made.__eq__ = written.get("__eq__") or names["equals"]
-    made.__hash__ = written.get("__hash__") or names["hash_of"]
     setattr(made, _IS_COMPILED, True)
+
+
+def _equals(fields: _Fields) -> Callable[[object, object], Any]:
+    compared = [name for name, one in fields.items() if one.compare]
+    both = f"{_listed('self', compared)} == {_listed('other', compared)}"
+    same = f"self is other or {both} if other.__class__ is self.__class__ else NotImplemented"
+    return eval(f"lambda self, other: {same}")
+
+
+def _hash_of(fields: _Fields) -> Callable[[object], int]:
+    hashed = [name for name, one in fields.items() if (one.compare if one.hash is None else one.hash)]
+    return eval(f"lambda self: hash({_listed('self', hashed)})")
 
 
 def _listed(whose: str, names: list[str]) -> str:
     return f"({''.join(f'{whose}.{name}, ' for name in names)})"
 
 
-_METHODS = """
+_MAKING = """
 def make({taken}):
     _self = _new(_open)
     {steps}
     return _self
-
-def equals(self, other):
-    return self is other or {one} == {other} if other.__class__ is self.__class__ else NotImplemented
-
-def hash_of(self):
-    return hash({hashed})
 """
 
 
@@ -153,7 +164,8 @@ class _StandardFields:
         fields: _Fields = getattr(made, _FIELDS)
         kinds = {name: kind for base in reversed(made.__mro__[:-1]) for name, kind in base.__annotations__.items()}
         annotations = {name: kinds[name] for name in fields}
-        twin = dataclass(type(made.__name__, (), {"__annotations__": annotations, **fields}))
+        body = {"__doc__": made.__name__, "__annotations__": annotations, **fields}  # without words it would make some
+        twin = dataclass(init=False, repr=False, eq=False)(type(made.__name__, (), body))
         standard: dict[str, Field[Any]] = getattr(twin, _STANDARD_FIELDS)
         setattr(made, _STANDARD_FIELDS, standard)
         return standard
