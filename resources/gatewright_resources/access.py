@@ -1,4 +1,4 @@
-"""The one door to the bundled data: icons, fonts, styles and folders, read through `importlib.resources`."""
+"""The one door to the bundled data, read through `importlib.resources`: icons, fonts, styles, languages, folders."""
 
 import re
 from functools import cache
@@ -65,6 +65,19 @@ def style(name: str) -> str:
     Raises MissingResourceError for an unknown name.
     """
     return _read("style", "styles", name, ".qss").decode("utf-8")
+
+
+def languages() -> tuple[str, ...]:
+    """The languages that texts are translated to, such as `de`, sorted."""
+    return _names("languages", ".mo")
+
+
+def translation(language: str) -> bytes:
+    """The compiled catalog (`.mo`) of a language.
+
+    Raises MissingResourceError for an unknown one.
+    """
+    return _read("language", "languages", language, ".mo")
 
 
 def folder(name: str) -> Traversable:

@@ -16,14 +16,15 @@ from gatewright_gui.app.collector import Collector
 from gatewright_gui.app.firstpaint import FirstPaint
 from gatewright_gui.app.warm import warm_up
 from gatewright_gui.session.diagnostics import start_log
+from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import ThemeChoice
 from gatewright_gui.window.main_window import MainWindow
 
 
-async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | None) -> int:
+async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | None, preferences: Preferences) -> int:
     """One window from its first to its last moment."""
     end_log = start_log()
-    window = new_window(app, theme=theme)
+    window = new_window(app, preferences=preferences, theme=theme)
     collector = Collector(app)
     ended = asyncio.Event()
     window.closed.connect(ended.set)

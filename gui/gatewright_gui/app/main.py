@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from gatewright_gui.qt.plainimport import load_qt
 
 if TYPE_CHECKING:
+    from PySide6.QtWidgets import QApplication
+
     from gatewright_gui.theme import ThemeChoice
 
 NO_DISPLAY = 2
@@ -27,13 +29,28 @@ def run(workspace: Path | None = None, *, theme: "ThemeChoice | None" = None) ->
 
     from gatewright_gui.app.living import live
     from gatewright_gui.qt import loop
+    from gatewright_gui.settings import Preferences
 
     app = QApplication.instance()
     if not isinstance(app, QApplication):
         app = QApplication(sys.argv[:1])
     app.setApplicationName("Gatewright")
     app.setDesktopFileName("gatewright")
-    return loop.run(app, lambda: live(app, workspace, theme))
+    preferences = Preferences()
+    _speak(app, preferences.language)
+    return loop.run(app, lambda: live(app, workspace, theme, preferences))
+
+
+def _speak(app: "QApplication", chosen: str) -> None:
+    """Take the language that is chosen, or that of the system, unless the environment names one."""
+    from PySide6.QtCore import QLibraryInfo, QLocale, QTranslator
+
+    from gatewright_gui.qt.language import VARIABLE
+
+    language = os.environ.setdefault(VARIABLE, chosen or QLocale.system().name())[:2]
+    texts_of_qt = QTranslator(app)
+    if texts_of_qt.load(f"qtbase_{language}", QLibraryInfo.path(QLibraryInfo.LibraryPath.TranslationsPath)):
+        app.installTranslator(texts_of_qt)
 
 
 def has_display(environ: Mapping[str, str], platform: str) -> bool:

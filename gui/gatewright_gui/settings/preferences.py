@@ -23,7 +23,7 @@ class Preferences(QObject):
     """Typed access to the preferences file; pass another `file` to be apart from the user's own."""
 
     preference_changed = Signal()
-    """The theme, a switch or the wrapping of a view was chosen anew."""
+    """The theme, the language, a switch or the wrapping of a view was chosen anew."""
 
     def __init__(self, file: Path | None = None) -> None:
         super().__init__()
@@ -49,6 +49,16 @@ class Preferences(QObject):
     @theme.setter
     def theme(self, choice: ThemePreference) -> None:
         self._store.setValue("window/theme", choice)
+        self.preference_changed.emit()
+
+    @property
+    def language(self) -> str:
+        """The chosen language, such as `de`; empty for that of the system."""
+        return self._text("window/language")
+
+    @language.setter
+    def language(self, code: str) -> None:
+        self._store.setValue("window/language", code)
         self.preference_changed.emit()
 
     @property

@@ -2,17 +2,23 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QLocale, Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QPushButton, QWidget
 
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import ThemeChoice
+from gatewright_resources import access
 
-_THEMES: tuple[tuple[ThemeChoice, str], ...] = (("system", "As the system"), ("light", "Light"), ("dark", "Dark"))
+_THEMES: tuple[tuple[ThemeChoice, str], ...] = (
+    ("system", mark("As the system")),
+    ("light", mark("Light")),
+    ("dark", mark("Dark")),
+)
 _WIDTH = 480
-_WAIT = (
+_WAIT = mark(
     "How long a call waits is up to the program that makes it: 45 s, or what it was started with "
     "(gatewright serve --wait 10m)."
 )
@@ -25,21 +31,26 @@ class PreferencesDialog(QDialog):
         self, preferences: Preferences, choose_theme: Callable[[ThemeChoice], None], parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        named(self, "preferences", spoken="Preferences").setWindowTitle("Preferences")
+        named(self, "preferences", spoken=tr("Preferences")).setWindowTitle(tr("Preferences"))
         self._preferences, self._choose_theme = preferences, choose_theme
-        self.theme = named(QComboBox(), "preferences.theme", spoken="Theme")
-        self.theme.setMinimumContentsLength(max(len(words) for _, words in _THEMES) + 4)
+        self.theme = named(QComboBox(), "preferences.theme", spoken=tr("Theme"))
+        self.theme.setMinimumContentsLength(max(len(tr(words)) for _, words in _THEMES) + 4)
         for choice, words in _THEMES:
-            self.theme.addItem(words, choice)
-        self.notify = named(QCheckBox("&Desktop message when a call begins to wait"), "preferences.notify")
-        self.only_gains = named(QCheckBox("&Only where somebody may do more afterwards"), "preferences.only_gains")
-        self.wrap_preview = named(QCheckBox("In the &preview"), "preferences.wrap.preview")
-        self.wrap_toml = named(QCheckBox("On the page &TOML"), "preferences.wrap.toml")
-        self.close_button = named(QPushButton("Close"), "preferences.close")
+            self.theme.addItem(tr(words), choice)
+        self.language = named(QComboBox(), "preferences.language", spoken=tr("Language"))
+        self.language.addItem(tr("As the system"), "")
+        for code in ("en", *access.languages()):
+            self.language.addItem(QLocale(code).nativeLanguageName(), code)
+        self.notify = named(QCheckBox(tr("&Desktop message when a call begins to wait")), "preferences.notify")
+        self.only_gains = named(QCheckBox(tr("&Only where somebody may do more afterwards")), "preferences.only_gains")
+        self.wrap_preview = named(QCheckBox(tr("In the &preview")), "preferences.wrap.preview")
+        self.wrap_toml = named(QCheckBox(tr("On the page &TOML")), "preferences.wrap.toml")
+        self.close_button = named(QPushButton(tr("Close")), "preferences.close")
         self._lay_out()
         self._follow()
         preferences.changed.connect(self._follow)
         self.theme.activated.connect(self._keep_theme)
+        self.language.activated.connect(self._keep_language)
         self.notify.clicked.connect(self._keep_notify)
         self.only_gains.clicked.connect(self._keep_only_gains)
         self.wrap_preview.clicked.connect(self._keep_wrap_preview)
@@ -54,20 +65,22 @@ class PreferencesDialog(QDialog):
         self.theme.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def _lay_out(self) -> None:
-        wait = named(Label(_WAIT), kind="muted")
+        wait = named(Label(tr(_WAIT)), kind="muted")
         wait.setWordWrap(True)
         self.close_button.setAutoDefault(False)
         column_of(
-            row_of(named(Label("Theme"), kind="heading"), stretch(), self.theme),
+            row_of(named(Label(tr("Theme")), kind="heading"), stretch(), self.theme),
+            row_of(named(Label(tr("Language")), kind="heading"), stretch(), self.language),
+            named(Label(tr("The language changes when Gatewright is started again.")), kind="muted"),
             Gap(3),
-            named(Label("Calls that wait for an answer"), kind="heading"),
+            named(Label(tr("Calls that wait for an answer")), kind="heading"),
             self.notify,
             wait,
             Gap(3),
-            named(Label("Saving shows what changes for the agents"), kind="heading"),
+            named(Label(tr("Saving shows what changes for the agents")), kind="heading"),
             self.only_gains,
             Gap(3),
-            named(Label("Wrap long lines"), kind="heading"),
+            named(Label(tr("Wrap long lines")), kind="heading"),
             self.wrap_preview,
             self.wrap_toml,
             stretch(),
@@ -81,6 +94,7 @@ class PreferencesDialog(QDialog):
     def _follow(self) -> None:
         kept = self._preferences
         self.theme.setCurrentIndex(self.theme.findData(kept.theme))
+        self.language.setCurrentIndex(self.language.findData(kept.language))
         self.notify.setChecked(kept.notifies)
         self.only_gains.setChecked(kept.reviews_gains_only)
         self.wrap_preview.setChecked(kept.wraps_lines("preview"))
@@ -88,6 +102,9 @@ class PreferencesDialog(QDialog):
 
     def _keep_theme(self, _row: int) -> None:
         self._choose_theme(self.theme.currentData())
+
+    def _keep_language(self, _row: int) -> None:
+        self._preferences.language = self.language.currentData()
 
     def _keep_notify(self, on: bool) -> None:
         self._preferences.notifies = on

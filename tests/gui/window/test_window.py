@@ -370,7 +370,7 @@ async def test_first_start_opens_nothing_and_the_next_what_was_open_last(tmp_pat
 async def test_app_lives_until_its_window_is_closed_and_logs_no_word_of_an_error(
     tmp_path: Path, qapp: QApplication
 ) -> None:
-    life = asyncio.ensure_future(live(qapp, demo(tmp_path), "light"))
+    life = asyncio.ensure_future(live(qapp, demo(tmp_path), "light", Preferences(tmp_path / "preferences.ini")))
 
     def shown() -> list[MainWindow]:
         tops = QApplication.topLevelWidgets()
