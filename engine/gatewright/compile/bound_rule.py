@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gatewright.base.frozen import frozen
+from gatewright.base.problem import Address
 from gatewright.policy.rule import ToolRule
-
-if TYPE_CHECKING:
-    from gatewright.base.problem import Address
 
 
 @frozen

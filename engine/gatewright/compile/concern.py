@@ -5,20 +5,16 @@ Too many is a waste of time, too few would be a stale right: what is not looked 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from gatewright.policy.rule import ANY_TOOL
+from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.rule import ANY_TOOL, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from gatewright.policy.document import Agent, Policy, Source
-    from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policy.rule import ToolRule
 
 Tools = frozenset[str] | None
 _T = TypeVar("_T")

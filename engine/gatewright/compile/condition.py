@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import canonical_json
+from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.base.problem import Address
+from gatewright.compile.bound_rule import BoundRule
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.record import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.base.problem import Address
-    from gatewright.compile.bound_rule import BoundRule
-    from gatewright.policy.policyrule import PolicyRule
 
 _MAX_CONDITIONS = 16_384
 

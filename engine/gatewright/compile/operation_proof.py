@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from gatewright.base.jsonvalue import digest
+from gatewright.base.jsonvalue import JsonValue, digest
+from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.finding import Finding
+from gatewright.policy.right import ToolRight
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.compile.agent import AgentSnapshot
-    from gatewright.policy.right import ToolRight
 
 Cell = Mapping[str, Verdict]
 _DENY = Verdict.DENY

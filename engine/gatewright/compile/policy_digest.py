@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from gatewright.base.jsonvalue import digest
-
-if TYPE_CHECKING:
-    from gatewright.policy.document import Agent, Policy
+from gatewright.policy.document import Agent, Policy
 
 
 def policy_digest(policy: Policy, held: AgentDigests) -> str:

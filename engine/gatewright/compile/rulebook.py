@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.base.once import once
@@ -31,13 +31,10 @@ from gatewright.compile.rule_test import (
     report_order,
 )
 from gatewright.policy import rule as kinds
+from gatewright.policy.document import Agent, Source
+from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, ToolRule
 from gatewright.policy.toolname import names_tool, split_name
-
-if TYPE_CHECKING:
-    from gatewright.policy.document import Agent, Source
-    from gatewright.policy.right import ToolFacts, ToolRight
-
 
 MOST_BATCHES = 256
 

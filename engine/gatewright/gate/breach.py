@@ -6,9 +6,10 @@ The stage decides with it, and a slot is taken under the same test, so that no r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from gatewright.base.frozen import frozen
+from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.rule_test import (
     CallsTest,
     ExitTest,
@@ -21,6 +22,7 @@ from gatewright.compile.rule_test import (
     StartTest,
     ToolRef,
 )
+from gatewright.gate.session import SessionFacts
 from gatewright.gate.violation import (
     CooldownActive,
     ExclusiveGroupViolation,
@@ -31,10 +33,6 @@ from gatewright.gate.violation import (
     StartConstraintsNotMet,
     Violation,
 )
-
-if TYPE_CHECKING:
-    from gatewright.compile.bound_rule import BoundRule
-    from gatewright.gate.session import SessionFacts
 
 Uses = Mapping[str, int] | None
 """How often a call uses each operation; None: the one that it calls, once."""

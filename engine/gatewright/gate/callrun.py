@@ -10,29 +10,24 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message, record
-from gatewright.gate.approval import Answer, Approval, ApprovalRequest, AttendedApprover, Remember
-from gatewright.gate.audit import AuditUnavailable, RowBuilder
+from gatewright.gate.approval import Answer, Approval, ApprovalRequest, Approver, AttendedApprover, Remember
+from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.broker import PermissionBroker
 from gatewright.gate.call import CallState, Status
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import NO_FACTS, Decision
 from gatewright.gate.failure import read_error
 from gatewright.gate.outcome import Outcome
+from gatewright.gate.pipeline import OnStage, Passage
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
 from gatewright.gate.stages.execute import EXECUTE, finish, give_up
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from gatewright.gate.approval import Approver
-    from gatewright.gate.audit import AuditEntry, AuditLog
-    from gatewright.gate.pipeline import OnStage, Passage
 
 _log = logging.getLogger(__name__)
 PassageMaker = Callable[[CallState, "OnStage | None"], "Passage"]

@@ -8,15 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate.keys import START_MAC
+from gatewright.gate.keys import START_MAC, Anchor
 from gatewright.record import Seal
-
-if TYPE_CHECKING:
-    from gatewright.gate.keys import Anchor
 
 _MOST_PROBLEMS = 50
 _PIECE = 250

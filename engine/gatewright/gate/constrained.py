@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from gatewright.base.folder import folder_words, texts_in_folders
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.compile.bound_rule import BoundRule
+from gatewright.compile.condition import Constraint
 from gatewright.compile.finding import Finding
 from gatewright.gate.call import CallState
 from gatewright.gate.named import leads_out
@@ -15,13 +18,6 @@ from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema.contradiction import is_off
 from gatewright.schema.walk import pointer_text
 from gatewright.tools.parameter import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.compile.bound_rule import BoundRule
-    from gatewright.compile.condition import Constraint
 
 Found = tuple["BoundRule", Finding]
 SAID = "the arguments are limited:\n"

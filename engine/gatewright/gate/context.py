@@ -6,17 +6,13 @@ import logging
 import time
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING
 
+from gatewright.gate.call import CallState
 from gatewright.gate.heavy import is_large
 from gatewright.gate.scope import bounds_of
 from gatewright.gate.scrub import scrub_text
-from gatewright.tools.context import StopSignal, ToolExecutionContext
-
-if TYPE_CHECKING:
-    from gatewright.gate.call import CallState
-    from gatewright.tools.context import OnPiece
-    from gatewright.tools.declaration import ResourceBounds
+from gatewright.tools.context import OnPiece, StopSignal, ToolExecutionContext
+from gatewright.tools.declaration import ResourceBounds
 
 _log = logging.getLogger(__name__)
 

@@ -16,19 +16,14 @@ A standing refusal is a grant that is not ``approved``: identical calls are refu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, assert_never, cast
+from typing import Protocol, assert_never, cast
 
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
-from gatewright.gate.approval import Ask, Remember
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.approval import Approval, ApprovalRequest
+from gatewright.gate.approval import Approval, ApprovalRequest, Ask, Remember
 
 
 @frozen

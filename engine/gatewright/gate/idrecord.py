@@ -10,19 +10,16 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.excerpt import bounded
 from gatewright.gate.scrub import scrub_value
+from gatewright.gate.session import Session
 from gatewright.record import fork_safe_lock
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.session import Session
 
 MOST_RECORDS = 5
 """Ids of one call that are told."""

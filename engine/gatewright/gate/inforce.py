@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
-
-if TYPE_CHECKING:
-    from gatewright.compile.snapshot import Snapshot
-    from gatewright.gate.audit import AuditLog
-    from gatewright.gate.call import CallPorts
-    from gatewright.gate.decision import Places
+from gatewright.compile.snapshot import Snapshot
+from gatewright.gate.audit import AuditLog
+from gatewright.gate.call import CallPorts
+from gatewright.gate.decision import Places
 
 
 @frozen

@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.base.ids import new_id
 from gatewright.record import PrivateFolder, fork_safe_lock, renew_after_fork
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
 
 _OWNER = re.compile(r"owner-[0-9a-f]{16}")
 

@@ -8,8 +8,9 @@ file is judged too, so that no argument is a way around a source.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from gatewright.arguments.disk_name import may_be_path
 from gatewright.base.jsonvalue import JsonValue
@@ -18,13 +19,9 @@ from gatewright.gate import message
 from gatewright.gate.call import CallState, StageResult, denied
 from gatewright.policy.permission import Action
 from gatewright.policy.prefix import covers
+from gatewright.policy.target import NamedPlace
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.mark import Pointer, replaced, values_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from gatewright.policy.target import NamedPlace
 
 MAX_TEXTS = 10_000
 """Of the texts of one call that may be paths, and of the places that they may mean."""

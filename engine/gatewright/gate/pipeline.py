@@ -8,15 +8,16 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.finding import Finding
 from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, Stage, StageResult
 from gatewright.gate.decision import Decision, RuleRef, StageTrace, dotted
+from gatewright.gate.inforce import InForce
 from gatewright.gate.prover import Prover
 from gatewright.gate.stages.approval import APPROVAL
 from gatewright.gate.stages.arguments import ARGUMENTS
@@ -33,10 +34,6 @@ from gatewright.gate.stages.rules import RULES
 from gatewright.gate.stages.schema import SCHEMA
 from gatewright.gate.stages.truncate import TRUNCATE
 from gatewright.policy.verdict import Verdict, strictest
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.inforce import InForce
 
 STAGES: tuple[Stage | EffectStage, ...] = (
     PARSE,

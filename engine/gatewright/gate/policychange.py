@@ -7,18 +7,15 @@ every decision in the log stands behind the row of its policy.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.problem import Problem
+from gatewright.compile.snapshot import Snapshot
 from gatewright.gate.audit import AuditEntry
 from gatewright.gate.chain import RowKind
+from gatewright.policy.document import Policy
 from gatewright.record import fork_safe_lock
-
-if TYPE_CHECKING:
-    from gatewright.base.problem import Problem
-    from gatewright.compile.snapshot import Snapshot
-    from gatewright.policy.document import Policy
 
 _MOST_WORDS, _MOST_REFUSED, _MOST_PROBLEMS, _LENGTH = 20, 20, 5, 300
 

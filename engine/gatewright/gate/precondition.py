@@ -6,19 +6,15 @@ the mark before is not the model's doing, so only what the model sends counts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gatewright.compile.finding import Finding
+from gatewright.compile.operation_plan import OperationPlan
 from gatewright.gate import message
+from gatewright.gate.call import CallState
 from gatewright.gate.scrub import MARKER, holds_marker
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.declaration import SideEffect
-
-if TYPE_CHECKING:
-    from gatewright.compile.operation_plan import OperationPlan
-    from gatewright.gate.call import CallState
 
 _WRITING = frozenset({Action.APPEND, Action.OVERWRITE})
 

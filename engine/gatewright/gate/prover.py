@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import hmac
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import JsonRefused
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.compile.snapshot import Snapshot
 from gatewright.gate.call import CallState
+from gatewright.gate.decision import Decision
+from gatewright.gate.inforce import ProofKeys
 from gatewright.gate.proof import DecisionProof
 from gatewright.gate.stages.parse import read_arguments
-
-if TYPE_CHECKING:
-    from gatewright.compile.snapshot import Snapshot
-    from gatewright.gate.decision import Decision
-    from gatewright.gate.inforce import ProofKeys
 
 
 class Prover:

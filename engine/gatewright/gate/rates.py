@@ -14,15 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.compile.rule_test import Rate
+from gatewright.policy.rule import RateLimit
 from gatewright.record import Connection, Database
-
-if TYPE_CHECKING:
-    from gatewright.policy.rule import RateLimit
 
 FILE_NAME = "rates.sqlite"
 _BUSY_S = 1.0

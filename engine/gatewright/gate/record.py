@@ -8,23 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate.approval import Remember
+from gatewright.gate.approval import Approval, ApprovalRequest, Remember
 from gatewright.gate.audit import AuditEntry, AuditLog
+from gatewright.gate.call import CallState
 from gatewright.gate.chain import RowKind
+from gatewright.gate.decision import Decision
 from gatewright.gate.excerpt import bounded
 from gatewright.gate.scrub import scrub_text, scrub_value
 from gatewright.gate.stages.capability import CAPABILITY
 from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.target import BlockTarget, CapabilityCheck, FileTarget
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from gatewright.gate.approval import Approval, ApprovalRequest
-    from gatewright.gate.call import CallState
-    from gatewright.gate.decision import Decision
-    from gatewright.policy.target import BlockTarget, CapabilityCheck, FileTarget
 
 _NAME, _REASON, _TARGETS = 100, 500, 16
 

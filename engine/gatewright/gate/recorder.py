@@ -11,14 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from gatewright.base import aio
-from gatewright.gate.audit import AuditEntry, AuditUnavailable
+from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.record import renew_after_fork
-
-if TYPE_CHECKING:
-    from gatewright.gate.audit import AuditLog, RowBuilder
 
 T = TypeVar("T")
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gatewright.base.durationwords import duration_words
+from gatewright.compile.agent import AgentSnapshot
+from gatewright.compile.rule_test import Due
 from gatewright.gate.rulewords import named
-
-if TYPE_CHECKING:
-    from gatewright.compile.agent import AgentSnapshot
-    from gatewright.compile.rule_test import Due
-    from gatewright.gate.session import SessionFacts
+from gatewright.gate.session import SessionFacts
 
 
 def reminders(agent: AgentSnapshot, facts: SessionFacts, now_s: float) -> tuple[str, ...]:

@@ -8,15 +8,12 @@ not kept.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate.session import Session
 from gatewright.record import fork_safe_lock
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.session import Session
 
 MAX_RESULTS = 128
 MAX_BYTES = 4 * 1024 * 1024

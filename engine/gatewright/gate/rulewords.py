@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from gatewright.base.durationwords import duration_words
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.compile.agent import AgentSnapshot
+from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.finding import Finding
 from gatewright.compile.rule_test import (
     CallsTest,
@@ -25,11 +28,6 @@ from gatewright.compile.rule_test import (
 from gatewright.gate import violation as broken
 from gatewright.gate.breach import Pending
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.compile.agent import AgentSnapshot
-    from gatewright.compile.bound_rule import BoundRule
 
 _NOT_YET = "this tool cannot be used yet; go on without it"
 _NOT_THE_END = "you cannot finish yet; go on with your task"

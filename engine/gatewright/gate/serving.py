@@ -6,17 +6,14 @@ as long as it holds its `Lifeline`, however it ends.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from gatewright.gate.lifeline import Lifeline, is_alive
 from gatewright.record import SealedRow, SealedTable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 FILE_NAME = "serving.sqlite"
 MOST_CLIENTS = 1_000

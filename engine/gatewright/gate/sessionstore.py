@@ -13,23 +13,19 @@ import json
 import os
 import re
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gatewright.base import aio
+from gatewright.base.clock import Clock
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.gate.keys import Home
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.session import Session
 from gatewright.record import SHARED_KEY, PrivateFolder, find_key, have_key
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
-    from pathlib import Path
-
-    from gatewright.base.clock import Clock
 
 FOLDER = "sessions"
 MAX_BYTES = 4 * 1024 * 1024

@@ -6,20 +6,17 @@ It reads no live session, clock, rate or standing approval; files are looked at 
 from __future__ import annotations
 
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.call import CallState, RawArguments
+from gatewright.gate.decision import Decision
+from gatewright.gate.inforce import InForce
 from gatewright.gate.pipeline import ACTING, Passage
+from gatewright.gate.proof import DecisionProof
 from gatewright.gate.prover import call_digest, sent_digest, tool_digest
 from gatewright.gate.session import Session
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from gatewright.gate.decision import Decision
-    from gatewright.gate.inforce import InForce
-    from gatewright.gate.proof import DecisionProof
 
 
 @frozen

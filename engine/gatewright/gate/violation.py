@@ -6,13 +6,11 @@ Names in them are the operator's: some may be hidden from the model.
 from __future__ import annotations
 
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import Any, cast, get_args
 
 from gatewright.base.frozen import frozen
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.decision import Decision
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate.decision import Decision
 
 KEY = "violation"
 """Where a decision's facts hold it."""

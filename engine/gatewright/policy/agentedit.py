@@ -6,19 +6,14 @@ Policy rules name agents, so they go along: a rule for one agent is never left f
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
-from gatewright.policy.document import Agent
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit, FieldChange
 from gatewright.policy.identity import new_identity
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gatewright.policy.document import Policy
-    from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.policyrule import PolicyRule
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 

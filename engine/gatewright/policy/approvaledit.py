@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.problem import near_miss
 from gatewright.policy.agentedit import agent_of
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import ToolFacts
 
 _COMPARED = 200
 """So many keys are compared with a wrong one, while it is typed: of a large catalog there are thousands."""

@@ -6,21 +6,17 @@ rule per tool is kept, the only one there is or the one with the app's id; an au
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
+from gatewright.policy.document import Agent, Policy
+from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, AllowedOperations, ToolRule
 from gatewright.policy.setting import overridden
 from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
 from gatewright.policy.toolname import chosen_tools, names_tool, split_name
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import OperationFacts, ToolFacts
 
 APP_RULE_PREFIX = "app:"
 TIERS = tuple(str(tier) for tier in SafetyTier)

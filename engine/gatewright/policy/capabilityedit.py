@@ -5,21 +5,17 @@ Grants of one kind with lists are granted together, so a new one is put into the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
 from gatewright.base.report import Report
 from gatewright.policy.agentedit import agent_of
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit
 from gatewright.policy.kinds.capability import CAPABILITIES, Capability, CapabilityKind, ListedCapability, kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import ToolFacts
+from gatewright.policy.right import ToolFacts
 
 
 @frozen

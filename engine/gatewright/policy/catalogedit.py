@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
+from gatewright.policy.document import Agent, Catalog, Policy
 from gatewright.policy.edit import (
     AgentChange,
     CatalogChange,
@@ -14,15 +15,10 @@ from gatewright.policy.edit import (
     FieldChange,
     ToolSettingsChange,
 )
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import ToolRule
 from gatewright.policy.toolname import split_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from gatewright.policy.document import Agent, Catalog, Policy
-    from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.rule import ToolRule
-    from gatewright.policy.verdict import Verdict
+from gatewright.policy.verdict import Verdict
 
 
 def add_catalog(policy: Policy, catalog: Catalog) -> Edit:

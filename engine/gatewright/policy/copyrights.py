@@ -6,21 +6,16 @@ as chosen. What is not chosen stays as the other agent has it. Policy rules are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
 from gatewright.policy.agentedit import agent_of
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit
-from gatewright.policy.rule import AllowedOperations
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.rule import ToolRule
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import AllowedOperations, ToolRule
 
 
 @frozen

@@ -7,16 +7,14 @@ no memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Agent, Catalog, Policy, Source, ToolSettings, Written
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 T = TypeVar("T")
 Field = Literal["name", "description", "defaults", "default", "rules", "roots", "web", "shell", "endpoints"]

@@ -11,16 +11,13 @@ patterns that outgrow RE2's memory for ones that do not match.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from gatewright.base.frozen import frozen
 from gatewright.base.pattern import PatternSet
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.permission import Permission
 from gatewright.policy.wildmatch import MAX_PATTERN, as_bytes, parse_git_pattern, path_regex
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _DOTTED = frozenset({"", ".", ".."})
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from gatewright.base.problem import Address
+from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind, kind_of
 from gatewright.policy.right import Layer, OperationFacts, Reason, ToolFacts
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.base.problem import Address
-    from gatewright.policy.document import Agent
 
 
 def granted_kinds(capabilities: Iterable[Capability]) -> frozenset[CapabilityKind]:

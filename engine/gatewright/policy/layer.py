@@ -5,9 +5,11 @@ Made once for a policy and an agent, asked for one tool at a time, so that an ed
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from gatewright.base.problem import Address
+from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.granted import bounded, granted_kinds, lacking
 from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.policy.place_right import path_condition
@@ -35,12 +37,6 @@ from gatewright.policy.setting import overridden
 from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
 from gatewright.policy.toolname import names_tool, split_name
 from gatewright.policy.verdict import Verdict, stricter, strictest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from gatewright.base.problem import Address
-    from gatewright.policy.document import Agent, Policy, Source
 
 _ANY_MAJOR: tuple[int | None, ...] = (None,)
 _NOTHING = frozenset[str]()

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.problem import Address, Problem, Subject
 from gatewright.policy import capabilityedit, policyedit, rights, ruleedit, sourceedit
-from gatewright.policy.document import ToolSettings
+from gatewright.policy.document import Policy, ToolSettings
 from gatewright.policy.edit import AgentChange, Edit, ToolSettingsChange
 from gatewright.policy.glob import PermissionRules
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ArgumentConstraints, ExclusiveGroups
 from gatewright.policy.shadow import shadowed
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gatewright.base.problem import Address, Problem, Subject
-    from gatewright.policy.document import Policy
-    from gatewright.policy.right import ToolFacts
 
 _MOST_SOURCES = 2
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.document import Policy, Source
+from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.reach import level_verdict, source_rules
+from gatewright.policy.right import Limit, OperationFacts, OperationRight, ToolFacts, ToolRight
 from gatewright.policy.rule import ArgumentConstraints, ToolRule
-from gatewright.policy.rulematch import rules_for_agent, rules_for_operation, rules_for_tool
+from gatewright.policy.rulematch import Numbered, rules_for_agent, rules_for_operation, rules_for_tool
 from gatewright.policy.verdict import Verdict, strictest
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.document import Policy, Source
-    from gatewright.policy.permission import Permission
-    from gatewright.policy.right import Limit, OperationFacts, OperationRight, ToolFacts, ToolRight
-    from gatewright.policy.rulematch import Numbered
 
 PathCondition = Mapping[str, "JsonValue"]
 """A JSON Schema of the arguments that speaks of nothing but paths in sources."""

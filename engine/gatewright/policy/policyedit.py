@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from gatewright.base.errors import EditRefused
+from gatewright.policy.document import Policy
 from gatewright.policy.edit import Edit, Field, FieldChange, moved
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.policy.document import Policy
-    from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.policyrule import PolicyRule
 
 
 def add_rule(policy: Policy, rule: PolicyRule, index: int | None = None) -> Edit:

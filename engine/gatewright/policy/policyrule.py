@@ -5,17 +5,13 @@ Of the rules that match a call the strictest effect holds: deny before ask befor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.identity import new_identity
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.base.jsonvalue import JsonValue
 
 
 @frozen

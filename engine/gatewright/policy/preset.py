@@ -6,20 +6,16 @@ an author's own rules leave out stays out, and so does what ``[defaults]`` deny.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from gatewright.policy.agentedit import agent_of
 from gatewright.policy.boxes import Boxes
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import ToolFacts
 
 
 class Preset(StrEnum):

@@ -5,22 +5,15 @@ A source's ``required_tools`` bind only calls that go to it, so an operation is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from gatewright.policy.permission import Action, verdict_for
-from gatewright.policy.right import Layer, Reason
-from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind
+from gatewright.base.problem import Address
+from gatewright.policy.document import Agent, Source
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.right import Layer, OperationFacts, Reason, ToolFacts
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind, ToolRule
 from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import STRICTNESS, Verdict, strictest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.base.problem import Address
-    from gatewright.policy.document import Agent, Source
-    from gatewright.policy.permission import Permission
-    from gatewright.policy.right import OperationFacts, ToolFacts
-    from gatewright.policy.rule import ToolRule
 
 _NOTHING = frozenset[Verdict]()
 _ALLOW = frozenset({Verdict.ALLOW})

@@ -5,18 +5,14 @@ Loading refuses them and so does an edit; both ask here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 from gatewright.base.frozen import frozen
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.layer import Layers
+from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.rule import ANY_TOOL, RequiredBeforeExit, RequiredBeforeExitIf, StartConstraint, ToolRule
 from gatewright.policy.toolname import chosen_tools, split_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import ToolFacts, ToolRight
 
 _REQUIRED = (StartConstraint, RequiredBeforeExit, RequiredBeforeExitIf)
 Majors = dict[str, list["ToolFacts"]]

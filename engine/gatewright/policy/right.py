@@ -6,9 +6,9 @@ agent's own list and rules say. ``verdict`` is what all layers together say; a d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
@@ -20,9 +20,6 @@ from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _FILES = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 Limit = ToolRule | PolicyRule | Capability

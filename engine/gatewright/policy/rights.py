@@ -7,19 +7,15 @@ again brings back what they list. All on again keeps the list; *reset* removes t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy.agentedit import agent_of
 from gatewright.policy.boxes import Boxes
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit
+from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import OperationFacts, ToolFacts
 
 _WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first for", Verdict.DENY: "turn off"}
 

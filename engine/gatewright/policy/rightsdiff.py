@@ -6,23 +6,18 @@ Boxes are compared as every layer leaves them; limits, sources, capabilities and
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Action, Permission, is_more_open
-from gatewright.policy.rule import AllowedOperations
+from gatewright.policy.right import OperationRight, ToolRight
+from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from gatewright.policy.kinds.capability import Capability
-    from gatewright.policy.right import OperationRight, ToolRight
-    from gatewright.policy.rule import ToolRule
 
 
 class RightState(StrEnum):

@@ -5,10 +5,12 @@ A kind's class name is its spelling in the policy file. Durations are seconds.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.report import Report, shown
 from gatewright.base.row import json_table, name_error, whole_number
 from gatewright.policy.identity import new_identity
@@ -25,11 +27,6 @@ from gatewright.policy.kinds.order import (
     StartConstraint,
 )
 from gatewright.policy.toolname import ANY_TOOL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
 
 DEFAULT_PRIORITY = 5
 MAX_PRIORITY = 255

@@ -7,24 +7,17 @@ tell what the author meant to allow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator
 
-from gatewright.base.problem import Problem, Severity, Subject, near_miss
+from gatewright.base.problem import Address, Problem, Severity, Subject, near_miss
 from gatewright.policy.document import Policy
-from gatewright.policy.right import Layer, Reason
-from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, AllowedOperations, ExclusiveGroups
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.right import Layer, Reason, ToolFacts
+from gatewright.policy.rule import ANY_TOOL, OPERATION_CONDITION, AllowedOperations, ExclusiveGroups, ToolRule
 from gatewright.policy.setting import settings_of
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from gatewright.base.problem import Address
-    from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policy.rule import ToolRule
 
 UNKNOWN = "rule-unknown-operation"
 _TIERS = frozenset(str(tier) for tier in SafetyTier)

@@ -7,13 +7,16 @@ and of tools themselves are not an agent's rules on a tool: nothing here touches
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.agentedit import agent_of
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import (
     ANY_TOOL,
     OPERATION_CONDITION,
@@ -29,13 +32,6 @@ from gatewright.policy.rule import (
     ToolRule,
 )
 from gatewright.policy.toolname import chosen_tools, names_tool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import ToolFacts
 
 Limit = MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent | ExitLoop | ContinueLoop
 """The kinds that are one value for a tool or some of its operations."""

@@ -5,18 +5,14 @@ Of the rules that match a call the strictest effect holds; where none matches, t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from gatewright.base.problem import Address
+from gatewright.policy.document import Policy
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import STRICTNESS, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.base.problem import Address
-    from gatewright.policy.document import Policy
-    from gatewright.policy.policyrule import PolicyRule
 
 Numbered = tuple[int, "PolicyRule"]
 DEFAULT_ADDRESS: Address = ("policy", "default")

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from gatewright.policy.right import PathArgument
+from gatewright.policy.document import Policy, ToolSettings
+from gatewright.policy.permission import PathUse
+from gatewright.policy.right import OperationFacts, PathArgument, ToolFacts
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
-
-if TYPE_CHECKING:
-    from gatewright.policy.document import Policy, ToolSettings
-    from gatewright.policy.permission import PathUse
-    from gatewright.policy.right import OperationFacts, ToolFacts
 
 _TIERS = tuple(SafetyTier)
 

@@ -8,17 +8,12 @@ decide no file of a given tree: that is what hit counts tell.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
-from gatewright.policy.wildmatch import Wild, parse_git_pattern
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gatewright.policy.glob import PermissionRules
-    from gatewright.policy.wildmatch import GitPattern, Token
+from gatewright.policy.glob import PermissionRules
+from gatewright.policy.wildmatch import GitPattern, Token, Wild, parse_git_pattern
 
 _MAX_STEPS = 300_000
 _MAX_TOKENS = 300

@@ -5,18 +5,14 @@ Agents name sources, so they go along when one is renamed or removed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.plural import plural
+from gatewright.policy.document import PermissionRule, Policy, Source
 from gatewright.policy.edit import AgentChange, Edit, SourceChange, moved
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.policy.document import PermissionRule, Policy, Source
-    from gatewright.policy.permission import Permission
+from gatewright.policy.permission import Permission
 
 
 def set_level(policy: Policy, source_id: str, index: int, level: Permission) -> Edit:

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
-from gatewright.base.problem import Subject
-from gatewright.policy.rule import ANY_TOOL
+from gatewright.base.problem import Address, Subject, ToolPart
+from gatewright.policy.document import Agent, Policy
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import ANY_TOOL, ToolRule
 from gatewright.policy.toolname import split_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from gatewright.base.problem import Address, ToolPart
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.rule import ToolRule
 
 
 def subject_of(policy: Policy, address: Address) -> Subject:

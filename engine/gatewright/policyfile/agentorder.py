@@ -6,15 +6,10 @@ that of another one stood.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from gatewright.policyfile.scan import Kind, scan
+from gatewright.policyfile.scan import Kind, Section, scan
 from gatewright.policyfile.splice import Splices
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gatewright.policyfile.scan import Section
 
 Written = tuple[bool, tuple[int, int]]
 """Whether it is a statement of a table above, and where it stands."""

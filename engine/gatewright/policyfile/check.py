@@ -5,14 +5,16 @@ A rule on a tool that the agent does not list is no finding: it waits for the to
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
-from gatewright.base.report import Report
+from gatewright.base.report import RawPath, Report
 from gatewright.policy.document import SHELL, Agent, Dialect, Policy
 from gatewright.policy.endpoint import EVERY_ENDPOINT
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.requirement import Sight, hidden_requirements, majors_of
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import (
     OPERATION_CONDITION,
     AllowedOperations,
@@ -25,14 +27,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.checkopen import warn_open_arguments
 from gatewright.policyfile.checkpolicy import check_policy_rules
 from gatewright.policyfile.checksave import Unsaved
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from gatewright.base.report import RawPath
-    from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policyfile.known import KnownTools
+from gatewright.policyfile.known import KnownTools
 
 _SHARED = frozenset({"defaults", "tools", "sources", "catalogs", "policy", "workspace"})
 """The tables that the rights of every agent hang on."""

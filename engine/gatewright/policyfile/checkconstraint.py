@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence, Set
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from gatewright.base.jsonvalue import canonical_json
-from gatewright.base.report import shown
+from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.base.report import RawPath, Report, shown
 from gatewright.policy.permission import Action
-from gatewright.policy.rule import ArgumentConstraints
+from gatewright.policy.right import OperationFacts, ToolFacts
+from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policyfile.readschema import faults_of
 from gatewright.schema.contradiction import contradictions, is_empty, is_off
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence, Set
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.base.report import RawPath, Report
-    from gatewright.policy.right import OperationFacts, ToolFacts
-    from gatewright.policy.rule import ToolRule
-
 
 MOST_COMPARED = 32
 ADDRESSEES = frozenset({"to", "recipient", "recipients"})

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
-from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints
+from gatewright.base.report import RawPath, Report
+from gatewright.policy.document import Agent, Policy
+from gatewright.policy.requirement import Majors
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, ToolRule
 from gatewright.policy.toolname import chosen_tools, names_tool
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from gatewright.base.report import RawPath, Report
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.requirement import Majors
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policy.rule import ToolRule
 
 
 def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Majors, report: Report) -> None:

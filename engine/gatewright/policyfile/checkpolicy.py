@@ -5,24 +5,18 @@ It reads no TOML and checks no call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 from gatewright.base.jsonvalue import canonical_json
-from gatewright.base.report import shown
+from gatewright.base.problem import ToolPart
+from gatewright.base.report import Report, shown
+from gatewright.policy.document import Policy
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.toolname import names_tool, split_name
 from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.known import KnownTools
 from gatewright.policyfile.maymiss import Condition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.base.problem import ToolPart
-    from gatewright.base.report import Report
-    from gatewright.policy.document import Policy
-    from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.right import OperationFacts, ToolFacts
-    from gatewright.policyfile.known import KnownTools
 
 MAX_NAMED = 3
 _ESCAPES = {Verdict.DENY: "is not denied", Verdict.ASK: "does not ask"}

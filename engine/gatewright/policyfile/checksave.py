@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
-from gatewright.policy.document import Dialect
-from gatewright.policy.requirement import Sight
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from gatewright.base.problem import Address
-    from gatewright.base.report import RawPath, Report
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.requirement import Majors
-    from gatewright.policy.right import ToolRight
+from gatewright.base.problem import Address
+from gatewright.base.report import RawPath, Report
+from gatewright.policy.document import Agent, Dialect, Policy
+from gatewright.policy.requirement import Majors, Sight
+from gatewright.policy.right import ToolRight
 
 _TOOL, _SAVE = "file", "save"
 _EDITS = ("append", "insert", "replace", "patch")

@@ -5,17 +5,13 @@ Where every element has its lines for itself, the comment lines above it go and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gatewright.base.errors import WeMustFix
 from gatewright.policyfile.literal import literal
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from gatewright.policyfile.pairing import Pairing, Step
-    from gatewright.policyfile.scan import Item
-    from gatewright.policyfile.splice import Part, Splices
+from gatewright.policyfile.pairing import Pairing, Step
+from gatewright.policyfile.scan import Item
+from gatewright.policyfile.splice import Part, Splices
 
 
 class ArrayEdit:

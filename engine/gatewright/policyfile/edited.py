@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import tomllib
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Address, Place
-from gatewright.base.report import MAX_COMPARISONS, Finding, Report
+from gatewright.base.report import MAX_COMPARISONS, Finding, RawPath, Report
 from gatewright.base.row import Row
-from gatewright.policy.document import Dialect
+from gatewright.policy.document import Agent, Dialect, Policy
 from gatewright.policyfile.check import PolicyCheck
 from gatewright.policyfile.editor import Editor
+from gatewright.policyfile.known import KnownTools
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.patchagent import AgentPatch
 from gatewright.policyfile.place import Places
@@ -28,15 +29,7 @@ from gatewright.policyfile.readagent import read_agents
 from gatewright.policyfile.reader import MAX_BYTES, TOP_KEYS, LoadedPolicy, Reading, text_fault
 from gatewright.policyfile.region import AGENTS, regions_of
 from gatewright.policyfile.report import problems_of
-from gatewright.policyfile.scan import begins_with_header, scan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from gatewright.base.report import RawPath
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policyfile.known import KnownTools
-    from gatewright.policyfile.scan import Span
+from gatewright.policyfile.scan import Span, begins_with_header, scan
 
 
 @frozen

@@ -6,26 +6,21 @@ business); of policy rules, defaults and ``[workspace]`` all that a reader of th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from gatewright.base.problem import Severity
 from gatewright.base.report import RawPath, Report
 from gatewright.base.row import Row
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.kinds.capability import check_capabilities
-from gatewright.policy.rule import ArgumentConstraints
+from gatewright.policy.rule import ArgumentConstraints, ToolRule
+from gatewright.policyfile.known import KnownTools
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.plain import plain_defaults, plain_policy_rule, plain_workspace
 from gatewright.policyfile.readagent import read_defaults
 from gatewright.policyfile.readpolicy import read_policy_rule
 from gatewright.policyfile.readschema import check_schemas
 from gatewright.policyfile.readworkspace import read_workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.rule import ToolRule
-    from gatewright.policyfile.known import KnownTools
 
 Fault = tuple[RawPath, str]
 """Where in the file something is wrong, e.g. ``("policy", "rules", 0, "when")``, and what."""

@@ -7,23 +7,18 @@ from __future__ import annotations
 
 import tomllib
 from collections import defaultdict
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from gatewright.base.errors import WeMustFix
 from gatewright.base.report import RawPath
 from gatewright.policyfile.editarray import ArrayEdit
 from gatewright.policyfile.literal import key_text, literal
-from gatewright.policyfile.pairing import WORDS, Naming, pairing
+from gatewright.policyfile.pairing import WORDS, Naming, Pairing, Step, pairing
 from gatewright.policyfile.render import block, statements
 from gatewright.policyfile.scan import Item, Kind, Section, Span, Statement, Tree, key_span, scan
-from gatewright.policyfile.splice import Splices
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
-
-    from gatewright.policyfile.pairing import Pairing, Step
-    from gatewright.policyfile.splice import Part
+from gatewright.policyfile.splice import Part, Splices
 
 T = TypeVar("T")
 

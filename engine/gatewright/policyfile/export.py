@@ -5,25 +5,28 @@ Pattern knows a list of tools, tool rules tagged ``{ type, value }`` and file so
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from gatewright.base.errors import NotSupported
 from gatewright.base.report import shown
-from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, ShellSettings, ToolSettings, Web
+from gatewright.policy.document import (
+    DEFAULT_MAX_FILE_BYTES,
+    Agent,
+    Defaults,
+    Policy,
+    ShellSettings,
+    Source,
+    ToolSettings,
+    Web,
+)
 from gatewright.policy.endpoint import Endpoints
 from gatewright.policy.permission import Permission
-from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent
+from gatewright.policy.rule import ArgumentConstraints, Cooldown, Periodic, RateLimit, RequiresConsent, ToolRule
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.patternfile import PATTERN_ENDPOINTS
 from gatewright.policyfile.plain import plain_rule
 from gatewright.policyfile.render import block, statements
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gatewright.policy.document import Agent, Policy, Source
-    from gatewright.policy.rule import ToolRule
 
 _HEAD = """\
 # Written by Gatewright for Pattern's runtime, agent by agent.

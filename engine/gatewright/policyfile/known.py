@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
 from gatewright.policy.document import Catalog
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.toolname import split_name
-
-if TYPE_CHECKING:
-    from gatewright.policy.right import ToolFacts
 
 
 @frozen

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Mapping
+from typing import cast
 
 import tomlkit
 from tomlkit.items import SingleKey
 
 from gatewright.base.errors import NotSupported
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from gatewright.base.report import RawPath
+from gatewright.base.report import RawPath
 
 
 def key_text(key: str) -> str:

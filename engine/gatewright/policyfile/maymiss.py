@@ -6,16 +6,13 @@ certainly false, or open (None). ``properties`` alone says nothing of a missing 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.schema.inline import inline_references
 from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of, required_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 Judged = bool | None
 _OPEN = (

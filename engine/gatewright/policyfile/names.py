@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from gatewright.base.report import shown
+from gatewright.base.report import RawPath, Report, shown
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import chosen_tools, split_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.base.report import RawPath, Report
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policyfile.known import KnownTools
+from gatewright.policyfile.known import KnownTools
 
 TIERS = frozenset(str(tier) for tier in SafetyTier)
 

@@ -8,9 +8,10 @@ standing above it.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Agent, Catalog, PermissionRule, Source
@@ -18,9 +19,6 @@ from gatewright.policy.kinds.capability import Capability, kind_of
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.toolname import split_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
 T = TypeVar("T")
 MAX_GUESSES = 1_000

@@ -6,12 +6,13 @@ read again: if it is not exactly the wanted policy, nothing is returned.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.report import RawPath
-from gatewright.policy.document import Dialect, ShellSettings, Web
+from gatewright.policy.document import Agent, Defaults, Dialect, PermissionRule, Policy, ShellSettings, Source, Web
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.agentorder import in_order
 from gatewright.policyfile.editor import REMOVED, Editor
@@ -33,12 +34,6 @@ from gatewright.policyfile.plain import (
 from gatewright.policyfile.reader import value_of
 from gatewright.policyfile.render import agent_blocks, block, source_blocks
 from gatewright.policyfile.stages import stages
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
-    from gatewright.policy.policyrule import PolicyRule
 
 
 def patch_text(text: str, before: Policy, after: Policy) -> str:

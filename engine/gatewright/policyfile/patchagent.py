@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from gatewright.base.report import RawPath
+from gatewright.policy.document import Agent
+from gatewright.policy.rule import ToolRule
+from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
 from gatewright.policyfile.pairing import TOOL_RULES
 from gatewright.policyfile.patchcapability import patch_capabilities
@@ -24,13 +27,6 @@ from gatewright.policyfile.plain import (
 from gatewright.policyfile.render import block
 from gatewright.policyfile.scan import Kind
 from gatewright.schema.walk import as_object
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.policy.document import Agent
-    from gatewright.policy.rule import ToolRule
-    from gatewright.policy.verdict import Verdict
 
 
 class AgentPatch:

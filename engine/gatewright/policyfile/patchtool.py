@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from gatewright.base.report import RawPath
-from gatewright.policyfile.editor import REMOVED
+from gatewright.policy.document import Catalog, ToolSettings
+from gatewright.policyfile.editor import REMOVED, Editor
 from gatewright.policyfile.pairing import CATALOGS
 from gatewright.policyfile.patchvalue import set_words, written_duration
 from gatewright.policyfile.plain import plain_catalog, plain_paths, plain_tiers, plain_tool_settings
 from gatewright.policyfile.render import block
 from gatewright.policyfile.scan import Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.policy.document import Catalog, ToolSettings
-    from gatewright.policyfile.editor import Editor
 
 
 def patch_catalogs(editor: Editor, old: tuple[Catalog, ...], new: tuple[Catalog, ...]) -> None:

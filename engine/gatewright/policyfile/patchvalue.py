@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import tomllib
-from typing import TYPE_CHECKING, TypeGuard, cast
+from collections.abc import Mapping
+from typing import TypeGuard, cast
 
 from gatewright.base.duration import parse_duration, plain_duration
+from gatewright.base.report import RawPath
 from gatewright.base.size import parse_size
-from gatewright.policyfile.editor import REMOVED, VALUES
+from gatewright.policyfile.editor import REMOVED, VALUES, Editor
 from gatewright.policyfile.plain import duration_like
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.base.report import RawPath
-    from gatewright.policyfile.editor import Editor
-    from gatewright.policyfile.scan import Item
+from gatewright.policyfile.scan import Item
 
 
 def set_words(

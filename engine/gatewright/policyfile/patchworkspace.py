@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gatewright.base.report import RawPath
-from gatewright.policyfile.editor import REMOVED
-from gatewright.policyfile.plain import plain_roots, plain_shell, plain_workspace
-
-if TYPE_CHECKING:
-    from gatewright.policy.document import Policy
-    from gatewright.policyfile.editor import Editor
-    from gatewright.policyfile.plain import Plain
+from gatewright.policy.document import Policy
+from gatewright.policyfile.editor import REMOVED, Editor
+from gatewright.policyfile.plain import Plain, plain_roots, plain_shell, plain_workspace
 
 _ROOTS: RawPath = ("workspace", "roots")
 _SHELL: RawPath = ("workspace", "shell")

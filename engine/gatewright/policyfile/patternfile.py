@@ -5,17 +5,13 @@ Three keys of ours may stand there too (``description``, ``approvals``, ``defaul
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gatewright.base.row import Row
 from gatewright.policy.document import Agent, Defaults, Dialect, Policy
 from gatewright.policy.endpoint import Endpoints
+from gatewright.policyfile.names import Names
 from gatewright.policyfile.readagent import read_approvals, read_defaults, read_tools
 from gatewright.policyfile.readrule import read_rules
 from gatewright.policyfile.readsource import read_data_sources, read_sources
-
-if TYPE_CHECKING:
-    from gatewright.base.row import Row
-    from gatewright.policyfile.names import Names
 
 OWN_KEYS = ("name", "description", "tools", "tool_rules", "sources", "data_sources", "approvals", "defaults")
 PATTERN_ENDPOINTS = Endpoints(user=True)

@@ -6,33 +6,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from gatewright.base.duration import parse_duration, plain_duration, plain_number
-from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, Defaults, ShellBackend, Web
-from gatewright.policy.endpoint import BLUESKY_URL, DISCORD_URL
+from gatewright.policy.document import (
+    DEFAULT_MAX_FILE_BYTES,
+    Agent,
+    Catalog,
+    Defaults,
+    PermissionRule,
+    Policy,
+    Roots,
+    SearchProvider,
+    ShellBackend,
+    ShellSettings,
+    Source,
+    ToolSettings,
+    Web,
+)
+from gatewright.policy.endpoint import BLUESKY_URL, DISCORD_URL, Endpoints
 from gatewright.policy.kinds.capability import plain_capability
-from gatewright.policy.permission import Permission
-from gatewright.policy.rule import DEFAULT_PRIORITY
-
-if TYPE_CHECKING:
-    from gatewright.policy.document import (
-        Agent,
-        Catalog,
-        PermissionRule,
-        Policy,
-        Roots,
-        SearchProvider,
-        ShellSettings,
-        Source,
-        ToolSettings,
-    )
-    from gatewright.policy.endpoint import Endpoints
-    from gatewright.policy.permission import PathUse
-    from gatewright.policy.policyrule import PolicyRule
-    from gatewright.policy.rule import RuleKind, ToolRule
-    from gatewright.policy.tier import SafetyTier
-    from gatewright.policy.verdict import Verdict
+from gatewright.policy.permission import PathUse, Permission
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import DEFAULT_PRIORITY, RuleKind, ToolRule
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
 
 Plain = dict[str, object]
 

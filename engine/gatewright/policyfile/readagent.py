@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from gatewright.base.report import shown
-from gatewright.base.row import name_error
+from gatewright.base.row import Row, name_error
 from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, told, whole
 from gatewright.policy.document import DEFAULT_MAX_OUTPUT_BYTES, Agent, Defaults
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.names import Names
 from gatewright.policyfile.readcapability import capability_shape, read_capabilities
 from gatewright.policyfile.readrule import RULES, read_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from gatewright.base.row import Row
-    from gatewright.policyfile.names import Names
 
 VERDICTS = {str(verdict): verdict for verdict in Verdict}
 UNLISTED = {"allow": Verdict.ALLOW, "deny": Verdict.DENY}

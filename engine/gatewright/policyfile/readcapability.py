@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from gatewright.base.report import shown
-from gatewright.base.row import Row, kind_of
+from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.row import Raw, Row, kind_of
 from gatewright.base.shape import Shape, one_of, table
-from gatewright.policy.kinds.capability import CAPABILITIES, check_capabilities
-
-if TYPE_CHECKING:
-    from gatewright.base.report import RawPath, Report
-    from gatewright.base.row import Raw
-    from gatewright.policy.kinds.capability import Capability
+from gatewright.policy.kinds.capability import CAPABILITIES, Capability, check_capabilities
 
 _KINDS = {str(kind): value for kind, value in CAPABILITIES.items()}
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import is_visible
 from gatewright.base.problem import Severity
 from gatewright.base.regex import late_regex
-from gatewright.base.report import shown
+from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.row import Row
 from gatewright.base.shape import FLAG, NAME, TEXT, Shape, by_name, one_of, several, table, told
 from gatewright.policy.document import Catalog, CatalogType
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from gatewright.base.report import RawPath, Report
-    from gatewright.base.row import Row
-    from gatewright.policyfile.known import KnownTools
+from gatewright.policyfile.known import KnownTools
 
 TYPES = {str(kind): kind for kind in CatalogType}
 _WHO_RUNS = {

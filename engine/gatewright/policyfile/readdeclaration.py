@@ -5,22 +5,17 @@ It reads no schema: whoever knows the tools does that behind a port.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from gatewright.base.errors import AuthorMustFix
 from gatewright.base.frozen import frozen
 from gatewright.base.report import shown
-from gatewright.base.row import Row, name_error
-from gatewright.policy.right import OperationFacts
+from gatewright.base.row import Raw, Row, name_error
+from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.toolname import split_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.base.row import Raw
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policyfile.known import Declare, KnownTools
+from gatewright.policyfile.known import Declare, KnownTools
 
 KEYS = ("operation_field", "operations")
 MAX_NAMED = 5

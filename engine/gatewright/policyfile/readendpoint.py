@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from gatewright.arguments import UrlRefused, parse_url
 from gatewright.base.report import shown
-from gatewright.base.row import name_error
+from gatewright.base.row import Row, name_error
 from gatewright.base.shape import NAME, TEXT, Shape, by_name, several, table, told
 from gatewright.policy.endpoint import (
     BLUESKY_URL,
@@ -19,11 +19,6 @@ from gatewright.policy.endpoint import (
     DiscordEndpoint,
     Endpoints,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from gatewright.base.row import Row
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _CHANNEL = re.compile(r"[0-9]{1,20}")

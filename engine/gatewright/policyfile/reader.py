@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Problem, Severity
@@ -18,22 +18,18 @@ from gatewright.base.row import Raw, Row
 from gatewright.base.shape import TEXT, Shape, by_name, several, table, told
 from gatewright.policy.document import Agent, Defaults, Dialect, Policy
 from gatewright.policyfile.check import Checked, PolicyCheck
+from gatewright.policyfile.known import KnownTools
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.readagent import AGENT_KEYS, DEFAULTS_KEYS, read_agents, read_defaults
 from gatewright.policyfile.readcatalog import catalog_shape, read_catalogs
+from gatewright.policyfile.readdeclaration import Declaration
 from gatewright.policyfile.readpolicy import POLICY_KEYS, read_policy_rules
 from gatewright.policyfile.readsource import read_sources, source_shape
 from gatewright.policyfile.readtool import KEYS as SETTINGS_KEYS
 from gatewright.policyfile.readtool import read_tool_settings
 from gatewright.policyfile.readworkspace import WORKSPACE, read_workspace
 from gatewright.policyfile.report import problems_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.policyfile.known import KnownTools
-    from gatewright.policyfile.readdeclaration import Declaration
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_KEY_PARTS = 200

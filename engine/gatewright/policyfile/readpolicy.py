@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.report import shown
-from gatewright.base.row import json_table
+from gatewright.base.row import Row, json_table
 from gatewright.base.shape import JSON_SCHEMA, NAME, TEXT, Shape, one_of, several, table, told
 from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.names import Names
 from gatewright.policyfile.readschema import check_json_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.base.row import Row
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policyfile.names import Names
 
 VERDICTS = {str(verdict): verdict for verdict in Verdict}
 RULE_KEYS: dict[str, Shape] = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from gatewright.base.report import shown
-from gatewright.base.row import Raw, json_table
+from gatewright.base.report import RawPath, shown
+from gatewright.base.row import Raw, Row, json_table
 from gatewright.base.shape import JSON_TABLE, NAME, Shape, several, table, told, whole
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import (
     ANY_TOOL,
     DEFAULT_PRIORITY,
@@ -16,20 +17,15 @@ from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
     ExclusiveGroups,
+    RuleKind,
     StartConstraint,
     ToolRule,
     condition_faults,
 )
 from gatewright.policyfile.checkconstraint import check_constraints, check_together, warn_open
+from gatewright.policyfile.names import Names
 from gatewright.policyfile.readschema import check_schemas
 from gatewright.policyfile.rulekind import kind_name, kind_shape, payload_path, read_kind
-
-if TYPE_CHECKING:
-    from gatewright.base.report import RawPath
-    from gatewright.base.row import Row
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policy.rule import RuleKind
-    from gatewright.policyfile.names import Names
 
 Listed = tuple[str, ...] | None
 RULE_KEYS: dict[str, Shape] = {

@@ -7,25 +7,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.folder import IN_FOLDER, folder_fault
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import near_miss
-from gatewright.base.report import shown
+from gatewright.base.report import RawPath, Report, shown
+from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema.check import SchemaChecker, check_schema, is_linear_pattern
 from gatewright.schema.inline import check_expansion
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, walk
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gatewright.base.report import RawPath, Report
-    from gatewright.policy.rule import ArgumentConstraints
 
 _CORE = "$schema $id $anchor $ref $defs $comment definitions allOf anyOf oneOf not if then else"
 _OBJECT = (

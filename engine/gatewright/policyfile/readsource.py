@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gatewright.base.report import shown
+from gatewright.base.row import Row
 from gatewright.base.shape import FLAG, NAME, TEXT, Shape, one_of, several, table, told, whole
 from gatewright.policy.document import DEFAULT_MAX_FILE_BYTES, PermissionRule, Source, SourceType
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.permission import Permission
+from gatewright.policyfile.names import Names
 from gatewright.policyfile.place import ids_of_paths
 from gatewright.policyfile.readrule import RULES, read_required_tools
-
-if TYPE_CHECKING:
-    from gatewright.base.row import Row
-    from gatewright.policyfile.names import Names
 
 LEVELS = {str(level): level for level in Permission}
 SOURCE_TYPES = {str(kind): kind for kind in SourceType}

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from gatewright.base.report import shown
+from gatewright.base.row import Row
 from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, told
 from gatewright.policy.document import ToolSettings
 from gatewright.policy.permission import PathUse
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
+from gatewright.policyfile.names import Names
 from gatewright.policyfile.readagent import read_timeout
 from gatewright.policyfile.readdeclaration import Declaration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.base.row import Row
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policyfile.names import Names
 
 TIERS = {str(tier): tier for tier in SafetyTier}
 USES = {str(use): use for use in PathUse}

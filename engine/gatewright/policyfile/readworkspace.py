@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from typing import TYPE_CHECKING, TypedDict, cast
+from collections.abc import Collection
+from typing import TypedDict, cast
 
 from gatewright.arguments import UrlRefused, parse_url
 from gatewright.arguments.shell import EVERY
 from gatewright.arguments.shell_program import is_option_that_runs
-from gatewright.base.report import Report, shown
-from gatewright.base.row import Row, kind_of, option
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.row import Raw, Row, kind_of, option
 from gatewright.base.shape import FLAG, NAME, TEXT, Shape, one_of, several, table, told
 from gatewright.policy.document import (
     ROOT_NAMES,
@@ -24,13 +26,6 @@ from gatewright.policy.document import (
 from gatewright.policy.endpoint import Endpoints
 from gatewright.policyfile.readendpoint import ENDPOINTS, VARIABLE, read_endpoints
 from gatewright.policyfile.readsource import path_error
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.base.report import RawPath
-    from gatewright.base.row import Raw
 
 MAX_PROVIDERS = 10
 _ENGINES = {str(engine): engine for engine in SearchEngine}

@@ -8,15 +8,10 @@ table, has none.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from gatewright.policyfile.scan import key_of, scan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from gatewright.policyfile.scan import Section, Span
+from gatewright.policyfile.scan import Section, Span, key_of, scan
 
 AGENTS = "agents"
 _HEADER = re.compile(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
-from gatewright.policy.document import Defaults
+from gatewright.base.report import RawPath
+from gatewright.policy.document import Agent, Defaults, Policy, Source
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.literal import header, key_text, literal
 from gatewright.policyfile.plain import (
@@ -18,12 +19,6 @@ from gatewright.policyfile.plain import (
     plain_tool_settings,
     plain_workspace,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from gatewright.base.report import RawPath
-    from gatewright.policy.document import Agent, Policy, Source
 
 
 def render_policy(policy: Policy) -> str:

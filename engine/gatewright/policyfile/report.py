@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
-from gatewright.base.problem import Problem
+from gatewright.base.problem import Place, Problem
+from gatewright.base.report import Finding, RawPath
+from gatewright.policy.document import Policy
 from gatewright.policyfile.subject import subject_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.base.problem import Place
-    from gatewright.base.report import Finding, RawPath
-    from gatewright.policy.document import Policy
 
 
 class Placing(Protocol):

@@ -6,18 +6,14 @@ Spellings: ``{ MaxCalls = 3 }``, ``"ContinueLoop"`` for a kind without payload, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from gatewright.base.report import Report, shown
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, kind_of
 from gatewright.base.shape import Shape, one_of, table
 from gatewright.policy.kinds.kind import ABSENT
-from gatewright.policy.rule import RULE_KINDS
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.base.report import RawPath
-    from gatewright.policy.rule import RuleKind
+from gatewright.policy.rule import RULE_KINDS, RuleKind
 
 
 def kind_shape() -> Shape:

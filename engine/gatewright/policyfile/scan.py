@@ -9,17 +9,12 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 from gatewright.base.regex import late_regex
-from gatewright.base.report import BOM
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-from gatewright.base.report import RawPath
+from gatewright.base.report import BOM, RawPath
 
 Span = tuple[int, int]
 

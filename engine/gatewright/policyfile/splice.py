@@ -5,16 +5,12 @@ Offsets are those of the original text, so that one edit never has to reckon wit
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WeMustFix
 from gatewright.base.report import BOM
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
-
-    from gatewright.policyfile.scan import Span
+from gatewright.policyfile.scan import Span
 
 Part = tuple[int, int, str]
 """A stretch of the text and what comes in its place."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from gatewright.policy.document import Agent, Policy, Source, ToolSettings
+from gatewright.policy.document import Agent, Policy, Source, ToolSettings
 
 
 def stages(before: Policy, after: Policy) -> Iterator[Policy]:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gatewright.base.problem import Subject
-from gatewright.policy.document import Dialect
+from gatewright.base.problem import Address, Subject, ToolPart
+from gatewright.base.report import RawPath
+from gatewright.policy.document import Dialect, Policy
 from gatewright.policy.subject import subject_of
-
-if TYPE_CHECKING:
-    from gatewright.base.problem import Address, ToolPart
-    from gatewright.base.report import RawPath
-    from gatewright.policy.document import Policy
 
 
 def subject_at(

@@ -6,16 +6,12 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from gatewright.base.filelock import MOMENT_S, lock, unlock
+from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import renew_after_fork
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-    from gatewright.record.folder import PrivateFolder
 
 _PATIENCE_S = 2.0
 

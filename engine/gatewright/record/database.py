@@ -10,19 +10,16 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import fork_safe_lock, renew_after_fork, require_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping, Sequence
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _MOST_BYTES = 1 << 28

@@ -10,15 +10,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.filelock import lock
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
 
 _LOOKS_UP_BELOW = os.open in os.supports_dir_fd
 """Whether a folder can be held open and names looked up in it. On Windows they are looked up by path, and whoever can

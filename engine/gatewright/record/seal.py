@@ -5,15 +5,10 @@ from __future__ import annotations
 import errno
 import hmac
 import secrets
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from gatewright.base.jsonvalue import canonical_json
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.record.folder import PrivateFolder
+from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.record.folder import PrivateFolder
 
 KEY_BYTES = 32
 SHARED_KEY = "approvals.key"

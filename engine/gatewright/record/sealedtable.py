@@ -16,23 +16,19 @@ import hmac
 import json
 import logging
 import os
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.record.anchor import AnchorFile
-from gatewright.record.database import Database
+from gatewright.record.database import Connection, Database
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import fork_safe_lock
 from gatewright.record.seal import KEY_BYTES, SHARED_KEY, Seal, find_key, have_key
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterable, Sequence
-    from pathlib import Path
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.record.database import Connection
 
 _BUSY_S = 2.0
 _MOST_BYTES = 1 << 22

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Literal, Protocol
 
 from gatewright.base.frozen import frozen
 from gatewright.schema.fieldpath import MISSING, Missing, Steps, Unreadable, path_text, values_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Confidence = Literal["declared", "high", "medium", "low"]
 """How sure the reading is.

@@ -7,10 +7,8 @@ and https://json-schema.org/draft-07/json-schema-validation. Data (`enum`, `cons
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 Schema = dict[str, Any]
 Pointer = tuple[str | int, ...]

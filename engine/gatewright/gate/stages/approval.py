@@ -8,7 +8,6 @@ cannot be done is denied before anybody is asked.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
@@ -16,16 +15,13 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json, digest
 from gatewright.base.printable import printable
 from gatewright.compile.finding import Finding
 from gatewright.gate import message
-from gatewright.gate.approval import REFUSED_CODE, Ask, Remember
+from gatewright.gate.approval import REFUSED_CODE, Answer, Ask, Remember
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.decision import dotted
 from gatewright.gate.grant import Grant, Subject, covers
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.stages.rules import source_consents
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from gatewright.gate.approval import Answer
 
 _CONTENT_ASKS = frozenset({"tool-asks"})
 """Asks that hang on the content of the moment: no lasting approval answers them."""

@@ -8,25 +8,21 @@ judged only for operations that need a file kind: an attached source implies acc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from gatewright.arguments.url import UrlTarget
 from gatewright.base.frozen import frozen
 from gatewright.compile.finding import Finding
 from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.scope import covers_name, granted, hosts_of, names_of, prefixes_of
+from gatewright.policy.document import Agent
 from gatewright.policy.granted import granted_kinds
 from gatewright.policy.hostpattern import host_matches
-from gatewright.policy.kinds.capability import SCOPED, CapabilityKind
+from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.prefix import common_depth, covers
 from gatewright.policy.target import CapabilityCheck
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from gatewright.arguments.url import UrlTarget
-    from gatewright.policy.document import Agent
-    from gatewright.policy.kinds.capability import Capability
 
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
 _FS = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})

@@ -11,31 +11,26 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.base.json_copy import copied
-from gatewright.base.jsonvalue import canonical_json
+from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.compile.finding import Finding
 from gatewright.gate import message, record
-from gatewright.gate.audit import AuditUnavailable
+from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.call import CallState, EffectStage, Execution, StageResult, Status, denied
 from gatewright.gate.chain import RowKind
 from gatewright.gate.context import running_context
 from gatewright.gate.failure import Exited, read_error
 from gatewright.gate.output import valid
 from gatewright.gate.reuse import KeptResult, Key, PureResults
+from gatewright.gate.session import Reservation
 from gatewright.gate.stages.approval import spend
 from gatewright.gate.stages.rules import release, reserve, settle, succeeded
-from gatewright.tools.context import StopSignal
+from gatewright.tools.context import StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import Determinism
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.audit import AuditEntry, AuditLog, RowBuilder
-    from gatewright.gate.session import Reservation
-    from gatewright.tools.context import ToolExecutionContext
 
 GRACE_S = 1.0
 """How long a tool that was asked to stop may take to do so."""

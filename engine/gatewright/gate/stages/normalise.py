@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from typing import TYPE_CHECKING
 
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import in_own_thread
+from gatewright.compile.plan import ToolPlan
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, StageResult, Status
 from gatewright.gate.failure import read_error
@@ -24,10 +25,6 @@ from gatewright.gate.scrub import scrub_text, scrub_value
 from gatewright.tools.declaration import Normalization
 from gatewright.tools.result import unread
 from gatewright.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.compile.plan import ToolPlan
 
 _log = logging.getLogger(__name__)
 

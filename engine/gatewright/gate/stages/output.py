@@ -5,16 +5,12 @@ A result that does not fit fails the call: the operator reads what is wrong, the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, StageResult, Status
 from gatewright.gate.heavy import apart
 from gatewright.tools.result import kind_problem
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.tools.tool import Tool
+from gatewright.tools.tool import Tool
 
 _SHOWN = 5
 

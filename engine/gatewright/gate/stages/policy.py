@@ -7,22 +7,19 @@ that cannot be evaluated denies.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.compile.condition import CompiledPolicyRule
 from gatewright.compile.finding import Finding
+from gatewright.compile.operation_plan import OperationPlan
 from gatewright.gate.call import CallState, Stage, StageResult
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rulematch import DEFAULT_ADDRESS
 from gatewright.policy.verdict import STRICTNESS, Verdict
 from gatewright.policyfile.maymiss import Condition
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object, pointer_text, properties_of
-
-if TYPE_CHECKING:
-    from gatewright.compile.condition import CompiledPolicyRule
-    from gatewright.compile.operation_plan import OperationPlan
-    from gatewright.policy.policyrule import PolicyRule
 
 _DENIED = "this call is not allowed with these arguments; change them or go on without it"
 _DEFAULT = "this call is not allowed; go on without it"

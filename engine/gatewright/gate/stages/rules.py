@@ -7,25 +7,20 @@ living session, under the same tests, so that whatever happened meanwhile is see
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from gatewright.compile.bound_rule import BoundRule
+from gatewright.compile.condition import Constraint
 from gatewright.compile.finding import Finding
-from gatewright.compile.rule_test import RuleBook, applies, report_order
+from gatewright.compile.rule_test import Rate, RateTest, RuleBook, applies, report_order
 from gatewright.gate.breach import broken, times_of
 from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.constrained import Found, broken_fields
 from gatewright.gate.rates import RatesUnavailable
 from gatewright.gate.rulewords import finding_of, rate_finding
-from gatewright.gate.session import Reservation
+from gatewright.gate.session import Operations, Reservation, SessionFacts
 from gatewright.policy.rule import RequiresConsent
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.parameter import Role
-
-if TYPE_CHECKING:
-    from gatewright.compile.bound_rule import BoundRule
-    from gatewright.compile.condition import Constraint
-    from gatewright.compile.rule_test import Rate, RateTest
-    from gatewright.gate.session import Operations, SessionFacts
 
 _EMPTY = RuleBook()
 _SOURCE = Role.SOURCE

@@ -6,15 +6,12 @@ The shown schema says constraints too: what fails by them alone is told with the
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gatewright.compile.finding import Finding
 from gatewright.compile.rule_test import report_order
+from gatewright.compile.shape import ToolShape
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.constrained import SAID, broken_fields, said
-
-if TYPE_CHECKING:
-    from gatewright.compile.shape import ToolShape
 
 
 def _run(state: CallState) -> StageResult:

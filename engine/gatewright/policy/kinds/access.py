@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, ClassVar, Self, cast
+from typing import ClassVar, Self, cast
 
 from gatewright.base.folder import IN_FOLDER, with_folder, with_pattern
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Raw, Row, json_table, name_error
 from gatewright.base.shape import JSON_SCHEMA, NAME, TEXT, table, told
 from gatewright.policy.kinds.kind import ABSENT, NAMES, Kind, check_names, listed, needs_value, read_names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
 
 
 @frozen

@@ -6,6 +6,7 @@ that kind. Scopes are as written: hosts as patterns, prefixes relative to the po
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Self, get_args
 
 from gatewright.base.duration import plain_duration
@@ -19,9 +20,6 @@ from gatewright.base.size import format_size
 from gatewright.base.word import Word
 from gatewright.policy.kinds.typed import listed_limits, listed_words, memory_limit, memory_text
 from gatewright.policy.prefix import check_prefix
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _LIST = several(NAME, 1)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self, cast
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Self, cast
 
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import name_error, words_of
 from gatewright.base.shape import NAME, Shape, several
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 NAMES = several(NAME)
 ABSENT = object()

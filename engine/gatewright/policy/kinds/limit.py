@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Self, cast
+from collections.abc import Sequence
+from typing import ClassVar, Self, cast
 
 from gatewright.base.duration import plain_duration
 from gatewright.base.durationwords import duration_words
@@ -11,9 +12,6 @@ from gatewright.base.report import RawPath, Report
 from gatewright.base.row import Raw, Row, seconds_of, whole_number
 from gatewright.base.shape import DURATION, table, whole
 from gatewright.policy.kinds.kind import ABSENT, Kind, needs_value
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @frozen

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, cast
+from collections.abc import Sequence
+from typing import Self, cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.shape import NAME, several
 from gatewright.policy.kinds.kind import Kind, check_names, listed, needs_value, read_names
 from gatewright.policy.toolname import ANY_TOOL, split_name
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 @frozen

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from gatewright.base.frozen import frozen
-
-if TYPE_CHECKING:
-    from gatewright.schema.walk import Schema
+from gatewright.schema.walk import Schema
 
 Level = Literal["refused", "looser", "narrower", "note"]
 
