@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from gatewright.base.errors import WorkspaceError
@@ -76,8 +76,7 @@ class Lifeline:
 
     def _end(self) -> None:
         if self._folder is not None and self._descriptor is not None:
-            with suppress(OSError):
-                PrivateFolder(self._folder).end(f"{self._owner}.alive", self._descriptor)
+            PrivateFolder(self._folder).end(f"{self._owner}.alive", self._descriptor)
             self._descriptor = None
 
 
@@ -95,6 +94,5 @@ def is_alive(folder: Path, owner: str) -> bool:
     except OSError as error:
         os.close(descriptor)
         return isinstance(error, BlockingIOError)
-    with suppress(OSError):
-        own.end(name, descriptor)
+    own.end(name, descriptor)
     return False

@@ -12,6 +12,7 @@ costs the tools that it concerns.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from operator import is_
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.errors import GatewrightError
@@ -126,15 +127,11 @@ class _Checked:
 
     def is_of(self, plan: ToolPlan, listing: ToolListing | None) -> bool:
         """Whether these are the same, but perhaps for which other tools are hidden; no stage that runs here asks."""
-        was = self.plan
-        return self.listing is listing and (
-            was.operations is plan.operations
-            and was.hidden is plan.hidden
-            and was.closed is plan.closed
-            and was.shape is plan.shape
-            and was.right is plan.right
-            and was.tool is plan.tool
-        )
+        return self.listing is listing and all(map(is_, _asked_of(self.plan), _asked_of(plan)))
+
+
+def _asked_of(plan: ToolPlan) -> tuple[object, ...]:
+    return plan.operations, plan.hidden, plan.closed, plan.shape, plan.right, plan.tool
 
 
 @frozen

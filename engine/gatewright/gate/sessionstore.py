@@ -29,7 +29,7 @@ from gatewright.record import SHARED_KEY, PrivateFolder, find_key, have_key
 
 FOLDER = "sessions"
 MAX_BYTES = 4 * 1024 * 1024
-_LARGEST = MAX_BYTES + 65  # with the seal and the end of its line
+_TOO_LARGE = MAX_BYTES + 66  # with the seal, the end of its line, and one more
 _LOCK_PATIENCE_S = 2.0
 _LOCK_STEP_S = 0.005
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -123,12 +123,12 @@ class SessionStore:
         name = _name(session_id, agent_id)
         path = self._folder.path / name
         try:
-            content = self._folder.read(name, _LARGEST + 1)
+            content = self._folder.read(name, _TOO_LARGE)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise WorkspaceError(f"the session `{session_id}` cannot be read: {error}") from error
-        if len(content) > _LARGEST:
+        if len(content) >= _TOO_LARGE:
             raise WorkspaceError(f"`{path}` holds no saved session: it is larger than {MAX_BYTES:,} bytes")
         try:
             kept: dict[str, Any] = json.loads(self._unsealed(content))
@@ -156,10 +156,7 @@ class SessionStore:
     def _unsealed(self, content: bytes) -> bytes:
         """What follows the seal in the first line, if both were written by Gatewright."""
         seal, _, body = content.partition(b"\n")
-        key = self._key(create=False)
-        if key is None:
-            raise WorkspaceError("its key is not here, so that it cannot be told from a forged one")
-        if not hmac.compare_digest(_seal(key, body), seal):
+        if not hmac.compare_digest(_seal(self._key(create=False), body), seal):
             raise WorkspaceError("it was changed: this was not written by Gatewright")
         return body
 
@@ -174,20 +171,20 @@ class SessionStore:
         body = json.dumps(saved, ensure_ascii=False, separators=(",", ":")).encode()
         if len(body) > MAX_BYTES:
             raise WorkspaceError(f"the session `{session.session_id}` is too large to be kept")
-        key = self._key(create=True)
-        if key is None:
-            raise WorkspaceError(f"the session `{session.session_id}` cannot be kept: there is no key")
+        seal = _seal(self._key(create=True), body)
         try:
-            self._folder.replace(name, b"%s\n%s" % (_seal(key, body), body))
+            self._folder.replace(name, b"%s\n%s" % (seal, body))
         except OSError as error:
             raise WorkspaceError(f"the session `{session.session_id}` cannot be kept: {error}") from error
 
-    def _key(self, *, create: bool) -> bytes | None:
+    def _key(self, *, create: bool) -> bytes:
         try:
             key = (have_key if create else find_key)(PrivateFolder(self._keys), SHARED_KEY)
         except OSError as error:
             raise WorkspaceError(f"the key of the sessions in `{self._folder.path}` cannot be had: {error}") from error
-        return None if key is None else hmac.new(key, b"sessions", hashlib.sha256).digest()
+        if key is None:
+            raise WorkspaceError("its key is not here, so that it cannot be told from a forged one")
+        return hmac.new(key, b"sessions", hashlib.sha256).digest()
 
     @contextmanager
     def _locked(self, name: str) -> Generator[None]:

@@ -223,7 +223,7 @@ def _by_name(tools: Iterable[str]) -> dict[str, list[str]]:
 
 def _same_names(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether only the place of further majors of a tool differs."""
-    return len(one) == len(other) and sorted(one) == sorted(other)
+    return sorted(one) == sorted(other)
 
 
 def _is_ours(rule: ToolRule | None) -> bool:

@@ -103,14 +103,14 @@ class PrivateFolder:
         return True
 
     def end(self, name: str, descriptor: int) -> None:
-        """Remove the file of that name, which is open and perhaps locked, and close it: nobody takes it in between.
+        """Remove the file of that name, if that goes, which is open and perhaps locked, and close it.
 
-        On Windows it is closed first, and what another has open by then stays.
+        Nobody takes it in between; but on Windows it is closed first, and what another has open by then stays.
         """
         if not _LOOKS_UP_BELOW:
             os.close(descriptor)
         try:
-            with suppress(PermissionError):
+            with suppress(OSError):
                 self.delete(name)
         finally:
             if _LOOKS_UP_BELOW:

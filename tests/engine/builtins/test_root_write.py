@@ -1,6 +1,8 @@
 """Writing, changing and removing files of the roots of a workspace."""
 
 import asyncio
+import errno
+import os
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -92,6 +94,41 @@ async def test_too_much_is_not_removed_at_once(bench: RootBench, monkeypatch: py
         bench.write(f"shared/dir/{number}", "")
     assert await bench.code("file_delete", path="dir", recursive=True) == "too-many"
     assert len(names(bench.folder / "shared/dir")) == 4
+
+
+async def test_folders_that_are_nested_too_deep_are_not_removed(bench: RootBench) -> None:
+    for depth, code in ((rootwalk.MAX_DEPTH, "allowed"), (rootwalk.MAX_DEPTH + 1, "too-many")):
+        bench.write("shared/dir/" + "d/" * (depth - 1) + "a", "")
+        assert (await bench.call("file_delete", path="dir", recursive=True)).code == code
+
+
+async def test_what_the_disk_refuses_to_remove_is_said(bench: RootBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.write("shared/dir/a", "")
+    unlink = os.unlink
+
+    def refuse(name: str, **more: Any) -> None:
+        if name == "a":
+            raise OSError(errno.EROFS, "x")
+        unlink(name, **more)
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    outcome = await bench.call("file_delete", path="dir", recursive=True)
+    assert (outcome.code, "not all could be removed (Read-only file system)" in (outcome.output or "")) == ("io", True)
+
+
+async def test_what_changed_since_it_was_looked_at_is_not_removed(
+    bench: RootBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("shared/dir/a", "")
+    refuse_kept = rootwalk.Walk.refuse_kept
+
+    def replaced(walk: rootwalk.Walk) -> None:
+        refuse_kept(walk)
+        (bench.folder / "shared/dir/a").unlink()
+
+    monkeypatch.setattr(rootwalk.Walk, "refuse_kept", replaced)
+    assert await bench.code("file_delete", path="dir", recursive=True) == "conflict"
+    assert (bench.folder / "shared/dir").is_dir()
 
 
 async def test_concurrent_edits_of_one_file_all_arrive(bench: RootBench) -> None:

@@ -248,3 +248,22 @@ def test_nothing_that_is_streamed_raises(index: Any, id_: Any, name: Any, argume
     accumulator.add_anthropic({"type": "content_block_start", "index": index, "content_block": arguments})
 
     assert all(isinstance(call, ToolCall | BrokenCall) for call in accumulator.calls())
+
+
+def test_as_many_calls_as_may_be_are_whole_and_what_is_above_is_told_once() -> None:
+    accumulator = ToolCallAccumulator()
+    for index in range(MAX_CALLS):
+        accumulator.add(10 * index, id=str(index), name="echo")
+    assert [type(one) for one in accumulator.calls()] == [ToolCall] * MAX_CALLS
+    accumulator.add(7, id="more", name="echo")
+    assert accumulator.calls()[MAX_CALLS:] == (BrokenCall(MAX_CALLS, f"more than {MAX_CALLS} calls in one answer"),)
+
+
+def test_objects_of_one_index_count_towards_the_bound() -> None:
+    accumulator = ToolCallAccumulator()
+    for index in range(MAX_CALLS - 1):
+        accumulator.add(index, id=str(index), name="echo")
+    accumulator.add(MAX_CALLS, id="x", name="echo", arguments="{}{}{}")
+    *whole, last = accumulator.calls()
+    assert len(whole) == MAX_CALLS
+    assert last == BrokenCall(MAX_CALLS, f"more than {MAX_CALLS} calls in one answer")

@@ -13,6 +13,7 @@ import pytest
 
 from gatewright.gate import AuditEntry, AuditFilter, AuditIndex, AuditLog, AuditUnavailable, LoggedCall, RowKind
 from gatewright.gate.audit_index import words_of
+from tests.support.clock import ManualClock
 from tests.support.logged_calls import BEGIN_S, call_rows, fill_log
 
 CALLS = 6_700  # with its first row a log of 20,101 rows
@@ -73,6 +74,18 @@ def test_tally_of_the_last_hours_reads_no_more_of_the_log_than_it_needs(filled: 
 
     assert {(agent, verdict): count for agent, row in tally.items() for verdict, count in row.items()} == wanted
     assert sum(wanted.values()) == 701
+    made.close()
+
+
+def test_tally_counts_every_call_of_the_moment_that_it_begins_with(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path, tmp_path / "keys", clock=ManualClock(BEGIN_S))
+    for number in range(4):
+        log.append(call_rows(number, "a"))
+    log.close()
+    made = AuditIndex(tmp_path)
+    made.read_older(6)
+
+    assert made.tally(BEGIN_S) == {"a": {"allow": 4}}
     made.close()
 
 

@@ -85,6 +85,8 @@ def test_grants_of_one_kind_add_up_and_the_nearest_is_named(granting: Any) -> No
         assert told(world.decide("fetch", {"url": url})) == ALLOW
     assert line(world.decide("fetch", {"url": "https://www.example.com/"})) == 6
     assert line(world.decide("fetch", {"url": "https://example.net/"})) == 4
+    world = granting('NetRead = { allowlist = ["a.example.org"] }', 'NetRead = { allowlist = ["b.sample.org:8443"] }')
+    assert line(world.decide("fetch", {"url": "https://c.sample.org/"})) == 6
 
 
 def test_one_url_of_many_outside_the_grant_denies_the_call(granting: Any) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from gatewright.gate import selfcheck
 from gatewright.policy.rule import ArgumentConstraints
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.plain import plain_kind
+from gatewright.tools import FileParameter, Normalization, ResultType, SideEffect, tool
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, World
 
+KIND: dict[str, Any] = {
+    "safety_tier": SafetyTier.READ_ONLY,
+    "result_type": ResultType.STRING,
+    "normalization": Normalization.JSON,
+}
 PATHS: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -50,6 +57,27 @@ def limited(make_world: MakeWorld) -> World:
     (world.folder / "notes" / "out.md").symlink_to("../other/a.md")
     (world.docs / "drafts" / "out").symlink_to("../other")
     return world
+
+
+@tool(side_effects=frozenset({SideEffect.FS_READ}), **KIND)
+async def pack(source: Annotated[str, FileParameter()], beside: str) -> str:
+    """Pack.
+
+    Args:
+        source: What, as its author marked it.
+        beside: A path too, which nobody marked.
+    """
+    return source + beside
+
+
+def test_a_marked_path_of_a_tool_leaves_its_unmarked_one_to_be_looked_at(make_world: MakeWorld) -> None:
+    agent = 'tools = ["pack"]\ncapabilities = [{ FsRead = { prefixes = ["."] } }]\n'
+    kind = '{ source = { in_folder = "notes" }, beside = { in_folder = "notes" } }'
+    made = make_world("gatewright = 1\n\n[agents.archivist]\n" + agent + rule("pack", kind), pack)
+    (made.folder / "notes").mkdir()
+    (made.folder / "notes" / "out").symlink_to("../docs")
+    assert made.decide("pack", {"source": "notes/a", "beside": "notes/a"}).verdict is Verdict.ALLOW
+    assert made.decide("pack", {"source": "notes/a", "beside": "notes/out/a"}).code == "argument-constraint"
 
 
 INSIDE = ["notes/a.md", "notes/deep/a.md", "notes/in/a.md", "notes/..a"]

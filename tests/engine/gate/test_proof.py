@@ -292,3 +292,23 @@ async def test_log_and_outcome_name_the_same_decision_of_a_call_that_was_made(wo
     assert outcome.status is Status.ALLOWED
     assert json.loads(row.body)["decision"] == outcome.decision.decision_id
     assert world.gate.verify(outcome.decision.proof, call("file", READ)).holds
+
+
+def test_decision_that_is_the_same_under_another_policy_does_not_hold(world: World) -> None:
+    proof = proof_of(world, "file", READ)
+    world.reload(POLICY + LIMITED)
+    result = world.gate.verify(proof, call("file", READ))
+
+    assert (result.mac, result.call, result.policy, result.decision, result.holds) == (True, True, False, True, False)
+
+
+def test_rate_that_came_after_a_proof_cannot_be_told_of_then(world: World) -> None:
+    proof = proof_of(world, "echo", {"text": "a"})
+    rate = (
+        '\n[[agents.archivist.tool_rules]]\ntool_name = "echo"\nrule_type = { RateLimit = { calls = 1, per = 60 } }\n'
+    )
+    world.reload(POLICY + rate)
+    again = world.gate.verify(proof, call("echo", {"text": "a"})).again
+
+    assert again is not None
+    assert (again.code, again.reason) == ("rates-unavailable", "there is nowhere to count the rate of calls")

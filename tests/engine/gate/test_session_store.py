@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from gatewright.base.errors import SessionConflict, WorkspaceError
-from gatewright.gate import Session
+from gatewright.gate import Session, sessionstore
 from gatewright.gate.sessionstore import MAX_BYTES, SessionStore
+from gatewright.record import PrivateFolder
 from tests.support.clock import ManualClock
 
 
@@ -119,6 +121,71 @@ def test_key_that_cannot_be_had_is_said(tmp_path: Path, folder: Path) -> None:
 
     with pytest.raises(WorkspaceError, match="the key of the sessions"):
         SessionStore(folder, tmp_path / "file" / "keys").save(used("one"))
+
+
+def test_file_of_the_largest_size_is_read_and_one_byte_more_is_not(store: SessionStore, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for extra, said in ((65, "not here"), (66, "larger than")):
+        (folder / "s-one.session").write_bytes(b" " * (MAX_BYTES + extra))
+        with pytest.raises(WorkspaceError, match=said):
+            store.load("one")
+
+
+def test_session_that_is_too_large_is_not_kept(store: SessionStore) -> None:
+    session = Session("one")
+    session.reserve("t" * MAX_BYTES, "", 0.0)
+    with pytest.raises(WorkspaceError, match="`one` is too large to be kept"):
+        store.save(session)
+    assert store.list() == ()
+
+
+def test_what_the_disk_refuses_is_said(store: SessionStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.save(used("one"))
+    again = store.load("one")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(PrivateFolder, "replace", refuse)
+    monkeypatch.setattr(PrivateFolder, "delete", refuse)
+    with pytest.raises(WorkspaceError, match=r"`one` cannot be kept: .*no room"):
+        store.save(again)
+    with pytest.raises(WorkspaceError, match=r"`one` cannot be deleted: .*no room"):
+        store.delete("one")
+    monkeypatch.undo()
+    assert store.load("one").calls("t") == 1
+    (folder / "s-one.session").unlink()
+    (folder / "s-one.session").mkdir()
+    with pytest.raises(WorkspaceError, match="cannot be deleted"):
+        store.delete("one")
+
+
+async def test_who_waits_for_a_held_session_is_told_when_patience_ends(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessionstore, "_LOCK_PATIENCE_S", 0.0)
+    store.save(used("one"))
+    async with store.hold("one") as session:
+        session.reserve("t", "", 0.0)
+        with pytest.raises(SessionConflict, match="`one` is held by another process"):
+            async with store.hold("one", patience_s=0.0):
+                pass
+        with pytest.raises(SessionConflict, match="is held by somebody else"):
+            store.delete("one")
+    assert store.delete("one")
+
+
+@pytest.mark.parametrize("body", [b"[1]", b"{", b'{"home": ["", 1]}', b"\xff"])
+def test_sealed_file_without_a_session_in_it_is_refused(
+    store: SessionStore, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    def unsealed(_store: SessionStore, _content: bytes) -> bytes:
+        return body
+
+    store.save(used("one"))
+    monkeypatch.setattr(SessionStore, "_unsealed", unsealed)
+    with pytest.raises(WorkspaceError, match=r"s-one\.session`"):
+        store.load("one")
 
 
 def test_session_that_somebody_saved_or_deleted_since_is_not_overwritten(store: SessionStore) -> None:

@@ -1,13 +1,14 @@
 """A folder that somebody looks at: what comes, changes and goes is told, the folder itself too."""
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from watchfiles import Change
 
 from gatewright.sources.basefolder import base_folder
-from gatewright.sources.folderwatch import FolderNews, FolderWatch
+from gatewright.sources.folderwatch import MAX_TOLD, FolderNews, FolderWatch
 
 WAIT_S = 15.0
 
@@ -75,6 +76,30 @@ def test_nothing_is_told_after_the_end(tmp_path: Path, told: Told) -> None:
     one.close()
     (tmp_path / "late.md").touch()
     assert told.news.empty()
+
+
+@pytest.mark.parametrize("polls", [True, False])
+def test_where_the_system_cannot_watch_the_folder_is_looked_at_or_its_fault_told(
+    tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch, polls: bool
+) -> None:
+    seen: list[bool] = []
+
+    def watched(base: str, *, force_polling: bool, **_: object) -> Iterator[set[tuple[Change, str]]]:
+        seen.append(force_polling)
+        if not force_polling or not polls:
+            raise OSError("no more watches")
+        yield {(Change.added, f"{base}/{number}") for number in range(MAX_TOLD)}
+        yield {(Change.added, f"{base}/{number}") for number in range(MAX_TOLD + 1)}
+
+    monkeypatch.setattr("watchfiles.watch", watched)
+    with watch(tmp_path, told):
+        news = told.until(lambda _: True)
+        if polls:
+            assert (len(news.came), news.more) == (MAX_TOLD, False)
+            assert told.until(lambda _: True) == FolderNews(more=True)
+        else:
+            assert news == FolderNews(problem="no more watches")
+    assert seen[:2] == [False, True]
 
 
 def test_what_a_killed_save_left_is_not_told(tmp_path: Path, told: Told) -> None:

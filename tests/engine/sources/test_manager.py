@@ -28,6 +28,12 @@ def test_the_first_source_registers_the_file_tool_and_the_last_one_withdraws_it(
     assert bench.manager.ids == ("again",)
 
 
+def test_no_source_needs_no_file_tool(bench: Bench) -> None:
+    manager = SourceManager(lambda: pytest.fail("registered"), bench.blocks, Protection())
+    manager.follow([])()
+    assert manager.ids == ()
+
+
 def test_a_source_is_attached_once(bench: Bench, tmp_path: Path) -> None:
     with pytest.raises(AlreadyRegistered, match="docs"):
         bench.manager.start(source_of(), tmp_path)

@@ -129,6 +129,12 @@ def test_the_level_of_the_place_decides_by_what_the_tool_does_there(
     assert place.decide("both", op="remove", path=path) is moved_away
 
 
+def test_a_file_whose_name_looks_like_a_pattern_is_that_file_alone(place: Place) -> None:
+    (place.notes / "[s]ecrets*").write_text("x", encoding="utf-8")
+    assert place.decide("list_directory", path=str(place.notes / "[s]ecrets*")) is ALLOW
+    assert place.decide("list_directory", path=str(place.notes / "s*")) is DENY
+
+
 def test_the_decision_names_the_argument_the_place_the_source_and_the_rule(place: Place) -> None:
     path = place.notes / "x" / ".." / "secrets" / "key1.txt"
     decision = place.decision("read_text_file", path=f"{place.notes}/x/../secrets/key1.txt")

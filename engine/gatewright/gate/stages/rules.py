@@ -15,7 +15,7 @@ from gatewright.compile.rule_test import Rate, RateTest, RuleBook, applies, repo
 from gatewright.gate.breach import broken, times_of
 from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.constrained import Found, broken_fields
-from gatewright.gate.rates import RatesUnavailable
+from gatewright.gate.rates import RateBook, RatesUnavailable
 from gatewright.gate.rulewords import finding_of, rate_finding
 from gatewright.gate.session import Operations, Reservation, SessionFacts
 from gatewright.policy.rule import RequiresConsent
@@ -152,19 +152,21 @@ def _wait_s(state: CallState, rate: Rate) -> float:
     known = state.rates.get(rate.key)
     if known is not None:
         return known
+    return _book(state).peek(rate.key, rate.rule, state.wall_s).wait_s(rate.calls)
+
+
+def _book(state: CallState) -> RateBook:
     if state.ports.rates is None:
         raise RatesUnavailable("there is nowhere to count the rate of calls")
-    return state.ports.rates.peek(rate.key, rate.rule, state.wall_s).wait_s(rate.calls)
+    return state.ports.rates
 
 
 def _take(state: CallState, book: RuleBook, sources: frozenset[str]) -> Finding | None:
     bound = _bound_rates(state, book, sources)
     if not bound:
         return None
-    if state.ports.rates is None:
-        return _unusable(bound[0].bound, "there is nowhere to count the rate of calls")
     try:
-        short = state.ports.rates.take([test.rate for test in bound], state.ports.clock.wall_s())
+        short = _book(state).take([test.rate for test in bound], state.ports.clock.wall_s())
     except RatesUnavailable as error:
         return _unusable(bound[0].bound, str(error))
     if short is None:
