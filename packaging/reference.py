@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mkdocs.structure.files import File
 
 from gatewright.base.shape import DURATION, SIZE
-from gatewright.cli.example import EXAMPLES, line_of
+from gatewright.cli.example import EXAMPLES, EXITS, line_of
 from gatewright.cli.table import COMMANDS, GROUPS, command_line
 from gatewright.gate import message
 from gatewright.gate.pipeline import DECIDING, STAGES
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-_ABOUT = """\
-`gatewright` alone opens the app; `python -m gatewright` is the same. Every command takes `--json` and `--help`; `-`
-reads standard input. Exit codes: 0 fine or allow, 1 problems, 2 usage (a workspace that is not there included), 3 ask
-unanswered, 4 deny, 5 the tool itself failed, 130 interrupted. Control, bidi and invisible characters are printed as
-`\\uXXXX`; `call`, `export` and `rules` keep them where they write to a pipe or a file.
+_ABOUT = f"""\
+`gatewright` alone opens the app; `python -m gatewright` is the same. Every command but `gui` takes `--json`, all take
+`--help`. In the place of arguments, a schema, paths or the content of a block `-` reads standard input. What a command
+found is on standard output, what it says of its work and of errors on standard error, both without colours. Control,
+bidi and invisible characters are printed as `\\uXXXX`; `call`, `export` and `rules` keep them where they write to a
+pipe or a file.
+
+{EXITS}
 """
 _TYPES = {"string": "text", "integer": "whole number", "boolean": "true or false", "object": "table", "array": "list"}
 

@@ -1,8 +1,5 @@
 """The command ``gatewright``: how words find their command, and how errors become messages and exit codes.
 
-Exit codes: 0 fine or allow; 1 problems, failed verification or self-check; 2 usage, unreadable, unknown agent; 3 ask
-unanswered; 4 deny; 5 the tool itself failed; 130 interrupted.
-
 The app starts past the table of commands: all that reads options and writes reports stays unloaded.
 """
 

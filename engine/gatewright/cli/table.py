@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from gatewright.cli.example import EXITS, shown
-from gatewright.cli.exit import Exit
+from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import ErrorLog, print_error, print_line
 
 if TYPE_CHECKING:
@@ -105,8 +105,12 @@ def run(words: list[str]) -> int:
         return error.exit_code
     except typer.Abort:
         return Exit.INTERRUPTED
+    except SystemExit:  # so typer leaves when the reader of its help has gone
+        return Exit.OK
     except TyperException as error:
-        print_error(f"gatewright: {error.format_message()}")
+        text = error.format_message()
+        is_help = text.startswith("Usage: ") and not isinstance(error, UsageProblem)  # of a group without a command
+        print_error(text if is_help else f"gatewright: {text}", keep="\n" if is_help else "\t")
         return Exit.USAGE
     return result if isinstance(result, int) else Exit.OK
 

@@ -332,40 +332,6 @@ def test_what_is_to_be_approved_cannot_move_the_cursor(
     assert "\u202e" not in ran.err
 
 
-def test_a_tool_that_fails_itself_exits_5(demo: Path, run: Runner) -> None:
-    ran = run(
-        "call", demo, "--agent", "archivist", "--tool", "file", "--args", '{"op": "read", "path": "notes/none.md"}'
-    )
-    assert ran.status == 5
-
-
-@pytest.mark.parametrize(
-    ("words", "status", "told"),
-    [
-        (("check", "missing-folder"), 2, "does not exist"),
-        (("nothere",), 2, "no command and no workspace `nothere`\n"),
-        (("chek",), 2, "no command and no workspace `chek` (did you mean `check`?)"),
-        (("gui", "nothere"), 2, "`nothere` does not exist"),
-        (("gui", "{demo}/workspace"), 2, "no `policy.toml` in"),
-        (("decide", "{demo}", "--agent", "archivst", "--tool", "file"), 2, "did you mean `archivist`"),
-        (("permission", "{demo}", "--source", "archiv", "a"), 2, "did you mean `archive`"),
-        (("preview", "{demo}", "--agent", "archivist", "--format", "yaml"), 2, "no format `yaml`"),
-        (("preview", "{demo}"), 2, "--agent"),
-        (("catalog", "accept", "{demo}", "git"), 2, "no catalog `git`"),
-        (("filter", "missing.json", "--allow", "a"), 2, "cannot read"),
-        (("init", "{demo}", "--template", "demo"), 2, "exists already"),
-        (("decide", "{demo}", "--agent", "archivist", "--tool", "file", "--args", "{not json"), 4, ""),
-        (("decide", "{demo}", "--agent", "archivist", "--tool", "fille", "--args", "{}"), 4, ""),
-    ],
-)
-def test_wrong_words_get_a_message_and_the_right_exit_code(
-    demo: Path, run: Runner, words: tuple[str, ...], status: int, told: str
-) -> None:
-    ran = run(*(word.format(demo=demo) if "{demo}" in word else word for word in words))
-    assert ran.status == status
-    assert told in ran.err
-
-
 def test_every_problem_of_a_broken_policy_is_printed_with_its_line(tmp_path: Path, run: Runner) -> None:
     path = tmp_path / "policy.toml"
     path.write_text('gatewright = 1\n[agents.a]\ntols = []\ntools = ["fil"]\n', encoding="utf-8")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.cli.conftest import Runner
 from tests.support.checkout import ROOT
 
 OVERLAPPING = """\
@@ -87,15 +88,22 @@ def test_a_byte_order_mark_before_the_arguments_is_no_fault(overlapping: Path) -
     assert decide(overlapping, "-", given=b'\xef\xbb\xbf{"op": "list", "path": "docs"}').returncode == 0
 
 
-def test_the_exit_code_is_the_verdict_although_the_reader_has_gone(overlapping: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [(("decide", ".", "--agent", "a", "--tool", "file", "--args", READ), 4), (("block", "--help"), 0)],
+)
+def test_the_exit_code_stays_although_the_reader_has_gone(
+    overlapping: Path, words: tuple[str, ...], status: int
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    words = [*MAIN, "decide", str(overlapping), "--agent", "a", "--tool", "file", "--args", READ]
     try:
-        ran = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
+        ran = subprocess.run(
+            [*MAIN, *words], cwd=overlapping, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60
+        )
     finally:
         os.close(writing)
-    assert (ran.returncode, ran.stderr) == (4, b"")
+    assert (ran.returncode, ran.stderr) == (status, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
@@ -114,19 +122,19 @@ def test_the_version_is_printed() -> None:
     assert ran.stdout.strip()
 
 
-def test_a_call_of_file_without_a_source_says_to_the_operator_why_there_is_none(tmp_path: Path) -> None:
+def test_a_call_of_file_without_a_source_says_to_the_operator_why_there_is_none(tmp_path: Path, run: Runner) -> None:
     (tmp_path / "limited.toml").write_text(NO_SOURCE, encoding="utf-8")
     words = ("--agent", "limited", "--args", "{}", "--json")
-    hidden = json.loads(run("decide", tmp_path / "limited.toml", "--tool", "file", *words).stdout)
-    unknown = json.loads(run("decide", tmp_path / "limited.toml", "--tool", "frobnicate", *words).stdout)
+    hidden = run("decide", tmp_path / "limited.toml", "--tool", "file", *words).json
+    unknown = run("decide", tmp_path / "limited.toml", "--tool", "frobnicate", *words).json
     assert (hidden["stage"], hidden["code"]) == ("lookup", "not-available")
     assert "source" in hidden["reason"]
     assert hidden["model_message"] == unknown["model_message"]
     assert unknown["code"] == "unknown-tool"
 
 
-def test_counts_are_written_as_people_write_them(overlapping: Path) -> None:
-    assert b"fine, 1 agent, 0 warnings" in run("check", overlapping).stdout
+def test_counts_are_written_as_people_write_them(overlapping: Path, run: Runner) -> None:
+    assert "fine, 1 agent, 0 warnings" in run("check", overlapping).out
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the real one is at hand")
