@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QW
 
 from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.table import table_of
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -18,7 +19,7 @@ from gatewright_gui.session.answered import Answered
 from gatewright_gui.session.question import Standing, span
 
 Index = QModelIndex | QPersistentModelIndex
-NOTHING_STANDS = "An answer for a while or for a session is listed here until it is over, and can be taken back."
+NOTHING_STANDS = mark("An answer for a while or for a session is listed here until it is over, and can be taken back.")
 
 
 class _Rows(FlatModel):
@@ -87,7 +88,7 @@ class _Rows(FlatModel):
 class StandingModel(_Rows):
     """One row for each answer that stands."""
 
-    headers = ("What", "Agent", "Answer", "Given", "Until", "Used today")
+    headers = (mark("What"), mark("Agent"), mark("Answer"), mark("Given"), mark("Until"), mark("Used today"))
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
         super().__init__(wall)
@@ -96,27 +97,29 @@ class StandingModel(_Rows):
     def cells(self, row: Standing) -> tuple[str, ...]:
         """What, for whom, by whom, since when, until when, how often."""
         now_s = self._wall()
-        until = "revoked" if row.expires_wall_s is None else f"in {span(row.expires_wall_s - now_s)}"
-        who = f"{'allowed' if row.approved else 'refused'} by {row.who or 'the operator'}"
+        until = tr("revoked") if row.expires_wall_s is None else tr("in {time}", time=span(row.expires_wall_s - now_s))
+        answer = tr("allowed by {who}") if row.approved else tr("refused by {who}")
+        who = answer.format(who=row.who or tr("the operator"))
         what = f"{row.what} {row.where}".rstrip()
-        given = f"{span(now_s - row.granted_wall_s)} ago"
+        given = tr("{time} ago", time=span(now_s - row.granted_wall_s))
         return what, row.agent_id, who, given, until, str(self.uses.get(row.grant_id, 0))
 
     def tip(self, row: Standing) -> str:
         """With the session that it is for."""
-        session = f"session {row.session_id}" if row.session_id and row.where == "in this session" else ""
+        is_session = row.session_id and row.where == "in this session"
+        session = tr("session {session}", session=row.session_id) if is_session else ""
         return ", ".join(filter(None, (row.words, *self.cells(row)[1:5], session)))
 
 
 class AnsweredModel(_Rows):
     """One row for each call that asked today."""
 
-    headers = ("When", "What", "Agent", "Answer", "Outcome")
+    headers = (mark("When"), mark("What"), mark("Agent"), mark("Answer"), mark("Outcome"))
 
     def cells(self, row: Answered) -> tuple[str, ...]:
         """When, what, for whom, which answer, what became of it."""
         when = time.strftime("%H:%M:%S", time.localtime(row.wall_s))
-        return when, row.called, row.agent_id, row.answer, row.outcome or "under way"
+        return when, row.called, row.agent_id, row.answer, row.outcome or tr("under way")
 
 
 class AnswersPane(QWidget):
@@ -130,15 +133,15 @@ class AnswersPane(QWidget):
     ) -> None:
         super().__init__()
         self.model = model
-        self.search = named(SearchField("Filter"), f"{name}.search")
+        self.search = named(SearchField(tr("Filter")), f"{name}.search")
         self.search.search_changed.connect(self._narrow)
         self.view = table_of(model, Delegate, spoken, name)
         header = self.view.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(stretched, QHeaderView.ResizeMode.Stretch)
-        tip = "Take the chosen answers back: such calls ask again (Del)"
-        self.revoke_button = text_button("Revoke", f"{name}.revoke", self._revoke, tip)
+        tip = tr("Take the chosen answers back: such calls ask again (Del)")
+        self.revoke_button = text_button(tr("Revoke"), f"{name}.revoke", self._revoke, tip)
         if not revoke:
             self.revoke_button.hide()
         else:
@@ -180,7 +183,7 @@ class AnswersPane(QWidget):
     def _tell(self, *_what: object) -> None:
         count = len(self.chosen)
         self.revoke_button.setEnabled(count > 0)
-        self.revoke_button.setText(f"Revoke {count}" if count > 1 else "Revoke")
+        self.revoke_button.setText(tr("Revoke {count}", count=count) if count > 1 else tr("Revoke"))
 
     def _revoke(self) -> None:
         if self.chosen:

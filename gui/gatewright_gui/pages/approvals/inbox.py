@@ -8,6 +8,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelInde
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look, role_hex
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
@@ -94,14 +95,14 @@ class InboxDelegate(Delegate):
         paint_ground(painter, option)
         painter.save()
         left_s = None if question.expires_wall_s is None else question.expires_wall_s - time.time()
-        time_words = "" if left_s is None else span(left_s) if left_s >= 1 else "over"
+        time_words = "" if left_s is None else span(left_s) if left_s >= 1 else tr("over")
         is_soon = left_s is not None and left_s < SOON_S
         metrics = painter.fontMetrics()
         wide = metrics.horizontalAdvance(time_words) + 8
         lines = (
             (question.called, look.palette.text, rect.width() - 28 - wide),
             (visible(question.agent_id), look.palette.text, rect.width() - 20),
-            (question.asker or "this program", look.palette.muted, rect.width() - 20),
+            (question.asker or tr("this program"), look.palette.muted, rect.width() - 20),
         )
         for at, (words, colour, width) in enumerate(lines):
             painter.setPen(QColor(colour))

@@ -12,6 +12,7 @@ from gatewright_gui.pages.approvals.inbox import InboxDelegate, InboxModel
 from gatewright_gui.pages.console.approval import KEY, ApprovalBar
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.row_list import RowList
@@ -22,11 +23,11 @@ from gatewright_gui.session.call_record import find_lines, find_place
 from gatewright_gui.session.question import PendingApproval, Standing, place_words
 from gatewright_gui.session.standing import StandingAnswers
 
-NOTHING_WAITS = (
+NOTHING_WAITS = mark(
     "A call that asks first waits here for your answer, while this window is open. It may come from a program that "
     "uses the policy, or from a client of gatewright serve."
 )
-_ENDED = "The process that waited for the answer has ended; the call was not made."
+_ENDED = mark("The process that waited for the answer has ended; the call was not made.")
 _MOST_NAMED = 8
 TICK_MS = 1000
 
@@ -42,35 +43,37 @@ class ApprovalsPage(Page):
         self._row = 0
         self._gone_id = ""
         self._is_taking = self._is_calm = self._is_told = False
-        self.header = SectionHeader("Approvals")
+        self.header = SectionHeader(tr("Approvals"))
         self.model = InboxModel()
-        self.view = named(RowList(), "approvals.list", spoken="Calls that wait")
+        self.view = named(RowList(), "approvals.list", spoken=tr("Calls that wait"))
         self.view.setModel(self.model)
         self.view.setItemDelegate(InboxDelegate(self.view))
         self.question = ApprovalBar(name="approvals", tasks=context.tasks, keys_for=self)
-        self.gone = named(EmptyState("hand", "Choose a call", ""), "approvals.gone")
-        self.part = named(Segmented("What is shown"), "approvals.part")
-        self.part.add_segment("waiting", "Waiting", tooltip="The calls that wait for an answer")
-        self.part.add_segment("standing", "Standing", tooltip="The answers that still stand")
-        self.part.add_segment("today", "Today", tooltip="The calls that asked today, and what became of them")
-        tip = "Say on the desktop when a call begins to wait while another program is in front, without its arguments"
-        self.notify = named(QCheckBox("Desktop messages"), "approvals.notify", tip=tip)
+        self.gone = named(EmptyState("hand", tr("Choose a call"), ""), "approvals.gone")
+        self.part = named(Segmented(tr("What is shown")), "approvals.part")
+        self.part.add_segment("waiting", tr("Waiting"), tooltip=tr("The calls that wait for an answer"))
+        self.part.add_segment("standing", tr("Standing"), tooltip=tr("The answers that still stand"))
+        self.part.add_segment("today", tr("Today"), tooltip=tr("The calls that asked today, and what became of them"))
+        tip = tr(
+            "Say on the desktop when a call begins to wait while another program is in front, without its arguments"
+        )
+        self.notify = named(QCheckBox(tr("Desktop messages")), "approvals.notify", tip=tip)
         self.notify.setChecked(context.sizes.notifies)
         self.notify.toggled.connect(self._keep_notify)
         self.answers = StandingAnswers(context.document, context.deriver, context.tasks, self)
-        nothing = EmptyState("key-round", "No standing answers", NOTHING_STANDS)
+        nothing = EmptyState("key-round", tr("No standing answers"), tr(NOTHING_STANDS))
         self.standing = AnswersPane(
-            StandingModel(), "approvals.standing", "Answers that stand", nothing, stretched=0, revoke=True
+            StandingModel(), "approvals.standing", tr("Answers that stand"), nothing, stretched=0, revoke=True
         )
         nothing = EmptyState(
             "history",
-            "No call asked today",
-            "A call that asks first is listed here once it is answered, with its outcome.",
+            tr("No call asked today"),
+            tr("A call that asks first is listed here once it is answered, with its outcome."),
         )
         self.today = AnswersPane(
-            AnsweredModel(), "approvals.today", "Calls that asked today", nothing, stretched=3, revoke=False
+            AnsweredModel(), "approvals.today", tr("Calls that asked today"), nothing, stretched=3, revoke=False
         )
-        self.empty = named(EmptyState("check", "No call waits", NOTHING_WAITS), "approvals.empty")
+        self.empty = named(EmptyState("check", tr("No call waits"), tr(NOTHING_WAITS)), "approvals.empty")
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self._count)
         self._lay_out()
@@ -172,7 +175,7 @@ class ApprovalsPage(Page):
         self._is_taking = True
         self.model.set_questions(questions)
         self._is_taking = False
-        self.header.set_note(f"{len(questions):,} wait{'s' if len(questions) == 1 else ''}" if questions else "")
+        self.header.set_note(counted(len(questions), "waits", "wait") if questions else "")
         row = self.model.find(self._shown.request_id) if self._shown is not None else -1
         if row >= 0:
             self._choose_row(row)
@@ -227,10 +230,10 @@ class ApprovalsPage(Page):
     async def _revoke_all(self, chosen: tuple[Standing, ...]) -> None:
         """Several only after a question that names them."""
         if len(chosen) > 1:
-            text = "\n".join(one.words for one in chosen[:_MOST_NAMED])
-            text += f"\nand {len(chosen) - _MOST_NAMED} more" if len(chosen) > _MOST_NAMED else ""
-            choices = (Choice("keep", "Keep them", "primary"), Choice("revoke", "Revoke all", "danger"))
-            title = f"Revoke {len(chosen)} answers?"
+            lines, more = [one.words for one in chosen[:_MOST_NAMED]], len(chosen) - _MOST_NAMED
+            text = "\n".join([*lines, *([tr("and {count} more", count=more)] if more > 0 else [])])
+            choices = (Choice("keep", tr("Keep them"), "primary"), Choice("revoke", tr("Revoke all"), "danger"))
+            title = tr("Revoke {count} answers?", count=len(chosen))
             if await ask(self.window(), title, text, choices, icon="key-round", role="ask") != "revoke":
                 return
         await self.answers.revoke([one.grant_id for one in chosen])
@@ -244,21 +247,24 @@ class ApprovalsPage(Page):
         self.view.selectionModel().clear()
         self.question.withdraw()
         is_over = question.expires_wall_s is not None and question.expires_wall_s <= time.time()
-        self._say_gone(question, "Nobody answered in time, so the call was denied." if is_over else "")
+        self._say_gone(question, tr("Nobody answered in time, so the call was denied.") if is_over else "")
         self._detail.setCurrentWidget(self.gone)
         if not is_over:
             self._context.tasks.start(self._find_fate(question), "approvals.fate", replace=True)
 
     def _say_gone(self, question: PendingApproval, words: str) -> None:
         self._gone_id = question.request_id
-        more = "Show the next" if self.model.rowCount() else None
-        self.gone.set_state("history", f"{question.called} does not wait any more", words, action=more)
+        more = tr("Show the next") if self.model.rowCount() else None
+        title = tr("{call} does not wait any more", call=question.called)
+        self.gone.set_state("history", title, words, action=more)
 
     async def _find_fate(self, question: PendingApproval) -> None:
         fate = await self.answers.fate_of(question)
         if self._is_told and self._gone_id == question.request_id:
-            words = _ENDED if fate is None else f"{fate.answer[:1].upper()}{fate.answer[1:]}; the call: {fate.outcome}."
-            self._say_gone(question, words)
+            words = tr(_ENDED)
+            if fate is not None:
+                words = tr("{answer}; the call: {outcome}.", answer=fate.answer, outcome=fate.outcome)
+            self._say_gone(question, f"{words[:1].upper()}{words[1:]}")
 
     async def _find_lines(self, question: PendingApproval) -> None:
         lines = await find_lines(self._context.document, filter(None, question.places))
@@ -271,6 +277,7 @@ class ApprovalsPage(Page):
     async def _find(self, address: Address) -> None:
         place = await find_place(self._context.document, address)
         if place is None:
-            self._context.document.say("warning", f"`{place_words(address)}` is no longer in the policy")
+            words = tr("`{place}` is no longer in the policy", place=place_words(address))
+            self._context.document.say("warning", words)
         else:
             self._context.navigator.go_to_rule(place)

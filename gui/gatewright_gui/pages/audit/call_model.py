@@ -9,6 +9,7 @@ from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from gatewright_gui.pages.console.table import Index, put_icon, tint, verdict_mark
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import FlatModel
@@ -26,7 +27,7 @@ CALL_ROLE = Qt.ItemDataRole.UserRole + 1
 class CallModel(FlatModel):
     """Asks for the calls that somebody looks at; `take` brings them."""
 
-    headers = ("Time", "Agent", "Call", "Verdict", "Reason", "Client", "Took")
+    headers = (mark("Time"), mark("Agent"), mark("Call"), mark("Verdict"), mark("Reason"), mark("Client"), mark("Took"))
     wanted = Signal(object)
     """tuple[int, ...]: numbers of calls that are looked at and not read yet."""
 
@@ -134,9 +135,9 @@ class CallModel(FlatModel):
             case 1:
                 return call.agent
             case 2:
-                return f"{call.called}  {call.arguments}".rstrip() if call.is_call else EVENTS.get(call.kind, call.kind)
+                return f"{call.called}  {call.arguments}".rstrip() if call.is_call else event_words(call)
             case 3:
-                return outcome_words(call)
+                return tr(outcome_words(call))
             case 4:
                 return plain(call.reason)
             case 5:
@@ -145,10 +146,15 @@ class CallModel(FlatModel):
                 return took_words(call.elapsed_ms)
 
 
+def event_words(call: LoggedCall) -> str:
+    """What a row of the log that belongs to no call is called."""
+    return tr(EVENTS.get(call.kind, call.kind))
+
+
 def time_words(wall_s: float | None, today: date | None = None) -> str:
     """The time of today, with the day where it is another one."""
     if wall_s is None:
-        return "no time"
+        return tr("no time")
     moment = datetime.fromtimestamp(wall_s).astimezone()
     if today is None or moment.year != today.year:
         return f"{moment:%Y-%m-%d %H:%M:%S}"

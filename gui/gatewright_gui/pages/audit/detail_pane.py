@@ -5,7 +5,8 @@ import json
 from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtWidgets import QFormLayout, QPushButton, QWidget
 
-from gatewright_gui.pages.audit.call_model import mark_of, time_words
+from gatewright_gui.pages.audit.call_model import event_words, mark_of, time_words
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.prose import ProseLabel
@@ -15,9 +16,7 @@ from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
-from gatewright_gui.session.audit_call import EVENTS, Again, CallDetail, RuleToday, outcome_words
-
-NOT_VERIFIED: tuple[str, str, Role] = ("not verified", "shield", "muted")
+from gatewright_gui.session.audit_call import Again, CallDetail, RuleToday, outcome_words
 
 
 class DetailPane(QWidget):
@@ -32,33 +31,37 @@ class DetailPane(QWidget):
         super().__init__()
         self.setObjectName("audit.detail")
         self.detail: CallDetail | None = None
-        self.header = SectionHeader("Call")
+        self.header = SectionHeader(tr("Call"))
         self.verdict = named(Chip("", role="muted"), "audit.detail.verdict")
-        self.chain = named(Chip(NOT_VERIFIED[0], icon=NOT_VERIFIED[1], role=NOT_VERIFIED[2]), "audit.chain")
+        self.chain = named(Chip("", role="muted"), "audit.chain")
         self.who = named(ElidedLabel(role="muted"), "audit.detail.who")
         self.reason = named(ProseLabel(), "audit.detail.reason")
-        self.rule_button = named(QPushButton(), "audit.rule", tip="Go to the rule", kind="link")
+        self.rule_button = named(QPushButton(), "audit.rule", tip=tr("Go to the rule"), kind="link")
         self.rule_button.clicked.connect(self.rule_requested)
         self.rule_note = named(Label(), "audit.detail.rulenote", kind="small")
         self.rule_note.setWordWrap(True)
         self._facts = QFormLayout()
         self._facts.setHorizontalSpacing(current_look().tokens.space_3)
         self._facts.setVerticalSpacing(2)
-        self.again_button = _button("Decide again", "rotate-ccw", "audit.again", self.again_requested)
-        self.again_button.setAccessibleName("Decide again today")
-        self.again_button.setToolTip("What the gate says to this call by the policy as it is now, without any effect")
-        self.console_button = _button("Console", "terminal", "audit.console", self.console_requested)
-        self.console_button.setAccessibleName("Open in Console")
-        self.console_button.setToolTip("Open the call in the Console, filled in")
-        self.mend_button = _button("Make a rule...", "pencil", "audit.mend", self.mend_requested)
-        self.mend_button.setToolTip("Change what the policy says of such calls; undo takes it back")
+        self.again_button = _button(tr("Decide again"), "rotate-ccw", "audit.again", self.again_requested)
+        self.again_button.setAccessibleName(tr("Decide again today"))
+        self.again_button.setToolTip(
+            tr("What the gate says to this call by the policy as it is now, without any effect")
+        )
+        self.console_button = _button(tr("Console"), "terminal", "audit.console", self.console_requested)
+        self.console_button.setAccessibleName(tr("Open in Console"))
+        self.console_button.setToolTip(tr("Open the call in the Console, filled in"))
+        self.mend_button = _button(tr("Make a rule..."), "pencil", "audit.mend", self.mend_requested)
+        self.mend_button.setToolTip(tr("Change what the policy says of such calls; undo takes it back"))
         self.again = named(ProseLabel(), "audit.detail.again")
-        self.part = named(Segmented("What to show of the call"), "audit.part")
-        self.part.add_segment("arguments", "Arguments", tooltip="As the log keeps them: without secrets, cut to size")
-        self.part.add_segment("rows", "Rows", tooltip="The rows of the call, as they stand in the log")
+        self.part = named(Segmented(tr("What to show of the call")), "audit.part")
+        self.part.add_segment(
+            "arguments", tr("Arguments"), tooltip=tr("As the log keeps them: without secrets, cut to size")
+        )
+        self.part.add_segment("rows", tr("Rows"), tooltip=tr("The rows of the call, as they stand in the log"))
         self.part.current_changed.connect(self._show_code)
         self.lacks = named(ElidedLabel(role="muted"), "audit.detail.lacks")
-        self.code = named(CodeView("Arguments of the call"), "audit.code")
+        self.code = named(CodeView(tr("Arguments of the call")), "audit.code")
         self._lay_out()
         self.show_detail(None)
 
@@ -67,16 +70,16 @@ class DetailPane(QWidget):
         self.detail = detail
         self._body.setVisible(detail is not None)
         if detail is None:
-            self.header.set_title("Call")
-            self.header.set_note("choose one")
+            self.header.set_title(tr("Call"))
+            self.header.set_note(tr("choose one"))
             return
         call = detail.call
-        self.header.set_title(call.called if call.is_call else EVENTS.get(call.kind, call.kind))
+        self.header.set_title(call.called if call.is_call else event_words(call))
         self.header.set_note(time_words(call.wall_s))
         self.verdict.setVisible(call.is_call)
         if call.is_call:
             icon, role = mark_of(call)
-            self.verdict.set_chip(outcome_words(call), icon, role)
+            self.verdict.set_chip(tr(outcome_words(call)), icon, role)
         self.who.set_text(call.agent)
         self.reason.setText(call.reason)
         self.rule_button.hide()
@@ -100,13 +103,13 @@ class DetailPane(QWidget):
         self.rule_note.setVisible(rule is not None and not rule.is_same)
         if rule is None or detail is None:
             return
-        where = f", line {rule.line}" if rule.line is not None else ""
-        self.rule_button.setText(f"{detail.rule}{where}".replace("&", "&&"))
+        words = tr("{rule}, line {line}", rule=detail.rule, line=rule.line) if rule.line is not None else detail.rule
+        self.rule_button.setText(str(words).replace("&", "&&"))
         self.rule_button.setEnabled(rule.line is not None)
         if rule.line is None:
-            self.rule_note.setText("It is no longer in the policy.")
+            self.rule_note.setText(tr("It is no longer in the policy."))
         else:
-            self.rule_note.setText("The policy has changed since: this is what stands there today.")
+            self.rule_note.setText(tr("The policy has changed since: this is what stands there today."))
 
     def show_again(self, again: Again | str) -> None:
         """Say how it would be decided today, or why that cannot be said."""
@@ -138,7 +141,7 @@ class DetailPane(QWidget):
         if is_rows:
             self.code.set_json(detail.rows)
         elif detail.arguments is None:
-            self.code.set_plain("The log has no arguments of this call.")
+            self.code.set_plain(tr("The log has no arguments of this call."))
         else:
             self.code.set_json(json.dumps(detail.arguments, ensure_ascii=False, indent=2))
 

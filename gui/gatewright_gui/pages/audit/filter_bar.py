@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import label_text
@@ -13,8 +14,14 @@ from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.session.audit import AuditChoices, AuditFilter
 
 Span = tuple[float | None, float | None]
-VERDICTS = (("Any verdict", ""), ("Allow", "allow"), ("Ask first", "ask"), ("Deny", "deny"))
-TIMES = (("Any time", ""), ("Today", "today"), ("Yesterday", "yesterday"), ("Last 7 days", "7"), ("Last 30 days", "30"))
+VERDICTS = ((mark("Any verdict"), ""), (mark("Allow"), "allow"), (mark("Ask first"), "ask"), (mark("Deny"), "deny"))
+TIMES = (
+    (mark("Any time"), ""),
+    (mark("Today"), "today"),
+    (mark("Yesterday"), "yesterday"),
+    (mark("Last 7 days"), "7"),
+    (mark("Last 30 days"), "30"),
+)
 
 
 class FilterBar(QWidget):
@@ -27,20 +34,20 @@ class FilterBar(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._span: tuple[float, float] | None = None
-        self.search = named(SearchField("Words in the reason"), "audit.search")
+        self.search = named(SearchField(tr("Words in the reason")), "audit.search")
         self.search.search_changed.connect(self._tell)
         self.search.results_requested.connect(self.leave_requested)
         self.search.leave_requested.connect(self.leave_requested)
-        self.agent = self._combo("audit.agent", "Agent", (("Any agent", ""),))
-        self.tool = self._combo("audit.tool", "Tool or operation", (("Any tool", ""),))
-        self.verdict = self._combo("audit.verdict", "Verdict", VERDICTS)
-        self.client = self._combo("audit.client", "Client", (("Any client", ""),))
-        self.when = self._combo("audit.when", "Time", TIMES)
-        self.span_button = named(QPushButton(), "audit.span", tip="Show the calls of all times again")
+        self.agent = self._combo("audit.agent", tr("Agent"), ((mark("Any agent"), ""),))
+        self.tool = self._combo("audit.tool", tr("Tool or operation"), ((mark("Any tool"), ""),))
+        self.verdict = self._combo("audit.verdict", tr("Verdict"), VERDICTS)
+        self.client = self._combo("audit.client", tr("Client"), ((mark("Any client"), ""),))
+        self.when = self._combo("audit.when", tr("Time"), TIMES)
+        self.span_button = named(QPushButton(), "audit.span", tip=tr("Show the calls of all times again"))
         tie_icon(self.span_button, "x", "muted")
         self.span_button.clicked.connect(lambda: self.set_span(None))
         self.span_button.hide()
-        self.clear_button = named(QPushButton("Show all"), "audit.clear", spoken="Show all calls", kind="link")
+        self.clear_button = named(QPushButton(tr("Show all")), "audit.clear", spoken=tr("Show all calls"), kind="link")
         self.clear_button.clicked.connect(self.clear)
         self.clear_button.hide()
         combos = self.verdict, self.agent, self.tool, self.client, self.when
@@ -79,7 +86,7 @@ class FilterBar(QWidget):
         self.span_button.setVisible(span is not None)
         if span is not None:
             self.span_button.setText(span_words(span))
-            self.span_button.setAccessibleName(f"Only {span_words(span)}; show all times again")
+            self.span_button.setAccessibleName(tr("Only {span}; show all times again", span=span_words(span)))
         self._tell()
 
     def show_only(
@@ -111,7 +118,7 @@ class FilterBar(QWidget):
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         combo.setMinimumContentsLength(9)
         for words, value in rows:
-            combo.addItem(words, value)
+            combo.addItem(tr(words), value)
         combo.currentIndexChanged.connect(self._tell)
         return combo
 

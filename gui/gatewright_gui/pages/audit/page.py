@@ -8,7 +8,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, plural
+from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.audit.call_model import (
     AGENT,
     CALL,
@@ -20,13 +20,14 @@ from gatewright_gui.pages.audit.call_model import (
     CallDelegate,
     CallModel,
 )
-from gatewright_gui.pages.audit.detail_pane import NOT_VERIFIED, DetailPane
+from gatewright_gui.pages.audit.detail_pane import DetailPane
 from gatewright_gui.pages.audit.filter_bar import FilterBar
 from gatewright_gui.pages.audit.rule_dialog import RuleDialog
 from gatewright_gui.pages.audit.timeline import TimelineBar
 from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import choose_save_file, shown
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.widget.chip import Chip
@@ -58,13 +59,6 @@ from gatewright_gui.session.ruleplace import place_of
 
 LOOK_MS = 500
 """How often it is looked what others wrote, while the page is there to be seen."""
-NO_CALLS = (
-    "scroll-text",
-    "No calls yet",
-    "Every call of an agent is kept here, whoever makes it: the Console, a client, a script.",
-)
-TRY = "Try a call in the Console"
-NO_FIT = ("list-filter", "No call fits", "Other filters, or another span of time, may have some.")
 _TELL_MS = 120
 _WIDE = 640
 """Pixels from which on the table says of each call who sent it and how long it took."""
@@ -81,13 +75,14 @@ class AuditPage(Page):
         self._rule: RuleToday | None = None
         self._failure = ""
         self.trail = AuditTrail(context.document, context.tasks, self)
-        self.header = SectionHeader("Audit")
-        self.proof = named(Chip(NOT_VERIFIED[0], icon=NOT_VERIFIED[1], role=NOT_VERIFIED[2]), "audit.proof")
+        self.header = SectionHeader(tr("Audit"))
+        self.proof = named(Chip("", role="muted"), "audit.proof")
+        self.proof.set_chip(*_proof_words(None))
         self.verify_button = _button(
-            "Verify", "shield-check", "audit.verify", "Prove that no row was changed, taken out, added or moved"
+            tr("Verify"), "shield-check", "audit.verify", tr("Prove that no row was changed, taken out, added or moved")
         )
         self.export_button = _button(
-            "Export...", "upload", "audit.export", "Write the calls that are shown as JSON Lines"
+            tr("Export..."), "upload", "audit.export", tr("Write the calls that are shown as JSON Lines")
         )
         for control in (self.proof, self.verify_button, self.export_button):
             self.header.add_control(control)
@@ -96,8 +91,8 @@ class AuditPage(Page):
         self.message = named(MessageBar(), "audit.message")
         self.strip = ProgressStrip()
         self.model = CallModel(self)
-        self.view = table_of(self.model, CallDelegate, "Calls", "audit.calls")
-        self.empty = named(EmptyState(*NO_CALLS, action=TRY), "audit.empty")
+        self.view = table_of(self.model, CallDelegate, tr("Calls"), "audit.calls")
+        self.empty = named(EmptyState("scroll-text", "", ""), "audit.empty")
         self.detail = DetailPane()
         self._stack = QStackedWidget()
         self._filter_soon = QTimer(self, singleShot=True, interval=_TELL_MS)
@@ -145,7 +140,7 @@ class AuditPage(Page):
     def _began(self) -> None:
         self._failure, self._report = "", None
         self._context.tasks.cancel("audit.verify")
-        self.proof.set_chip(*NOT_VERIFIED)
+        self.proof.set_chip(*_proof_words(None))
         self.message.dismiss()
         self.detail.show_detail(None)
         self.filters.clear()
@@ -176,19 +171,23 @@ class AuditPage(Page):
         found = self.trail.now
         count = len(found.numbers)
         if self._failure:
-            self.empty.set_state("circle-alert", "The log cannot be read", self._failure)
+            self.empty.set_state("circle-alert", tr("The log cannot be read"), self._failure)
         elif found.rows and not count and found.is_whole:
-            self.empty.set_state(*NO_FIT, action="Show all")
+            words = tr("Other filters, or another span of time, may have some.")
+            self.empty.set_state("list-filter", tr("No call fits"), words, action=tr("Show all"))
         else:
-            self.empty.set_state(*NO_CALLS, action=TRY)
+            words = tr("Every call of an agent is kept here, whoever makes it: the Console, a client, a script.")
+            self.empty.set_state("scroll-text", tr("No calls yet"), words, action=tr("Try a call in the Console"))
         is_there = bool(count) and not self._failure
         takes_keys = is_there and self.filters.search.hasFocus() and self.filters.filter == AuditFilter()
         self._stack.setCurrentWidget(self.view if is_there else self.empty)
         if takes_keys:
             self.view.setFocus(Qt.FocusReason.OtherFocusReason)
         self.timeline.setVisible(bool(self.timeline.timeline.stretches) and not self._failure)
-        read = "" if found.is_whole else f", {100 * found.read // found.rows} % of the log read"
-        self.header.set_note(f"{plural(count, 'entry', 'entries')}{read}" if count else "")
+        note = counted(count, "entry", "entries") if count else ""
+        if note and not found.is_whole:
+            note = tr("{entries}, {part} % of the log read", entries=note, part=100 * found.read // found.rows)
+        self.header.set_note(note)
         self.verify_button.setEnabled(bool(found.rows) or bool(self._failure))
         self.export_button.setEnabled(is_there)
 
@@ -277,7 +276,9 @@ class AuditPage(Page):
             return
         call = detail.call
         if call.agent not in self._document.policy.agents:
-            self._document.say("info", f"there is no agent `{call.agent}` in the policy as it is edited")
+            self._document.say(
+                "info", tr("there is no agent `{agent}` in the policy as it is edited", agent=call.agent)
+            )
             return
         self._context.navigator.go_to_call(call.agent, call.tool, call.operation or None, detail.arguments)
 
@@ -289,7 +290,9 @@ class AuditPage(Page):
     async def _make_rule(self, detail: CallDetail) -> None:
         mendings = await asyncio.to_thread(mendings_of, self._document.workspace, detail)
         if not mendings:
-            words = f"no rule can be made of it: the policy has no agent `{detail.call.agent}` with such a tool"
+            words = tr(
+                "no rule can be made of it: the policy has no agent `{agent}` with such a tool", agent=detail.call.agent
+            )
             self._document.say("info", words)
             return
         dialog = RuleDialog(self, detail.call.called, mendings)
@@ -317,7 +320,7 @@ class AuditPage(Page):
         self._context.tasks.start(self._prove(), "audit.verify", replace=True)
 
     async def _prove(self) -> None:
-        self.strip.start("Going through the chain")
+        self.strip.start(tr("Going through the chain"))
         self.verify_button.setEnabled(False)
         try:
             self._report = await prove(self._document, self._context.deriver, self._tell_progress)
@@ -330,14 +333,16 @@ class AuditPage(Page):
             return
         self.proof.set_chip(*_proof_words(report))
         if report.problems:
-            self.message.show_message("error", f"The log does not hold: {'; '.join(report.problems[:3])}")
+            self.message.show_message(
+                "error", tr("The log does not hold: {problems}", problems="; ".join(report.problems[:3]))
+            )
         else:
             self.message.dismiss()
         self._show_chain()
 
     def _tell_progress(self, row: int) -> None:
         rows = max(self.trail.now.rows, row, 1)
-        self.strip.set_progress(row / rows, f"Going through the chain: row {row:,} of {rows:,}")
+        self.strip.set_progress(row / rows, tr("Going through the chain: row {row:,} of {rows:,}", row=row, rows=rows))
 
     def _export(self) -> None:
         self._context.tasks.start(self._write(), "audit.export", replace=True)
@@ -345,27 +350,29 @@ class AuditPage(Page):
     async def _write(self) -> None:
         wanted = self.filters.filter
         what = (
-            "Export all rows of the log" if wanted == AuditFilter() else "Export the rows of the calls that are shown"
+            tr("Export all rows of the log")
+            if wanted == AuditFilter()
+            else tr("Export the rows of the calls that are shown")
         )
         start = self._document.workspace.folder / "audit.jsonl"
-        path = await choose_save_file(self, what, start, "JSON Lines (*.jsonl);;Any file (*)")
+        path = await choose_save_file(self, what, start, tr("JSON Lines (*.jsonl);;Any file (*)"))
         if path is not None:
             await self._write_to(path, wanted)
 
     async def _write_to(self, path: Path, wanted: AuditFilter) -> None:
-        self.strip.start(f"Writing {path.name}")
+        self.strip.start(tr("Writing {file}", file=path.name))
         try:
             count = await write_out(self.trail, wanted, path, self._tell_written)
         except (OSError, GatewrightError) as error:
-            self._document.say("error", f"not exported: {error}")
+            self._document.say("error", tr("not exported: {error}", error=error))
             return
         finally:
             if isValid(self):
                 self.strip.stop()
-        self._document.say("info", f"wrote {plural(count, 'row')} to {path}")
+        self._document.say("info", tr("wrote {rows} to {file}", rows=counted(count, "row", "rows"), file=path))
 
     def _tell_written(self, count: int) -> None:
-        self.strip.set_progress(None, f"Writing: {count:,} rows")
+        self.strip.set_progress(None, tr("Writing: {rows}", rows=counted(count, "row", "rows")))
 
     def _cancel(self) -> None:
         for name in ("audit.verify", "audit.export"):
@@ -420,16 +427,20 @@ def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
     return button
 
 
-def _proof_words(report: AuditReport) -> tuple[str, str, Role]:
+def _proof_words(report: AuditReport | None) -> tuple[str, str, Role]:
+    if report is None:
+        return tr("not verified"), "shield", "muted"
     if report.is_sound:
-        return f"proved: {plural(report.rows, 'row')}", "shield-check", "allow"
-    return plural(len(report.problems), "problem"), "shield-x", "deny"
+        return tr("proved: {rows}", rows=counted(report.rows, "row", "rows")), "shield-check", "allow"
+    return counted(len(report.problems), "problem", "problems"), "shield-x", "deny"
 
 
 def _chain_words(report: AuditReport | None, call: LoggedCall) -> tuple[str, str, Role]:
     """Whether the rows of a call are proved."""
     if report is None:
-        return NOT_VERIFIED
+        return _proof_words(None)
     if call.last <= report.proved_to:
-        return "proved", "shield-check", "allow"
-    return ("newer than the proof", "shield", "muted") if report.is_sound else ("not proved", "shield-x", "deny")
+        return tr("proved"), "shield-check", "allow"
+    if report.is_sound:
+        return tr("newer than the proof"), "shield", "muted"
+    return tr("not proved"), "shield-x", "deny"

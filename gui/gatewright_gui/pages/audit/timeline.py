@@ -7,6 +7,7 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QToolTip, QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import VerdictName, current_look, role_colour
 from gatewright_gui.session.audit import Timeline
 
@@ -34,7 +35,7 @@ class TimelineBar(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.setAccessibleName("Calls by time")
+        self.setAccessibleName(tr("Calls by time"))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setMouseTracking(True)
@@ -83,8 +84,8 @@ class TimelineBar(QWidget):
         begin, end = (datetime.fromtimestamp(at).astimezone() for at in (begin_s, begin_s + self._timeline.stretch_s))
         form = _form(self._timeline)
         counts = self._counts.get(stretch, {})
-        told = ", ".join(f"{counts[name]:,} {name}" for name in VERDICTS if counts.get(name)) or "no calls"
-        return f"{begin.strftime(form)} to {end.strftime(form)}: {told}"
+        told = ", ".join(f"{counts[name]:,} {tr(name)}" for name in VERDICTS if counts.get(name)) or tr("no calls")
+        return tr("{begin} to {end}: {calls}", begin=begin.strftime(form), end=end.strftime(form), calls=told)
 
     def rect_of(self, stretch: int) -> QRect:
         """Where a stretch is drawn, from the top to the foot of the bars."""
@@ -206,4 +207,4 @@ class TimelineBar(QWidget):
         for moment, side in zip(ends, (Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight), strict=True):
             painter.drawText(room, side, datetime.fromtimestamp(moment).astimezone().strftime(form))
         if self._chosen is None:
-            painter.drawText(room, Qt.AlignmentFlag.AlignHCenter, "solid: allow   dots: ask first   stripes: deny")
+            painter.drawText(room, Qt.AlignmentFlag.AlignHCenter, tr("solid: allow   dots: ask first   stripes: deny"))
