@@ -26,6 +26,7 @@ from gatewright.workspace.api import (
     StageTrace,
     Workspace,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.session.call_record import (
     CallRun,
@@ -294,7 +295,7 @@ class Console(QObject):
         except GatewrightError as error:
             self.failed.emit(str(error))
         except OSError as error:
-            self.failed.emit(f"the call could not be made: {error.strerror or error}")
+            self.failed.emit(tr("the call could not be made: {reason}", reason=error.strerror or error))
         finally:
             over.set()
             self._is_busy = False
@@ -353,7 +354,9 @@ class Console(QObject):
         change = change_of(run, to)
         leave = to.messages.subscribe(
             lambda message: self._tell(
-                self._document.say, "info", f"{message.sender} to the user: {label_text(message.content, _TOLD)}"
+                self._document.say,
+                "info",
+                tr("{agent} to the user: {message}", agent=message.sender, message=label_text(message.content, _TOLD)),
             )
         )
         try:

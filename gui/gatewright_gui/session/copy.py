@@ -21,6 +21,7 @@ from gatewright.workspace.api import (
     field_changes,
     remove_dead_copies,
 )
+from gatewright_gui.qt.language import counted, tr
 
 TELL_S = 0.15
 """How often it is told how far the copying is."""
@@ -74,14 +75,15 @@ class DisposableCopy:
 
     def _make(self, origin: Workspace, cancelled: Callable[[], bool]) -> None:
         self.throw_away()
-        self._told("copying the workspace")
+        self._told(tr("copying the workspace"))
         told_at = time.monotonic()
 
         def progress(files: int, size: int) -> None:
             nonlocal told_at
             if time.monotonic() - told_at >= TELL_S:
                 told_at = time.monotonic()
-                self._told(f"copying the workspace: {files:,} files, {size / 1_000_000:,.1f} MB")
+                done = f"{counted(files, 'file', 'files')}, {size / 1_000_000:,.1f} MB"
+                self._told(tr("copying the workspace: {done}", done=done))
 
         try:
             self._sandbox, self._origin = origin.sandbox(cancelled=cancelled, progress=progress), origin

@@ -12,6 +12,7 @@ from itertools import count, islice
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from gatewright.workspace.api import GatewrightError, Workspace, WorkspaceImage
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.worker import Answer, Ask, Drop, PartBook, Parts, pack
 from gatewright_gui.session.worker_process import WorkerProcess
@@ -20,7 +21,9 @@ T = TypeVar("T")
 P = ParamSpec("P")
 AT_A_TIME = 16
 """So many parts of a policy are sent at once; then the window has its turn."""
-LOST = "what is shown may be out of date: the process that works it out ended twice; the next edit starts it again"
+LOST = mark(
+    "what is shown may be out of date: the process that works it out ended twice; the next edit starts it again"
+)
 
 
 @dataclass(slots=True)
@@ -121,7 +124,7 @@ class Deriver:
             if answer.kind == "error":
                 raise found
             return found
-        raise WorkerLost(LOST)
+        raise WorkerLost(tr(LOST))
 
     async def _answer_to(
         self, question: bytes, snapshot_id: int, progress: Callable[[Any], None] | None, *, is_apart: bool

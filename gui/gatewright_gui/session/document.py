@@ -24,6 +24,7 @@ from gatewright.workspace.api import (
     Workspace,
     WorkspaceError,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.command import EditCommand
 from gatewright_gui.session.exporting import ExportKind, write_export
 from gatewright_gui.session.live import LiveMode
@@ -94,7 +95,7 @@ class Document(QObject):
     def workspace(self) -> Workspace:
         """The open workspace. Raises WorkspaceError when none is open."""
         if self._workspace is None:
-            raise WorkspaceError("no workspace is open")
+            raise WorkspaceError(tr("no workspace is open"))
         return self._workspace
 
     @property
@@ -255,9 +256,9 @@ class Document(QObject):
 
     def _checked(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> Edit | None:
         if self._workspace is None:
-            raise EditRefused("no workspace is open")
+            raise EditRefused(tr("no workspace is open"))
         if self._busy:
-            raise EditRefused("the policy file is being read or written; try again in a moment")
+            raise EditRefused(tr("the policy file is being read or written; try again in a moment"))
         edit = make(self._workspace.policy, self._workspace.catalog)
         if edit.is_empty:
             return None
@@ -365,7 +366,7 @@ class Document(QObject):
         try:
             files, told = await self.in_worker(lambda: write_export(self.workspace, folder, kind))
         except (GatewrightError, OSError) as error:
-            self.say("error", f"not exported: {error}")
+            self.say("error", tr("not exported: {reason}", reason=error))
             return ()
         self.say("info", told)
         return files

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gatewright.workspace.api import EditRefused, GatewrightError, PolicyInvalid, Problem, TypedText
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.code_rows import common_ends
 from gatewright_gui.session.derive import Deriver
@@ -127,7 +128,8 @@ class PolicyDraft(QObject):
             self._tell(error.problems)
             return False
         except (EditRefused, GatewrightError) as error:
-            document.say("warning", f"not applied: {error}; undo that, or discard what is typed")
+            text = tr("not applied: {reason}; undo that, or discard what is typed", reason=error)
+            document.say("warning", text)
             return False
         if answer is None or draft is not self._now:
             return False
@@ -135,7 +137,7 @@ class PolicyDraft(QObject):
         if not document.push(lambda _policy, _tools: document.workspace.with_text(edit, text)):
             return False
         self.discard()
-        document.say("info", "applied: policy as text", can_undo=True)
+        document.say("info", tr("applied: policy as text"), can_undo=True)
         return True
 
     async def _mend_file(self, draft: TypedText) -> bool:
@@ -155,8 +157,8 @@ class PolicyDraft(QObject):
     def _tell(self, problems: tuple[Problem, ...]) -> None:
         self.problems = problems
         self.checked.emit(problems)
-        errors = sum(problem.is_error for problem in problems)
-        self._document.say("warning", f"not applied: the text has {errors} error{'' if errors == 1 else 's'} (F8)")
+        errors = counted(sum(problem.is_error for problem in problems), "error", "errors")
+        self._document.say("warning", tr("not applied: the text has {errors} (F8)", errors=errors))
 
     def _check(self, _why: object = None) -> None:
         if self._now is not None and not self._tasks.closed:
@@ -186,7 +188,7 @@ class PolicyDraft(QObject):
         kept = self._typed.of(NAME)
         if kept is not None and self._now is None:
             self._begin(kept)
-            self._document.say("info", "what was typed on the page TOML and not applied is there again")
+            self._document.say("info", tr("what was typed on the page TOML and not applied is there again"))
 
     def _begin(self, draft: TypedText) -> None:
         self._now = draft

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from gatewright.workspace.api import Workspace, plural
+from gatewright.workspace.api import Workspace
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.session.message import Message
 
 ExportKind = Literal["policy", "team", "pattern"]
@@ -20,20 +21,25 @@ def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[
     files = workspace.export(folder, dialect=dialect, team=kind == "team")
     made = sum(base.exists() for base in missing)
     left = workspace.not_exported(dialect)
-    but = f", without {', '.join(left)}: no tool" if left else ""
-    return files, f"exported {_what_was_written(files, made)} to {folder}{but}"
+    text = tr("exported {files} to {folder}, without {left}: no tool") if left else tr("exported {files} to {folder}")
+    return files, text.format(files=_what_was_written(files, made), folder=folder, left=", ".join(left))
 
 
 def write_copy(workspace: Workspace, path: Path) -> Message:
     """Write the policy as a new file; where, what went with it and what did not. Raises WorkspaceError."""
     files = workspace.save_copy(path)
     if path.parent.resolve() == workspace.folder.resolve():
-        return Message("info", f"saved as {path}")
-    beside = f", with {plural(len(files) - 1, 'manifest')}" if len(files) > 1 else ""
-    stays = "files, memory, audit log and trust stay with the old one"
-    return Message("warning", f"saved as {path}{beside}; its folders are empty: {stays}")
+        return Message("info", tr("saved as {path}", path=path))
+    saved = tr("saved as {path}", path=path)
+    if len(files) > 1:
+        manifests = counted(len(files) - 1, "manifest", "manifests")
+        saved = tr("saved as {path}, with {manifests}", path=path, manifests=manifests)
+    stays = tr("its folders are empty: files, memory, audit log and trust stay with the old one")
+    return Message("warning", f"{saved}; {stays}")
 
 
 def _what_was_written(files: Sequence[Path], folders: int) -> str:
-    names = files[0].name if len(files) == 1 else f"{len(files)} files"
-    return names if not folders else f"{names} and {plural(folders, 'empty folder')}"
+    names = files[0].name if len(files) == 1 else counted(len(files), "file", "files")
+    if not folders:
+        return names
+    return tr("{files} and {folders}", files=names, folders=counted(folders, "empty folder", "empty folders"))

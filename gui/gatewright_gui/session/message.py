@@ -3,6 +3,7 @@
 from typing import Literal
 
 from gatewright.workspace.api import frozen
+from gatewright_gui.qt.language import tr
 
 Tone = Literal["info", "warning", "error"]
 
@@ -22,4 +23,5 @@ class Message:
 def not_saved(error: Exception) -> Message:
     """That the policy could not be written, and why."""
     why = str(error)
-    return Message("error", why if "was not saved" in why else f"not saved: {why}", can_save_as=True)
+    text = why if "was not saved" in why else tr("not saved: {reason}", reason=why)
+    return Message("error", text, can_save_as=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gatewright.workspace.api import PolicyInvalid, Problem, frozen
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.session.causes import causes_of
 
 NOT_TRUSTED = "not-trusted"
@@ -39,11 +40,13 @@ class FileAlarm:
     @property
     def words(self) -> str:
         """What to say of it."""
-        count = sum(problem.is_error for problem in self.problems)
-        errors = "1 error" if count == 1 else f"{count} errors"
+        errors = counted(sum(problem.is_error for problem in self.problems), "error", "errors")
         cause = next((problem for problem in self.problems if problem in causes_of(self.problems)), None)
-        what = f"{cause.message} ({errors} with what follows from it)" if cause else f"{self.path.name} has {errors}"
-        return f"{what.replace('`', '')}: it was not taken over, and the last good policy stays in force"
+        what = tr("{file} has {errors}", file=self.path.name, errors=errors)
+        if cause is not None:
+            what = tr("{cause} ({errors} with what follows from it)", cause=cause.message, errors=errors)
+        what = what.replace("`", "")
+        return tr("{what}: it was not taken over, and the last good policy stays in force", what=what)
 
     def with_those_of(self, policy: Iterable[Problem]) -> tuple[Problem, ...]:
         """The file's problems, and those of the policy in force that it has not, on whatever line."""
@@ -69,13 +72,13 @@ def text_of(file: Path) -> str:
     try:
         return file.read_bytes().decode("utf-8", errors="replace")
     except OSError as unreadable:
-        return f"# cannot be read: {unreadable.strerror}\n"
+        return "# " + tr("cannot be read: {reason}", reason=unreadable.strerror) + "\n"
 
 
 def first_error(error: PolicyInvalid) -> str:
     """The first of the errors, and how many more there are."""
     errors = [problem for problem in error.problems if problem.is_error]
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    more = " " + tr("(and {count} more)", count=len(errors) - 1) if len(errors) > 1 else ""
     return (errors[0].message if errors else str(error)) + more
 
 

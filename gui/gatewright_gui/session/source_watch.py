@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from gatewright.workspace.api import SourceWatching, Workspace
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
 if TYPE_CHECKING:
@@ -64,7 +65,8 @@ class SourceWatch(QObject):
         problem = noticed.problem
         if problem is not None and (noticed.source_id, problem) not in self._told:  # it comes again with every try
             self._told.add((noticed.source_id, problem))
-            self._document.say("warning", f"source `{noticed.source_id}` cannot be watched: {problem}")
+            text = tr("source `{source}` cannot be watched: {reason}", source=noticed.source_id, reason=problem)
+            self._document.say("warning", text)
         self._tell_conflicts(noticed)
         if noticed.changes or noticed.more:
             paths = tuple(change.relative for change in noticed.changes)
@@ -84,6 +86,13 @@ class SourceWatch(QObject):
         fresh = sorted(path for path in open_now if (noticed.source_id, path) not in self._told)
         self._told |= {(noticed.source_id, path) for path in fresh}
         if fresh:
-            more = f" and {len(fresh) - 1:,} more" if len(fresh) > 1 else ""
-            text = f"`{fresh[0]}`{more} of source `{noticed.source_id}` changed on disk where its block holds edits"
-            self._document.say("warning", f"{text}: the Files page reconciles them")
+            files = f"`{fresh[0]}`"
+            if len(fresh) > 1:
+                files = tr("{files} and {count} more", files=files, count=f"{len(fresh) - 1:,}")
+            text = tr(
+                "{files} of source `{source}` changed on disk where its block holds edits:"
+                " the Files page reconciles them",
+                files=files,
+                source=noticed.source_id,
+            )
+            self._document.say("warning", text)

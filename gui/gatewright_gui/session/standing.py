@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, Signal
 
-from gatewright.workspace.api import GatewrightError, plural
+from gatewright.workspace.api import GatewrightError
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.answered import Answered, Answers, answers_since
 from gatewright_gui.session.derive import Deriver
@@ -42,9 +43,10 @@ class StandingAnswers(QObject):
             for grant_id in grant_ids:
                 count += await asyncio.to_thread(broker.revoke, grant_id, WHO) is not None
         except GatewrightError as error:
-            self._document.say("error", f"not revoked: {error}")
+            self._document.say("error", tr("not revoked: {reason}", reason=error))
         if count:
-            self._document.say("info", f"{plural(count, 'answer')} revoked: such calls ask again")
+            answers = counted(count, "answer", "answers")
+            self._document.say("info", tr("{answers} revoked: such calls ask again", answers=answers))
         await self._look()
 
     async def fate_of(self, question: PendingApproval) -> Answered | None:

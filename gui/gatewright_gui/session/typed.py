@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gatewright.workspace.api import TypedText, TypedTexts
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.opening import unsaved_folder
@@ -86,7 +87,8 @@ class Typed(QObject):
         """Say once what cannot be kept."""
         if why_not and not self._is_warned:
             self._is_warned = True
-            self._document.say("warning", f"what is typed and not saved ends with the window: {why_not}")
+            text = tr("what is typed and not saved ends with the window: {reason}", reason=why_not)
+            self._document.say("warning", text)
 
 
 def _change(file: TypedTexts, due: Mapping[str, TypedText | None]) -> str:
@@ -94,5 +96,6 @@ def _change(file: TypedTexts, due: Mapping[str, TypedText | None]) -> str:
     try:
         file.change(due)
     except OSError as error:
-        return f"`{unsaved_folder()}` cannot be written ({error.strerror or error})"
+        reason = error.strerror or error
+        return tr("`{folder}` cannot be written ({reason})", folder=unsaved_folder(), reason=reason)
     return ""

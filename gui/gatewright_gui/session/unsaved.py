@@ -6,6 +6,7 @@ from contextlib import suppress
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from gatewright.workspace.api import Edit, GatewrightError, Journal, UnsavedPolicy, Workspace, write_beside
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
@@ -119,10 +120,12 @@ class UnsavedEdits(QObject):
                 if not self._is_warned:
                     self._is_warned = True
                     why = (error.strerror if isinstance(error, OSError) else None) or error
-                    where = unsaved_folder()
-                    document.say(
-                        "warning", f"unsaved changes would not survive a crash: `{where}` cannot hold them ({why})"
+                    text = tr(
+                        "unsaved changes would not survive a crash: `{folder}` cannot hold them ({reason})",
+                        folder=unsaved_folder(),
+                        reason=why,
                     )
+                    document.say("warning", text)
 
     @property
     def _steps(self) -> int:
@@ -158,7 +161,10 @@ class UnsavedEdits(QObject):
                 offer = await self._deriver.derive(offer_of, name, unsaved)
             except GatewrightError as error:
                 del self._left[name]
-                document.say("warning", f"unsaved changes in `{unsaved_folder() / name}` are ignored: {error}")
+                path = unsaved_folder() / name
+                document.say(
+                    "warning", tr("unsaved changes in `{path}` are ignored: {reason}", path=path, reason=error)
+                )
                 continue
             if offer is not None:
                 self._tell(offer)
@@ -189,7 +195,7 @@ class UnsavedEdits(QObject):
         except GatewrightError as error:
             self._document.say("error", str(error))
             return
-        self._document.say("info", f"the unsaved changes are in `{path}`")
+        self._document.say("info", tr("the unsaved changes are in `{path}`", path=path))
         await self._remove_offer()
 
     async def _remove_offer(self) -> None:
@@ -203,7 +209,9 @@ class UnsavedEdits(QObject):
             try:
                 await asyncio.to_thread(self._journal.remove, name)
             except OSError as error:
-                self._document.say("warning", f"`{unsaved_folder() / name}` cannot be removed: {error.strerror}")
+                path = unsaved_folder() / name
+                text = tr("`{path}` cannot be removed: {reason}", path=path, reason=error.strerror)
+                self._document.say("warning", text)
 
     def _tell(self, offer: Offer | None) -> None:
         self._offer = offer

@@ -15,6 +15,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError, Workspace
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
 if TYPE_CHECKING:
@@ -102,10 +103,10 @@ class Waiting(QObject):
             answered = workspace.broker.answer(request_id, reply.approval(WHO))
         except GatewrightError as error:
             self._answered.discard(request_id)
-            self._tell(self._document.say, "error", f"not answered: {error}")
+            self._tell(self._document.say, "error", tr("not answered: {reason}", reason=error))
             return
         if answered is None:
-            self._tell(self._document.say, "info", "the call does not wait any more")
+            self._tell(self._document.say, "info", tr("the call does not wait any more"))
 
     def _tell(self, tell: Callable[..., Any], *values: object) -> None:
         if self._loop is not None:

@@ -24,6 +24,7 @@ from types import MappingProxyType
 from typing import Any, BinaryIO, Literal, cast
 
 from gatewright.workspace.api import Agent, GatewrightError, Policy, Workspace, WorkspaceImage, Written, frozen
+from gatewright_gui.qt.language import tr
 
 Kind = Literal["answer", "error", "progress"]
 Pieces = Generator[object, None, object]
@@ -211,7 +212,7 @@ class Worker:
         try:
             question, arguments, named = pickle.loads(content)
             if self._workspace is None and not is_apart:
-                raise WorkerFault("no workspace is open")
+                raise WorkerFault(tr("no workspace is open"))
             found = question(*(() if is_apart else (self._workspace,)), *arguments, **named)
             if isinstance(found, Generator):
                 self._long.append((number, cast("Pieces", found)))

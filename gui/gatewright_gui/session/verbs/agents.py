@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import count
 
 from gatewright.workspace.api import AgentChange, Edit, EditRefused, Policy, agentedit
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
 _ROOM = 54
@@ -67,22 +68,23 @@ def attach_every_source(document: Document, agent_id: str, *, on: bool) -> bool:
 
 def _source_edit(policy: Policy, agent_id: str, source_id: str, on: bool) -> Edit:
     if policy.source(source_id) is None:
-        raise EditRefused(f"no source `{source_id}`")
+        raise EditRefused(tr("no source `{source}`", source=source_id))
     every = tuple(source.source_id for source in policy.sources)
     sources = agentedit.agent_of(policy, agent_id).sources
     held = every if sources is None else sources
     if (source_id in held) == on:
         return Edit("", ())
     after = (*held, source_id) if on else tuple(name for name in held if name != source_id)
-    name = f"attach `{source_id}` to `{agent_id}`" if on else f"take `{source_id}` from `{agent_id}`"
+    name = tr("attach `{source}` to `{agent}`") if on else tr("take `{source}` from `{agent}`")
+    name = name.format(source=source_id, agent=agent_id)
     return _with_sources(policy, agent_id, name, after)
 
 
 def _every_source_edit(policy: Policy, agent_id: str, on: bool) -> Edit:
     if on:
-        return _with_sources(policy, agent_id, f"attach every source to `{agent_id}`", None)
+        return _with_sources(policy, agent_id, tr("attach every source to `{agent}`", agent=agent_id), None)
     every = tuple(source.source_id for source in policy.sources)
-    return _with_sources(policy, agent_id, f"list the sources of `{agent_id}`", every)
+    return _with_sources(policy, agent_id, tr("list the sources of `{agent}`", agent=agent_id), every)
 
 
 def _with_sources(policy: Policy, agent_id: str, name: str, sources: tuple[str, ...] | None) -> Edit:

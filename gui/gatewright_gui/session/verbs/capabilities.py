@@ -1,6 +1,7 @@
 """Verbs on an agent's capabilities; scopes come as the text that one types."""
 
 from gatewright.workspace.api import CapabilityKind, EditRefused, Granted, capabilityedit, kind_of, read_scope
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
 __all__ = ["change_capability", "grant", "grant_refusal", "revoke", "scope_example", "scope_tip"]
@@ -15,7 +16,7 @@ def scope_tip(kind: CapabilityKind) -> str:
     """How the scope of a kind is read, where that is not plain; else empty."""
     if kind not in {CapabilityKind.FS_READ, CapabilityKind.FS_WRITE}:
         return ""
-    return "Folders as seen from the policy file's own, separated by commas; all that lies below them counts"
+    return tr("Folders as seen from the policy file's own, separated by commas; all that lies below them counts")
 
 
 def grant(document: Document, agent_id: str, kind: CapabilityKind, scope: str = "") -> bool:

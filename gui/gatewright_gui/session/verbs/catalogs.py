@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from gatewright.workspace.api import ClientServer, Edit, Policy, catalogedit, import_servers
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.readings import BUILT_IN
 from gatewright_gui.session.verbs.operations import lists_tool
@@ -16,7 +17,9 @@ def add_servers(document: Document, servers: Iterable[ClientServer]) -> tuple[st
     chosen = tuple(servers)
     result = import_servers(document.policy, chosen)
     if result.reasons:
-        document.say("warning", "; ".join(f"`{name}` is not added: {why}" for name, why in result.reasons.items()))
+        reasons = result.reasons.items()
+        said = (tr("`{server}` is not added: {reason}", server=name, reason=why) for name, why in reasons)
+        document.say("warning", "; ".join(said))
     edit = result.edit
     if edit is not None and not document.push(lambda _policy, _tools: edit):
         return ()

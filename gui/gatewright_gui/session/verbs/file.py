@@ -17,6 +17,7 @@ from gatewright.workspace.api import (
     write_beside,
     write_policy_text,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.exporting import ExportKind, write_copy
@@ -30,7 +31,7 @@ async def save(document: Document, *, overwrite: bool = False) -> bool:
     """Write the policy; `overwrite` also over what somebody else wrote into the file meanwhile."""
     if not await document.save(overwrite=overwrite):
         return False
-    document.say("info", "saved")
+    document.say("info", tr("saved"))
     return True
 
 
@@ -77,18 +78,19 @@ async def merge(document: Document, deriver: Deriver) -> bool:
     try:
         edit, text = await deriver.derive(merge_edit_of), await deriver.derive(Workspace.text)
     except EditRefused:
-        document.say("warning", "not merged: both changed the same agent, source or rules; take theirs or keep mine")
+        text = tr("not merged: both changed the same agent, source or rules; take theirs or keep mine")
+        document.say("warning", text)
         return False
     except GatewrightError as error:
-        document.say("warning", f"not merged: {error}")
+        document.say("warning", tr("not merged: {reason}", reason=error))
         return False
     if edit is None or text is None or not await document.reload():
         return False
     if not document.push(lambda _policy, _tools: edit):  # the file was written again in that moment
         path = await asyncio.to_thread(write_beside, document.workspace.policy_path, text)
-        document.say("warning", f"not merged; the unsaved changes are in `{path}`")
+        document.say("warning", tr("not merged; the unsaved changes are in `{path}`", path=path))
         return False
-    document.say("info", "merged: the file was read, and the unsaved changes made again", can_undo=True)
+    document.say("info", tr("merged: the file was read, and the unsaved changes made again"), can_undo=True)
     return True
 
 
@@ -135,7 +137,7 @@ async def write_demo(document: Document, write: Callable[[], Path]) -> Path | No
     try:
         return await asyncio.to_thread(write)
     except (GatewrightError, OSError) as error:
-        document.say("error", f"no demo: {error}")
+        document.say("error", tr("no demo: {reason}", reason=error))
         return None
 
 
@@ -153,5 +155,5 @@ async def make_workspace(
             return await asyncio.to_thread(create_workspace, folder, example)
         return await asyncio.to_thread(begin_workspace, folder, Beginning(agent_id, level, hidden))
     except (GatewrightError, OSError) as error:
-        document.say("error", f"no new workspace: {error}")
+        document.say("error", tr("no new workspace: {reason}", reason=error))
         return None

@@ -13,8 +13,8 @@ from gatewright.workspace.api import (
     ToolSettingsChange,
     frozen,
     names_tool,
-    plural,
 )
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.session.document import Document
 
 
@@ -61,10 +61,13 @@ def consequences(policy: Policy, facts: ToolFacts, names: tuple[str, ...]) -> tu
     come = [name for name in names if name not in facts.operation_names]
     said = [_counted(facts, names)]
     if gone and names:
-        said.append(f"no longer operations: {', '.join(gone)}")
+        said.append(tr("no longer operations: {names}", names=", ".join(gone)))
     if come and facts.has_operations:
-        said.append(f"new: {', '.join(come)}")
-    said += [f"{where} names {', '.join(lost)}: change it first" for where, lost in _losses(policy, facts, names)]
+        said.append(tr("new: {names}", names=", ".join(come)))
+    said += [
+        tr("{place} names {operations}: change it first", place=where, operations=", ".join(lost))
+        for where, lost in _losses(policy, facts, names)
+    ]
     return (*said, _holders(policy, facts))
 
 
@@ -75,28 +78,36 @@ def settings_key(policy: Policy, tool: str, major: int) -> str:
 
 def _name(tool: str, wanted: Declaration) -> str:
     if wanted == AS_THE_SCHEMA_SAYS:
-        return f"read the operations of `{tool}` as its schema says"
-    return f"no operations for `{tool}`" if wanted == NO_OPERATIONS else f"declare operations of `{tool}`"
+        return tr("read the operations of `{tool}` as its schema says", tool=tool)
+    if wanted == NO_OPERATIONS:
+        return tr("no operations for `{tool}`", tool=tool)
+    return tr("declare operations of `{tool}`", tool=tool)
 
 
 def _counted(facts: ToolFacts, names: tuple[str, ...]) -> str:
     had, has = len(facts.operation_names), len(names)
     if not names:
-        return "the whole tool is one box" if not had else f"one box takes the place of {had} operations"
-    before = f"instead of {had}" if had else "instead of one box"
-    now = plural(has, "operation")
-    return f"{now}, as now" if facts.operation_names == names else f"{now} {before}"
+        held = counted(had, "operation", "operations")
+        return (
+            tr("one box takes the place of {operations}", operations=held) if had else tr("the whole tool is one box")
+        )
+    now = counted(has, "operation", "operations")
+    if facts.operation_names == names:
+        return tr("{operations}, as now", operations=now)
+    if had:
+        return tr("{operations} instead of {count}", operations=now, count=had)
+    return tr("{operations} instead of one box", operations=now)
 
 
 def _holders(policy: Policy, facts: ToolFacts) -> str:
     has = [agent.agent_id for agent in policy.agents.values() if lists_tool(agent.tools, facts)]
     if not has:
-        return "no agent has the tool yet"
+        return tr("no agent has the tool yet")
     limited = [name for name in has if any(_limits(rule, facts) for rule in policy.agents[name].tool_rules)]
     free = [name for name in has if name not in limited]
-    said = [f"{', '.join(free)}: every operation is on" if free else ""]
-    said.append(f"{', '.join(limited)}: only what their own rules list" if limited else "")
-    return "; ".join(text for text in said if text)
+    said = [tr("{agents}: every operation is on", agents=", ".join(free))] if free else []
+    said += [tr("{agents}: only what their own rules list", agents=", ".join(limited))] if limited else []
+    return "; ".join(said)
 
 
 def lists_tool(tools: tuple[str, ...] | None, facts: ToolFacts) -> bool:
@@ -119,19 +130,19 @@ def _losses(policy: Policy, facts: ToolFacts, names: tuple[str, ...]) -> Iterato
 def _places(policy: Policy, facts: ToolFacts) -> Iterator[tuple[str, frozenset[str]]]:
     for agent in policy.agents.values():
         for number, rule in enumerate(agent.tool_rules, 1):
-            yield f"tool rule {number} of {agent.agent_id}", _named(rule, facts)
+            yield tr("tool rule {number} of {agent}", number=number, agent=agent.agent_id), _named(rule, facts)
         prefix = f"{facts.name}."
         keys = frozenset(key.removeprefix(prefix) for key in agent.approvals if key.startswith(prefix))
-        yield f"the approvals of {agent.agent_id}", keys
+        yield tr("the approvals of {agent}", agent=agent.agent_id), keys
     for source in policy.sources:
         for number, rule in enumerate(source.required_tools, 1):
-            yield f"required tool {number} of {source.source_id}", _named(rule, facts)
+            yield tr("required tool {number} of {source}", number=number, source=source.source_id), _named(rule, facts)
     settings = policy.tools.get(settings_key(policy, facts.name, facts.major))
     if settings is not None:
         yield f"operation_tiers of [tools.{facts.name}]", frozenset(settings.operation_tiers)
     for rule in policy.rules:
         if rule.tools is not None and lists_tool(rule.tools, facts) and len(rule.tools) == 1:
-            yield f"policy rule {rule.name}", frozenset(rule.operations or ())
+            yield tr("policy rule {name}", name=rule.name), frozenset(rule.operations or ())
 
 
 def _named(rule: ToolRule, facts: ToolFacts) -> frozenset[str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gatewright.workspace.api import Edit, PathUse, Policy, ToolSettings, ToolSettingsChange
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs.operations import settings_key
 
@@ -22,7 +23,8 @@ def paths_edit(policy: Policy, tool: str, major: int, wanted: Paths) -> Edit:
     before = policy.tools.get(key)
     after = replace(before or ToolSettings(), paths=dict(wanted))
     settings = None if after == ToolSettings() and (before is None or before.paths) else after
-    return Edit(f"say which arguments of `{tool}` are paths", (ToolSettingsChange(key, before, settings),))
+    name = tr("say which arguments of `{tool}` are paths", tool=tool)
+    return Edit(name, (ToolSettingsChange(key, before, settings),))
 
 
 def declare_paths(document: Document, tool: str, major: int, wanted: Paths) -> bool:

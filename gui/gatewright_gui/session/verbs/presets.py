@@ -24,16 +24,17 @@ from gatewright.workspace.api import (
     preset_edit,
     reset_tools,
 )
+from gatewright_gui.qt.language import mark, tr
 
 if TYPE_CHECKING:
     from gatewright_gui.session.document import Document
 
 T = TypeVar("T")
 PRESETS: tuple[tuple[Preset, str, str], ...] = (
-    (Preset.EVERYTHING, "&Everything", "all, and none asks first"),
-    (Preset.STANDARD, "&Standard", "all; privileged ones ask first"),
-    (Preset.READ_ONLY, "&Read only", "only what reads"),
-    (Preset.NOTHING, "&Nothing", "no operation at all"),
+    (Preset.EVERYTHING, mark("&Everything"), mark("all, and none asks first")),
+    (Preset.STANDARD, mark("&Standard"), mark("all; privileged ones ask first")),
+    (Preset.READ_ONLY, mark("&Read only"), mark("only what reads")),
+    (Preset.NOTHING, mark("&Nothing"), mark("no operation at all")),
 )
 """Each preset with its name in the menu, and what it allows."""
 
@@ -85,7 +86,7 @@ def edit_of(policy: Policy, catalog: Sequence[ToolFacts], plan: Plan) -> Edit:
         case ResetPlan(tools, (agent_id,)):
             return reset_tools(policy, catalog, agent_id, tools)
         case ResetPlan():
-            raise EditRefused("tools are reset for one agent at a time")
+            raise EditRefused(tr("tools are reset for one agent at a time"))
 
 
 def difference(workspace: Workspace, plan: Plan, agent_id: str, tell: Callable[[AgentDiff], T]) -> T:
@@ -116,7 +117,7 @@ def make(document: "Document", edit: Edit) -> bool:
     """Make the edit that was shown; one that came between makes it void, and that is said."""
     done = document.push(lambda _policy, _tools: edit)
     if done:
-        document.say("info", f"done: {edit.name}", can_undo=True)
+        document.say("info", tr("done: {edit}", edit=edit.name), can_undo=True)
     return done
 
 

@@ -21,9 +21,9 @@ from gatewright.workspace.api import (
     apply,
     changed_rights,
     frozen,
-    plural,
     rights,
 )
+from gatewright_gui.qt.language import counted, mark, tr
 
 if TYPE_CHECKING:  # the worker process is to load nothing of Qt
     from gatewright_gui.qt.task import TaskOwner
@@ -35,16 +35,17 @@ Tick = Literal["on", "again", "off"]
 """`again`: on, and a tool that was turned off whole has what it had before."""
 _UNSEEN = {RightState.OFF, RightState.OVERRULED}
 _VERDICTS: Mapping[str, Verdict] = {"allow": Verdict.ALLOW, "ask": Verdict.ASK, "deny": Verdict.DENY}
+_DANGERS = {"privileged": mark("privileged"), "deletes": mark("deletes")}
 TOOLS_AT_ONCE, CELLS_AT_ONCE = 40, 12
 """So many tools of one agent, and of several agents, are edited without leaving the window's thread."""
 MANY_TASK, CELLS_TASK = "agents.many", "agents.cells"
 _WORDS: dict[Wish | Tick, str] = {
-    "allow": "allow",
-    "ask": "ask first for",
-    "deny": "turn off",
-    "on": "turn on",
-    "again": "turn on",
-    "off": "turn off",
+    "allow": mark("allow {what} for {agents}"),
+    "ask": mark("ask first for {what} for {agents}"),
+    "deny": mark("turn off {what} for {agents}"),
+    "on": mark("turn on {what} for {agents}"),
+    "again": mark("turn on {what} for {agents}"),
+    "off": mark("turn off {what} for {agents}"),
 }
 
 
@@ -76,8 +77,15 @@ def tick_tool(document: "Document", agent_id: str, tool: str, *, on: bool) -> bo
     rows = document.rights(agent_id)[tool].operations if done and on else ()
     ticked = sum(row.ticked for row in rows)
     if ticked < len(rows):
-        listed = f"the {ticked:,} of its {len(rows):,} operations that the policy lists for `{agent_id}`"
-        document.say("info", f"`{tool}` is on with {listed}; the others are still off")
+        text = tr(
+            "`{tool}` is on with the {some} of its {all} operations that the policy lists for `{agent}`;"
+            " the others are still off",
+            tool=tool,
+            some=f"{ticked:,}",
+            all=f"{len(rows):,}",
+            agent=agent_id,
+        )
+        document.say("info", text)
     return done
 
 
@@ -166,25 +174,27 @@ def _many_words(
     if len(rows) > 1 and come:
         dangers = Counter([row.danger for row in come if row.danger])
         asking = sum(row.after is RightState.ASKS for row in come)
-        more = [f"{count:,} {danger}" for danger, count in dangers.items()] + [f"{asking:,} asking first"] * bool(
-            asking
-        )
-        parts.append(
-            f"turned on {plural(len(come), 'operation')} of `{agent_id}`, {', '.join(more) or 'none dangerous'}"
-        )
+        more = [f"{count:,} {tr(_DANGERS[danger])}" for danger, count in dangers.items()]
+        more += [tr("{count} asking first", count=f"{asking:,}")] if asking else []
+        dangerous = ", ".join(more) or tr("none dangerous")
+        what = counted(len(come), "operation", "operations")
+        parts.append(tr("turned on {what} of `{agent}`, {dangerous}", what=what, agent=agent_id, dangerous=dangerous))
     elif len(rows) > 1:
-        done = "ask first for" if wanted == "ask" else "turned off" if gone else "no longer ask for"
-        parts.append(f"{done} {plural(gone or len(rows), 'operation')} of `{agent_id}`")
+        what = counted(gone or len(rows), "operation", "operations")
+        text = tr("turned off {what} of `{agent}`") if gone else tr("no longer ask for {what} of `{agent}`")
+        text = tr("ask first for {what} of `{agent}`") if wanted == "ask" else text
+        parts.append(text.format(what=what, agent=agent_id))
     if held_off:
-        what = "1 operation stays off" if held_off == 1 else f"{held_off:,} operations stay off"
-        parts.append(f"{what}: several AllowedOperations rules of `{agent_id}` leave it out together")
+        what = counted(held_off, "operation stays off", "operations stay off")
+        why = tr("several AllowedOperations rules of `{agent}` leave it out together", agent=agent_id)
+        parts.append(f"{what}: {why}")
     return "; ".join(parts)
 
 
 def _tell_still_asking(document: "Document", agent_id: str, tool: str, operation: str) -> None:
     for row in document.rights(agent_id)[tool].operations:
         if (not operation or row.operation == operation) and row.verdict is Verdict.ASK:
-            document.say("info", f"it still asks first: {row.reasons[0].text}")
+            document.say("info", tr("it still asks first: {reason}", reason=row.reasons[0].text))
             return
 
 
@@ -257,7 +267,7 @@ Cells = Mapping[str, Sequence[Target]]
 def edit_cells(document: "Document", deriver: "Deriver", tasks: "TaskOwner", cells: Cells, wanted: Wish | Tick) -> None:
     """Make one edit of all these cells; while one is worked out a second is refused, and that is said."""
     if CELLS_TASK in tasks.names:
-        document.say("warning", "the cells before are still being worked out; try again in a moment")
+        document.say("warning", tr("the cells before are still being worked out; try again in a moment"))
     elif sum(map(len, cells.values())) <= CELLS_AT_ONCE:
         if document.push(lambda policy, catalog: cells_edit(policy, catalog, cells, wanted)):
             _tell_cells(document, cells, wanted)
@@ -272,14 +282,15 @@ async def _edit_beside(document: "Document", deriver: "Deriver", cells: Cells, w
         document.say("warning", str(error))
         return
     if edit is None:
-        document.say("warning", f"nothing was changed: the policy was edited meanwhile ({cells_name(cells, wanted)})")
+        name = cells_name(cells, wanted)
+        document.say("warning", tr("nothing was changed: the policy was edited meanwhile ({edit})", edit=name))
     elif document.push(lambda _policy, _catalog: edit):
         _tell_cells(document, cells, wanted)
 
 
 def _tell_cells(document: "Document", cells: Cells, wanted: Wish | Tick) -> None:
     if sum(len(target.operations) for targets in cells.values() for target in targets) > 1:
-        document.say("info", f"done: {cells_name(cells, wanted)}", can_undo=True)
+        document.say("info", tr("done: {edit}", edit=cells_name(cells, wanted)), can_undo=True)
 
 
 def planned_cells(workspace: Workspace, cells: Cells, wanted: Wish | Tick) -> Edit:
@@ -294,20 +305,19 @@ def cells_edit(policy: Policy, catalog: Sequence[ToolFacts], cells: Cells, wante
 
 def cells_name(cells: Cells, wanted: Wish | Tick) -> str:
     """What is done, of what, for whom."""
-    return f"{_WORDS[wanted]} {_what(cells)} for {_whom(tuple(cells))}"
+    agent_ids = tuple(cells)
+    agents = f"`{agent_ids[0]}`" if len(agent_ids) == 1 else counted(len(agent_ids), "agent", "agents")
+    return tr(_WORDS[wanted], what=_what(cells), agents=agents)
 
 
 def _what(cells: Cells) -> str:
     tools = {target.tool for targets in cells.values() for target in targets}
     operations = {(target.tool, name) for targets in cells.values() for target in targets for name in target.operations}
+    count = counted(len(operations), "operation", "operations")
     if len(tools) > 1:
-        return f"{len(operations):,} operations of {len(tools):,} tools"
+        return tr("{operations} of {tools}", operations=count, tools=counted(len(tools), "tool", "tools"))
     (tool,) = tools
     if len(operations) > 1:
-        return f"{len(operations)} operations of `{tool}`"
+        return tr("{operations} of {tools}", operations=count, tools=f"`{tool}`")
     ((_, name),) = operations
-    return f"`{name}` of `{tool}`" if name else f"`{tool}`"
-
-
-def _whom(agent_ids: Sequence[str]) -> str:
-    return f"`{agent_ids[0]}`" if len(agent_ids) == 1 else f"{len(agent_ids)} agents"
+    return tr("`{operation}` of `{tool}`", operation=name, tool=tool) if name else f"`{tool}`"
