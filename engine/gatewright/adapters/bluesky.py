@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import regex
 
-from gatewright.adapters.service import Refused, Service, failure, secret_of
+from gatewright.adapters.service import SAID, Refused, Service, failure
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 
@@ -51,8 +51,8 @@ class Bluesky:
     def __init__(
         self, settings: BlueskyEndpoint, network: Callable[[], CheckedNetwork] | None, variables: Mapping[str, str]
     ) -> None:
-        self._settings, self._variables = settings, variables
-        self._service = Service(_NAME, settings.url, network)
+        self._settings = settings
+        self._service = Service(_NAME, settings.url, network, settings.password_env, variables)
         self._session: _Session | None = None
 
     def fault(self, message: Message) -> str:
@@ -81,7 +81,7 @@ class Bluesky:
             answer = await self._create(record, await self._signed_in(context), context)
         if isinstance(answer, Refused):
             raise failure(_NAME, answer, _WORDS)
-        return {"uri": str(answer.get("uri", ""))}
+        return {"uri": answer.get("uri", "")[:SAID]}
 
     def _text(self, message: Message) -> tuple[str, str]:
         """The text of the post, and the mention that it begins with, if it has one."""
@@ -93,13 +93,12 @@ class Bluesky:
 
     async def _signed_in(self, context: ToolExecutionContext) -> _Session:
         if self._session is None:
-            password = secret_of(self._settings.password_env, _NAME, self._variables)
-            body = {"identifier": self._settings.handle, "password": password}
-            answer = await self._ask("com.atproto.server.createSession", context, body=body, secrets=(password,))
+            body = {"identifier": self._settings.handle, "password": self._service.secret()}
+            answer = await self._ask("com.atproto.server.createSession", context, body=body)
             if isinstance(answer, Refused):
                 raise failure(_NAME, answer, _WORDS)
-            token, did = answer.get("accessJwt"), answer.get("did")
-            if not (isinstance(token, str) and isinstance(did, str) and token.isascii() and token.isprintable()):
+            token, did = answer.get("accessJwt", ""), answer.get("did", "")
+            if not (token and did and token.isascii() and token.isprintable()):
                 raise ToolFailure("Bluesky answered in a way that could not be read", code="bad-answer")
             self._session = _Session(token, did)
         return self._session
@@ -109,27 +108,19 @@ class Bluesky:
         answer = await self._service.ask("GET", f"xrpc/com.atproto.identity.resolveHandle?{query}", context)
         if isinstance(answer, Refused):
             raise failure(_NAME, answer, {**_WORDS, 400: "has no such account; use another one"})
-        return str(answer.get("did", ""))
+        return answer.get("did", "")
 
     async def _create(
         self, record: Mapping[str, object], session: _Session, context: ToolExecutionContext
-    ) -> dict[str, object] | Refused:
+    ) -> dict[str, str] | Refused:
         body = {"repo": session.did, "collection": _POST, "record": record}
         return await self._ask("com.atproto.repo.createRecord", context, body=body, token=session.token)
 
     async def _ask(
-        self,
-        method: str,
-        context: ToolExecutionContext,
-        *,
-        body: Mapping[str, object],
-        token: str = "",
-        secrets: tuple[str, ...] = (),
-    ) -> dict[str, object] | Refused:
+        self, method: str, context: ToolExecutionContext, *, body: Mapping[str, object], token: str = ""
+    ) -> dict[str, str] | Refused:
         bearer = f"Bearer {token}" if token else ""
-        return await self._service.ask(
-            "POST", f"xrpc/{method}", context, authorization=bearer, body=body, secrets=secrets
-        )
+        return await self._service.ask("POST", f"xrpc/{method}", context, authorization=bearer, body=body)
 
 
 def _now() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gatewright.adapters.service import Refused, Service, failure, secret_of
+from gatewright.adapters.service import SAID, Refused, Service, failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,8 +32,7 @@ class Discord:
     def __init__(
         self, settings: DiscordEndpoint, network: Callable[[], CheckedNetwork] | None, variables: Mapping[str, str]
     ) -> None:
-        self._settings, self._variables = settings, variables
-        self._service = Service(_NAME, settings.url, network)
+        self._service = Service(_NAME, settings.url, network, settings.token_env, variables)
 
     def fault(self, message: Message) -> str:
         """Whether it is too long."""
@@ -44,7 +43,7 @@ class Discord:
 
     async def send(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
         """Post it. Whatever stands in it, nobody is pinged; the same call never posts twice."""
-        token = secret_of(self._settings.token_env, _NAME, self._variables)
+        token = self._service.secret()
         body: dict[str, object] = {
             "content": message.content,
             "allowed_mentions": {"parse": []},
@@ -54,4 +53,4 @@ class Discord:
         answer = await self._service.ask("POST", path, context, authorization=f"Bot {token}", body=body)
         if isinstance(answer, Refused):
             raise failure(_NAME, answer, _WORDS)
-        return {"message_id": str(answer.get("id", ""))}
+        return {"message_id": answer.get("id", "")[:SAID]}

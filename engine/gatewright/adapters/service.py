@@ -1,6 +1,6 @@
 """JSON requests to a service that messages go to: where it is, how long it wants to be left alone, why it refuses.
 
-No secret is in any word that comes of it: what the server says is shown without those that were sent.
+No secret is in any word that comes of it: what the server says is taken without those that it was sent.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from gatewright.adapters.web_request import Answer, CheckedNetwork, request
 from gatewright.arguments.url import UrlTarget, parse_url
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.base.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 LONGEST_WAIT_S = 5.0
 """A service that wants to be asked again sooner than that is waited for, once."""
 _MARGIN_S = 2.0
-_SAID = 200
+SAID = 200
+"""How much is shown of what a service says, in characters."""
 _UNREADABLE = "answered in a way that could not be read; the message may have been sent all the same"
 
 
@@ -39,12 +41,34 @@ class Refused:
 class Service:
     """One service at ``url``; ``name`` in words. ``network`` makes what connections are made by.
 
+    Its secret is the value of ``variable`` among ``variables``.
+
     The operator named its address and trusts it, so it may be on a private network.
     """
 
-    def __init__(self, name: str, url: str, network: Callable[[], CheckedNetwork] | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        network: Callable[[], CheckedNetwork] | None,
+        variable: str,
+        variables: Mapping[str, str],
+    ) -> None:
         self.name = name
         self._url, self._network = url.rstrip("/"), network
+        self._variable, self._variables = variable, variables
+
+    def secret(self) -> str:
+        """What it is asked with. Raises ToolFailure where the variable is not set, or its value could not be sent."""
+        value = self._set()
+        if not value or not value.isascii() or not value.isprintable():
+            how = "is not set" if not value else "holds what no header can"
+            detail = f"the environment variable `{self._variable}`, with the secret for {self.name}, {how}"
+            raise ToolFailure(f"{self.name} is not set up here; go on without it", code="not-set-up", detail=detail)
+        return value
+
+    def _set(self) -> str:
+        return self._variables.get(self._variable, "").strip()
 
     async def ask(
         self,
@@ -54,11 +78,10 @@ class Service:
         *,
         authorization: str = "",
         body: Mapping[str, object] | None = None,
-        secrets: tuple[str, ...] = (),
-    ) -> dict[str, Any] | Refused:
-        """The JSON object that it answers, or its refusal; told to come back soon it is asked once more.
+    ) -> dict[str, str] | Refused:
+        """The texts of the JSON object that it answers, or its refusal; told to come back soon it is asked once more.
 
-        ``secrets``: what of the request may never be shown. Raises ToolFailure where there is no such answer.
+        Raises ToolFailure where there is no such answer.
         """
         target = parse_url(f"{self._url}/{path}", allow_private=True)
         if not isinstance(target, UrlTarget):
@@ -70,7 +93,7 @@ class Service:
         for last in (False, True):
             answer = await request(method, target, headers, network, body=data)
             if answer.status != 429:
-                return self._read(answer, (authorization, *secrets))
+                return self._read(answer, (authorization, self._set()))
             wait_s, left_s = _wait_of(answer), context.remaining_s()
             too_long = wait_s > LONGEST_WAIT_S or (left_s is not None and wait_s + _MARGIN_S > left_s)
             if last or too_long:
@@ -79,20 +102,19 @@ class Service:
             await asyncio.sleep(wait_s)
         raise AssertionError("the second answer ends the loop")
 
-    def _read(self, answer: Answer, secrets: tuple[str, ...]) -> dict[str, Any] | Refused:
+    def _read(self, answer: Answer, secrets: tuple[str, ...]) -> dict[str, str] | Refused:
         try:
             given: object = json.loads(answer.body) if answer.body else {}
         except (ValueError, RecursionError):
             given = None
-        data = cast("dict[str, Any]", given) if isinstance(given, dict) else None
+        data = cast("dict[str, object]", given) if isinstance(given, dict) else None
+        told = {key: _hidden(str(said), secrets) for key, said in (data or {}).items() if isinstance(said, str | int)}
         if 200 <= answer.status < 300 and data is not None and not answer.is_cut:
-            return data
+            return told
         if 200 <= answer.status < 300:
             raise ToolFailure(f"{self.name} {_UNREADABLE}", code="bad-answer")
-        code, said = (
-            ("", "") if data is None else (str(data.get("error") or data.get("code") or ""), data.get("message"))
-        )
-        return Refused(answer.status, code[:_SAID], _hidden(str(said or ""), secrets)[:_SAID])
+        code = told.get("error") or told.get("code", "")
+        return Refused(answer.status, code[:SAID], told.get("message", "")[:SAID])
 
 
 def failure(name: str, refused: Refused, words: Mapping[int, str]) -> ToolFailure:
@@ -105,21 +127,11 @@ def failure(name: str, refused: Refused, words: Mapping[int, str]) -> ToolFailur
     return ToolFailure(f"{name} {text}", code="not-sent", detail=detail)
 
 
-def secret_of(variable: str, name: str, variables: Mapping[str, str]) -> str:
-    """The value of an environment variable. Raises ToolFailure where it is not set, or could not be sent."""
-    value = variables.get(variable, "").strip()
-    if not value or not value.isascii() or not value.isprintable():
-        how = "is not set" if not value else "holds what no header can"
-        detail = f"the environment variable `{variable}`, with the secret for {name}, {how}"
-        raise ToolFailure(f"{name} is not set up here; go on without it", code="not-set-up", detail=detail)
-    return value
-
-
 def _hidden(text: str, secrets: tuple[str, ...]) -> str:
     words = {word for secret in secrets for word in (secret, *secret.split()) if len(word) > 5}
     for word in sorted(words, key=len, reverse=True):
         text = text.replace(word, "...")
-    return " ".join(text.split())
+    return printable(" ".join(text.split()))
 
 
 def _wait_of(answer: Answer) -> float:

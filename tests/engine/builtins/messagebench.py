@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -22,7 +22,10 @@ ACCOUNTS = {"bot.example.com": "did:plc:bot", "dana.example.com": "did:plc:dana"
 
 @dataclass
 class Services:
-    """What was sent to both. ``waits``: the `Retry-After` of the next answers; ``echo``: refusals tell the secret."""
+    """What was sent to both. ``waits``: the `Retry-After` of the next answers; ``echo``: refusals tell the secret.
+
+    ``hostile``: what it answers to a post instead, given the secret that it knows; `bytes` as they are.
+    """
 
     url: str = ""
     asked: list[str] = field(default_factory=list[str])
@@ -32,6 +35,7 @@ class Services:
     sessions: int = 0
     valid: str = ""
     echo: bool = False
+    hostile: Callable[[str], tuple[int, Any, dict[str, str]]] | None = None
     is_hanging: bool = False
     hangs: threading.Event = field(default_factory=threading.Event)
     is_left: threading.Event = field(default_factory=threading.Event)
@@ -62,6 +66,8 @@ def _handler(services: Services) -> type[BaseHTTPRequestHandler]:
             if services.waits:
                 wait = services.waits.pop(0)
                 self._answer(429, {"message": "You are being rate limited.", "retry_after": 1}, {"Retry-After": wait})
+            elif services.hostile is not None and self.path.startswith((DISCORD, RECORDS)):
+                self._answer(*services.hostile(TOKEN if self.path.startswith(DISCORD) else PASSWORD))
             elif self.path.startswith(DISCORD):
                 self._answer(*self._discord(body))
             elif self.path == SESSIONS:
@@ -113,14 +119,15 @@ def _handler(services: Services) -> type[BaseHTTPRequestHandler]:
             services.records.append({**record, "repo": body["repo"], "mentioned": mentioned})
             return 200, {"uri": f"at://{body['repo']}/app.bsky.feed.post/{len(services.records)}", "cid": "c"}
 
-        def _answer(self, status: int, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
-            data = json.dumps(body).encode()
+        def _answer(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
             for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(data)
+            with suppress(ConnectionError):  # who asked may have heard enough
+                self.wfile.write(data)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass

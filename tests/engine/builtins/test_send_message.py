@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -315,6 +316,49 @@ async def test_wrong_secret_is_told_and_shown_nowhere(
     kept = b"".join(path.read_bytes() for path in (tmp_path / "ws").rglob("*") if path.is_file())
     for secret in ("wrong-secret-of-the-test", TOKEN, PASSWORD, services.valid):
         assert not secret or (secret not in told and secret.encode() not in kept)
+
+
+HOSTILE: dict[str, Callable[[str], tuple[int, Any, dict[str, str]]]] = {
+    "its code": lambda secret: (400, {"error": f"no {secret}\n\x1b[2J", "message": ""}, {}),
+    "a number's place": lambda secret: (400, {"code": {"a": secret}, "message": [secret]}, {}),
+    "its words": lambda secret: (403, {"message": f"{'x' * 190}{secret}\r\nforged line"}, {}),
+    "what it made": lambda secret: (200, {"id": secret, "uri": f"at://{secret}"}, {}),
+    "a shape in its place": lambda secret: (200, {"id": {"a": secret}, "uri": [secret]}, {}),
+    "a redirect": lambda secret: (302, {"message": secret}, {"Location": f"http://127.0.0.1:9/{secret}"}),
+    "no JSON": lambda secret: (200, f"<html>{secret}".encode(), {}),
+    "too deep": lambda secret: (200, b'{"id":' + b"[" * 200_000 + secret.encode(), {}),
+    "no end": lambda secret: (200, b'{"id": "' + secret.encode() * 400_000, {}),
+    "a bomb": lambda _secret: (200, zlib.compress(b'{"id": "' + b" " * 8_000_000), {"Content-Encoding": "deflate"}),
+    "a long wait": lambda secret: (429, {"message": secret}, {"Retry-After": secret}),
+}
+
+
+@pytest.mark.parametrize("target", [CHANNEL, ACCOUNT], ids=["discord", "bluesky"])
+@pytest.mark.parametrize("way", HOSTILE)
+async def test_a_service_that_tells_the_secret_anywhere_tells_nobody(
+    opened: Open, services: Services, caplog: pytest.LogCaptureFixture, way: str, target: Target
+) -> None:
+    workspace = opened(services.toml)
+    services.hostile = HOSTILE[way]
+    outcome = await send(workspace, target)
+    told = f"{outcome.output}{outcome.detail}{outcome.data}{caplog.text}"
+    workspace.close()
+    logged = b"".join(path.read_bytes() for path in workspace.folder.rglob("*") if path.is_file())
+    for secret in (TOKEN, PASSWORD):
+        assert secret not in told
+        assert secret.encode() not in logged
+    assert (outcome.detail or "").isprintable()
+    assert len(told) < 2_000
+    assert len([path for path in services.asked if path.startswith(("/api", "/xrpc/com.atproto.repo."))]) == 1
+
+
+@pytest.mark.parametrize("bad", ["100\n", "1/../../users/@me", "\u0661", "1?a=b", "1#", "%2e", "100\r\nX: y", ""])
+def test_no_recipient_leads_elsewhere_in_the_address(opened: Open, services: Services, bad: str) -> None:
+    endpoints = f'discord = {{ token_env = "BOT", url = "{services.url}/api/v10" }}\n'
+    endpoints += f'bluesky = {{ handle = "bot.example.com", password_env = "APP", url = "{services.url}" }}\n'
+    workspace = opened(endpoints)
+    assert decide(workspace, {"type": "discord", "channel_id": bad}).stage == "schema"
+    assert decide(workspace, {"type": "bluesky", "handle": f"a.example.com{bad or '/'}"}).stage == "schema"
 
 
 async def test_call_that_is_given_up_leaves_no_connection(opened: Open, services: Services) -> None:
