@@ -23,6 +23,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
 from gatewright.gate.scrub import scrub_text
 from gatewright.policy.document import Catalog, CatalogType
+from gatewright.policyfile.editfault import catalog_fault
 
 
 @frozen
@@ -243,6 +244,9 @@ def _servers(
             yield ClientServer(server_id, None, str(refused), twice)
             continue
         catalog = replace(catalog, catalog_id=catalog_id(server_id, taken))
+        if fault := catalog_fault(catalog):
+            yield ClientServer(server_id, None, fault, twice)
+            continue
         taken.add(catalog.catalog_id)
         is_off = given.disabled or not given.enabled
         yield ClientServer(server_id, catalog, "", (*twice, *notes), is_off, values_for(entry, catalog))

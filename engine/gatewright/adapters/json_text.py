@@ -21,7 +21,7 @@ _NOT_BREAK = re.compile(r"[^\r\n]")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _REST_OF_LINE = re.compile(r"[ \t]*,?[ \t]*(?://[^\n]*?|/\*[^\n]*?\*/[ \t]*)?(?=\r?\n)")
 _INDENTED = re.compile(r'^([ \t]+)"', re.MULTILINE)
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(strict=False, parse_constant=int)  # `int` takes no `NaN`
 
 
 class Member(NamedTuple):
@@ -39,11 +39,18 @@ def plain_json(text: str) -> str:
 
 
 def read_json(text: str) -> JsonValue:
-    """What ``text`` says; of a key that stands twice, the last one. Raises WorkspaceError with line and column."""
+    """What ``text`` says; of a key that stands twice, the last one. Raises WorkspaceError with line and column.
+
+    A text in it may hold control characters and halves of surrogates, so that who has it can say which one.
+    """
+    plain = plain_json(text)
     try:
-        return from_json(plain_json(text), allow_inf_nan=False)
+        return from_json(plain, allow_inf_nan=False)
     except ValueError as error:
-        raise WorkspaceError(f"it is not JSON: {error}") from None
+        try:
+            return _DECODER.decode(plain)
+        except (ValueError, RecursionError):
+            raise WorkspaceError(f"it is not JSON: {error}") from None
 
 
 def members(text: str, keys: Keys = ()) -> tuple[Member, ...]:

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from gatewright.base.problem import Severity
 from gatewright.base.report import RawPath, Report
 from gatewright.base.row import Row
-from gatewright.policy.document import Agent, Policy
+from gatewright.policy.document import Agent, Catalog, Policy
 from gatewright.policy.kinds.capability import check_capabilities
 from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policyfile.known import KnownTools
 from gatewright.policyfile.names import Names
-from gatewright.policyfile.plain import plain_defaults, plain_policy_rule, plain_workspace
+from gatewright.policyfile.plain import plain_catalog, plain_defaults, plain_policy_rule, plain_workspace
 from gatewright.policyfile.readagent import read_defaults
+from gatewright.policyfile.readcatalog import read_catalogs
 from gatewright.policyfile.readpolicy import read_policy_rule
 from gatewright.policyfile.readschema import check_schemas
 from gatewright.policyfile.readworkspace import read_workspace
@@ -50,6 +51,13 @@ def rule_fault(rule: ToolRule) -> str | None:
     (key, *inside), message = report.first_error
     place = ".".join(map(str, inside[1:]))
     return f"`{place}`: {message}" if key == "rule_type" and len(inside) > 2 else message
+
+
+def catalog_fault(catalog: Catalog) -> str | None:
+    """Why the catalog could not be read from a file; None when it could."""
+    report = Report()
+    read_catalogs([Row(plain_catalog(catalog), ("catalogs", 0), report)], None)
+    return report.first_error[1] if report.first_error else None
 
 
 def policy_faults(before: Policy, after: Policy, known: Callable[[], KnownTools]) -> tuple[Fault, ...]:

@@ -206,6 +206,15 @@ def test_no_value_of_a_variable_or_header_leaves_the_file() -> None:
         ({"command": "s", "args": ["a", 7]}, "`args.1`: input should be a valid string"),
         ({"command": ["s"]}, "`command`"),
         ({"args": []}, "neither a `command` nor a `url`"),
+        ({"command": "s\x07"}, "`command` may not hold characters that cannot be seen"),
+        ({"command": "s\ud800"}, "`command` may not hold characters that cannot be seen"),
+        ({"command": " "}, "`command` may not be blank"),
+        ({"command": "s", "args": ["a\u202eb"]}, "an entry of `args` may not hold characters that cannot be seen"),
+        ({"command": "s", "cwd": "a\n"}, "`cwd` may not hold characters that cannot be seen"),
+        ({"url": "ftp://hub.example.com/"}, "`url` is the address of a server"),
+        ({"url": "https://mo@hub.example.com/"}, "`url` may not hold a user or a password"),
+        ({"url": "https://hub.example.com/\n"}, "`url`"),
+        ({"url": "https://hub.example.com/", "headers": {"A\r\nB": "x"}}, "is no name of a header"),
         ("s", "it is no object"),
         (None, "it is no object"),
     ],
@@ -216,6 +225,12 @@ def test_server_that_makes_no_catalog_says_why_and_the_others_are_read(entry: ob
     assert bad.catalog is None
     assert why in bad.refusal
     assert "hunter22" not in bad.refusal
+    assert good.catalog == mcp("good", command="good")
+
+
+def test_control_character_as_it_is_spoils_its_own_server_alone() -> None:
+    bad, good = read_servers('{"mcpServers": {"bad": {"command": "s\x07"}, "good": {"command": "good"}}}', AROUND)
+    assert "cannot be seen" in bad.refusal
     assert good.catalog == mcp("good", command="good")
 
 
