@@ -7,6 +7,7 @@ from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem
 
 from gatewright.workspace.api import Verdict
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import VerdictName, current_look
 from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
@@ -51,7 +52,7 @@ class AccessModel(FlatModel):
     def __init__(self, groups: Mapping[str, str]) -> None:
         super().__init__()
         self.groups = tuple(groups)
-        self.headers = ("Agent", *groups.values())
+        self.headers = (tr("Agent"), *groups.values())
         self._rows: tuple[Access, ...] = ()
 
     def set_rows(self, rows: Sequence[Access]) -> None:
@@ -87,7 +88,7 @@ class AccessModel(FlatModel):
             case Qt.ItemDataRole.DisplayRole:
                 return _words(operations)
             case Qt.ItemDataRole.ToolTipRole:
-                return "\n".join(one.words for one in operations) or "no tool of the workspace does it"
+                return "\n".join(one.words for one in operations) or tr("no tool of the workspace does it")
             case Qt.ItemDataRole.AccessibleTextRole:
                 return f"{row.agent_id}, {self.headers[column]}: {_words(operations)}"
             case _ if role == VERDICT:
@@ -108,7 +109,11 @@ def _words(operations: Sequence[OperationAccess]) -> str:
     best = mildest(one.verdict for one in operations)
     fits = sum(one.verdict is best for one in operations)
     word = best.words
-    return word if fits == len(operations) else f"{word}: {fits} of {len(operations)}"
+    return (
+        word
+        if fits == len(operations)
+        else tr("{verdict}: {fits} of {count}", verdict=word, fits=fits, count=len(operations))
+    )
 
 
 class _VerdictDelegate(Delegate):

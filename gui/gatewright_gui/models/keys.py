@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 from PySide6.QtGui import QFont
 
+from gatewright_gui.qt.language import key_names, mark, tr
 from gatewright_gui.qt.table_model import FlatModel
 
 Index = QModelIndex | QPersistentModelIndex
@@ -32,126 +33,136 @@ class KeyPart(NamedTuple):
 
 PARTS = (
     KeyPart(
-        "Everywhere",
+        mark("Everywhere"),
         (),
         (
-            KeyRow("F1", "lists the keys, those of the page first"),
+            KeyRow("F1", mark("lists the keys, those of the page first")),
             KeyRow(
                 "Ctrl+K",
-                "searches agents, tools, operations, sources, problems and commands; > before the words: commands only",
+                mark(
+                    "searches agents, tools, operations, sources, problems and commands; "
+                    "> before the words: commands only"
+                ),
             ),
             KeyRow(
                 "Ctrl+1 ... Ctrl+9, Ctrl+0",
-                "Overview, Agents, Files, Policy, Memory, Console, Approvals, Audit, TOML, Problems",
+                mark("Overview, Agents, Files, Policy, Memory, Console, Approvals, Audit, TOML, Problems"),
             ),
-            KeyRow("Ctrl+Z, Ctrl+Shift+Z", "undo, redo; the menu and the tooltip say what"),
-            KeyRow("Ctrl+S, Ctrl+Shift+S", "save (twice: after what changes was shown), save as a new file"),
-            KeyRow("Ctrl+Shift+X", "exports what a deployment needs"),
-            KeyRow("Ctrl+O, Ctrl+R", "open, read again from disk"),
-            KeyRow("Ctrl+Shift+N", "opens another policy file in a window of its own"),
-            KeyRow("Ctrl+F", "searches the page, or the text that has the keys"),
-            KeyRow("Ctrl+,", "preferences: theme, messages, what saving shows, long lines"),
-            KeyRow("Ctrl+Q", "quits; unsaved changes are asked about"),
+            KeyRow("Ctrl+Z, Ctrl+Shift+Z", mark("undo, redo; the menu and the tooltip say what")),
+            KeyRow("Ctrl+S, Ctrl+Shift+S", mark("save (twice: after what changes was shown), save as a new file")),
+            KeyRow("Ctrl+Shift+X", mark("exports what a deployment needs")),
+            KeyRow("Ctrl+O, Ctrl+R", mark("open, read again from disk")),
+            KeyRow("Ctrl+Shift+N", mark("opens another policy file in a window of its own")),
+            KeyRow("Ctrl+F", mark("searches the page, or the text that has the keys")),
+            KeyRow("Ctrl+,", mark("preferences: theme, messages, what saving shows, long lines")),
+            KeyRow("Ctrl+Q", mark("quits; unsaved changes are asked about")),
         ),
     ),
     KeyPart(
-        "Overview",
+        mark("Overview"),
         ("overview",),
         (
-            KeyRow("Up, Down, Left, Right", "in the picture of rights: to another agent, tool or source"),
-            KeyRow("Space, Escape", "shows only what concerns it, shows all"),
+            KeyRow("Up, Down, Left, Right", mark("in the picture of rights: to another agent, tool or source")),
+            KeyRow("Space, Escape", mark("shows only what concerns it, shows all")),
         ),
     ),
     KeyPart(
-        "Agents",
+        mark("Agents"),
         ("agents",),
         (
             KeyRow(
-                "Alt+A, Alt+K, Alt+D", "allow, ask first, deny what is selected; letters alone find a row by its name"
+                "Alt+A, Alt+K, Alt+D",
+                mark("allow, ask first, deny what is selected; letters alone find a row by its name"),
             ),
-            KeyRow("Space", "ticks or unticks; a mixed tool is turned off"),
-            KeyRow("Left, Right", "close and open a tool or a group of tools; Left again goes to the row above it"),
-            KeyRow("Ctrl+A, Ctrl+I", "selects all that is shown, inverts the selection"),
-            KeyRow("Ctrl+M", "tree or matrix"),
-            KeyRow("Ctrl+Shift+F, Ctrl+Shift+P", "filters, presets"),
-            KeyRow("Ctrl+N, Ctrl+D, F2, Del", "in the list of agents: add, duplicate, rename, remove"),
-            KeyRow("Enter, Del", "in Limits and Agent: edit the value, remove the row"),
+            KeyRow("Space", mark("ticks or unticks; a mixed tool is turned off")),
+            KeyRow(
+                "Left, Right", mark("close and open a tool or a group of tools; Left again goes to the row above it")
+            ),
+            KeyRow("Ctrl+A, Ctrl+I", mark("selects all that is shown, inverts the selection")),
+            KeyRow("Ctrl+M", mark("tree or matrix")),
+            KeyRow("Ctrl+Shift+F, Ctrl+Shift+P", mark("filters, presets")),
+            KeyRow("Ctrl+N, Ctrl+D, F2, Del", mark("in the list of agents: add, duplicate, rename, remove")),
+            KeyRow("Enter, Del", mark("in Limits and Agent: edit the value, remove the row")),
         ),
     ),
     KeyPart(
-        "Preview and other texts",
+        mark("Preview and other texts"),
         ("agents", "toml"),
         (
-            KeyRow("F3, Shift+F3", "next and previous place that was found"),
-            KeyRow("Ctrl+Shift+[, Ctrl+Shift+]", "fold, unfold where the cursor is"),
-            KeyRow("Ctrl+Shift+-, Ctrl+Shift++", "fold, unfold everything"),
-            KeyRow("Ctrl+Shift+C", "copies all that is shown"),
+            KeyRow("F3, Shift+F3", mark("next and previous place that was found")),
+            KeyRow("Ctrl+Shift+[, Ctrl+Shift+]", mark("fold, unfold where the cursor is")),
+            KeyRow("Ctrl+Shift+-, Ctrl+Shift++", mark("fold, unfold everything")),
+            KeyRow("Ctrl+Shift+C", mark("copies all that is shown")),
         ),
     ),
     KeyPart(
-        "Files",
+        mark("Files"),
         ("files",),
         (
-            KeyRow("Alt+Up, Alt+Down", "moves the rule"),
-            KeyRow("F2, Ins, Del", "edits the pattern, adds a rule, removes it"),
-            KeyRow("Enter", "on a file: goes to the rule that decides it"),
-            KeyRow("Ctrl+Return", "on a rule: shows the files that it decides"),
-            KeyRow("F3, Shift+F3", "next and previous of them"),
-            KeyRow("F4", "who can touch the file or folder"),
-            KeyRow("F5", "counts again"),
-            KeyRow("Shift+F1", "explains the levels"),
+            KeyRow("Alt+Up, Alt+Down", mark("moves the rule")),
+            KeyRow("F2, Ins, Del", mark("edits the pattern, adds a rule, removes it")),
+            KeyRow("Enter", mark("on a file: goes to the rule that decides it")),
+            KeyRow("Ctrl+Return", mark("on a rule: shows the files that it decides")),
+            KeyRow("F3, Shift+F3", mark("next and previous of them")),
+            KeyRow("F4", mark("who can touch the file or folder")),
+            KeyRow("F5", mark("counts again")),
+            KeyRow("Shift+F1", mark("explains the levels")),
         ),
     ),
     KeyPart(
-        "Policy",
+        mark("Policy"),
         ("policy",),
         (
-            KeyRow("Alt+Up, Alt+Down", "moves the rule"),
-            KeyRow("Enter, Ins, Del", "edits the rule, adds one, removes it"),
+            KeyRow("Alt+Up, Alt+Down", mark("moves the rule")),
+            KeyRow("Enter, Ins, Del", mark("edits the rule, adds one, removes it")),
         ),
     ),
     KeyPart(
-        "Memory",
+        mark("Memory"),
         ("memory",),
         (
-            KeyRow("Ctrl+Return", "in a value: saves it"),
-            KeyRow("Ctrl+Z, Ctrl+Shift+Z", "in a value: takes typing back, types it again"),
+            KeyRow("Ctrl+Return", mark("in a value: saves it")),
+            KeyRow("Ctrl+Z, Ctrl+Shift+Z", mark("in a value: takes typing back, types it again")),
         ),
     ),
     KeyPart(
-        "Console",
+        mark("Console"),
         ("console",),
         (
-            KeyRow("Ctrl+Return, Ctrl+Shift+Return", "decide, run"),
-            KeyRow("Ctrl+Shift+E, Ctrl+Shift+V", "fills in an example, puts in a provider's whole call"),
-            KeyRow("Ctrl+Shift+I, Ctrl+Space, F8", "in the JSON: indents, completes, goes to the fault"),
-            KeyRow("Alt+Return", "in the form: what a field can be (left out, default, null, as JSON)"),
-            KeyRow("Alt+Up, Alt+Down, Alt+Del", "in the form: moves or removes an item of a list"),
-            KeyRow("Down, F4", "in a field for a path: lists the files, browses"),
-            KeyRow("Enter, F2, Ctrl+D", "in the history: run again, edit, compare two"),
-            KeyRow("Ctrl+Shift+Del, Ctrl+Shift+L", "a fresh copy for the next run, live mode"),
+            KeyRow("Ctrl+Return, Ctrl+Shift+Return", mark("decide, run")),
+            KeyRow("Ctrl+Shift+E, Ctrl+Shift+V", mark("fills in an example, puts in a provider's whole call")),
+            KeyRow("Ctrl+Shift+I, Ctrl+Space, F8", mark("in the JSON: indents, completes, goes to the fault")),
+            KeyRow("Alt+Return", mark("in the form: what a field can be (left out, default, null, as JSON)")),
+            KeyRow("Alt+Up, Alt+Down, Alt+Del", mark("in the form: moves or removes an item of a list")),
+            KeyRow("Down, F4", mark("in a field for a path: lists the files, browses")),
+            KeyRow("Enter, F2, Ctrl+D", mark("in the history: run again, edit, compare two")),
+            KeyRow("Ctrl+Shift+Del, Ctrl+Shift+L", mark("a fresh copy for the next run, live mode")),
         ),
     ),
     KeyPart(
-        "Audit",
+        mark("Audit"),
         ("audit",),
-        (KeyRow("Left, Right, Escape", "on the timeline: another stretch of time, all times; with Shift several"),),
+        (
+            KeyRow(
+                "Left, Right, Escape", mark("on the timeline: another stretch of time, all times; with Shift several")
+            ),
+        ),
     ),
     KeyPart(
-        "TOML",
+        mark("TOML"),
         ("toml",),
         (
-            KeyRow("Ctrl+Return", "applies what is typed, as one edit"),
-            KeyRow("F8", "goes to the next fault of the text"),
-            KeyRow("Ctrl+Z, Ctrl+Shift+Z", "takes typing back, types it again"),
+            KeyRow("Ctrl+Return", mark("applies what is typed, as one edit")),
+            KeyRow("F8", mark("goes to the next fault of the text")),
+            KeyRow("Ctrl+Z, Ctrl+Shift+Z", mark("takes typing back, types it again")),
         ),
     ),
     KeyPart(
-        "A call that asks",
+        mark("A call that asks"),
         ("console", "approvals"),
         (
-            KeyRow("F6", "goes to the question of a call that waits"),
-            KeyRow("Alt+1, Alt+2, Alt+3, Alt+4", "deny, allow once, for a while, for this session"),
+            KeyRow("F6", mark("goes to the question of a call that waits")),
+            KeyRow("Alt+1, Alt+2, Alt+3, Alt+4", mark("deny, allow once, for a while, for this session")),
         ),
     ),
 )
@@ -170,7 +181,7 @@ def _elsewhere(part: KeyPart, page: str) -> bool:
 class KeysModel(FlatModel):
     """Each part's title in a row of its own, below it its keys; only what fits the words that are searched."""
 
-    headers = ("Key", "What it does")
+    headers = (mark("Key"), mark("What it does"))
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -195,7 +206,11 @@ class KeysModel(FlatModel):
 
     def _fitting(self) -> Iterator[KeyPart | KeyRow]:
         for part in self._parts:
-            rows = [row for row in part.rows if self._fits(f"{row.keys} {row.does} {part.title}".casefold())]
+            rows = [
+                row
+                for row in part.rows
+                if self._fits(f"{key_names(row.keys)} {tr(row.does)} {tr(part.title)}".casefold())
+            ]
             if rows:
                 yield part
                 yield from rows
@@ -228,9 +243,9 @@ class KeysModel(FlatModel):
             return _title(row, index.column(), role)
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return row.keys if index.column() == KEYS else row.does
+                return key_names(row.keys) if index.column() == KEYS else tr(row.does)
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{row.keys}: {row.does}"
+                return f"{key_names(row.keys)}: {tr(row.does)}"
             case _:
                 return None
 
@@ -241,4 +256,4 @@ def _title(part: KeyPart, column: int, role: int) -> Any:
         font.setWeight(QFont.Weight.DemiBold)
         return font
     wants_words = role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole}
-    return part.title if wants_words and column == KEYS else None
+    return tr(part.title) if wants_words and column == KEYS else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.workspace.api import plural
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote
 
@@ -38,16 +38,16 @@ class NoteColumn(IntEnum):
     WHAT = 4
 
 
-AGENT_HEADS = ("Agent", "Tools", "Shown", "Operations", "Differences", "Not tried")
+AGENT_HEADS = (mark("Agent"), mark("Tools"), mark("Shown"), mark("Operations"), mark("Differences"), mark("Not tried"))
 AGENT_TIPS = (
-    "Every agent of the policy",
-    "Tools of the catalog, each of which is checked",
-    "Tools that the model of this agent sees",
-    "Operations that were checked, those that are hidden too",
-    "Operations of which list, schema and gate do not say the same",
-    "Operations for which no whole call could be made to try",
+    mark("Every agent of the policy"),
+    mark("Tools of the catalog, each of which is checked"),
+    mark("Tools that the model of this agent sees"),
+    mark("Operations that were checked, those that are hidden too"),
+    mark("Operations of which list, schema and gate do not say the same"),
+    mark("Operations for which no whole call could be made to try"),
 )
-NOTE_HEADS = ("", "Agent", "Tool", "Operation", "What")
+NOTE_HEADS = ("", mark("Agent"), mark("Tool"), mark("Operation"), mark("What"))
 
 
 class AgentCheckModel(FlatModel):
@@ -76,9 +76,9 @@ class AgentCheckModel(FlatModel):
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(AGENT_HEADS):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return AGENT_HEADS[section]
+            return tr(AGENT_HEADS[section])
         if role == Qt.ItemDataRole.ToolTipRole:
-            return AGENT_TIPS[section]
+            return tr(AGENT_TIPS[section])
         return _alignment(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -128,22 +128,32 @@ class CheckNoteModel(FlatModel):
 
 def state_words(note: CheckNote) -> str:
     """What kind of note it is."""
-    return "differs" if note.is_wrong else "not tried"
+    return tr("differs") if note.is_wrong else tr("not tried")
 
 
 def found_words(found: CheckCount) -> str:
     """`172 of 172 operations agree, of 4 agents with 15 tools each`."""
     good = found.checked - len(found.differences)
     tools = max((agent.tools for agent in found.agents), default=0)
-    agents = plural(len(found.agents), "agent")
-    return f"{good:,} of {found.checked:,} operations agree, of {agents} with {tools:,} tools each"
+    agents = counted(len(found.agents), "agent", "agents")
+    return tr(
+        "{good:,} of {checked:,} operations agree, of {agents} with {tools:,} tools each",
+        good=good,
+        checked=found.checked,
+        agents=agents,
+        tools=tools,
+    )
 
 
 def report_text(found: CheckCount) -> str:
     """All of it as text to paste: the sum, a table by agent with tabs, every note in full."""
-    rows = ["\t".join(AGENT_HEADS), *("\t".join(_agent_cells(agent)) for agent in found.agents)]
+    rows = ["\t".join(map(tr, AGENT_HEADS)), *("\t".join(_agent_cells(agent)) for agent in found.agents)]
     notes = [f"{state_words(note)}: {note}" for note in (*found.differences, *found.untried)]
-    parts = [f"self-check: {found_words(found)}", "\n".join(rows), *(["\n".join(notes)] if notes else [])]
+    parts = [
+        f"{tr('self-check')}: {found_words(found)}",
+        "\n".join(rows),
+        *(["\n".join(notes)] if notes else []),
+    ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QPushButton, QV
 
 from gatewright_gui.qt.filedialog import dress
 from gatewright_gui.qt.folderdialog import FolderDialog
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget.icon_label import IconLabel
@@ -125,7 +126,7 @@ async def ask(
 
 async def tell(parent: QWidget | None, title: str, text: str, *, icon: str = "info", role: Role = "accent") -> None:
     """Say something that must be read before going on."""
-    await ask(parent, title, text, (Choice("close", "Close", "primary"),), icon=icon, role=role)
+    await ask(parent, title, text, (Choice("close", tr("Close"), "primary"),), icon=icon, role=role)
 
 
 async def _picked(dialog: QFileDialog) -> Path | None:

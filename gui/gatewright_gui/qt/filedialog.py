@@ -15,15 +15,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import current_look, tie_icon
 
 _BUTTONS = {
-    "backButton": ("chevron-left", "Back"),
-    "forwardButton": ("chevron-right", "Forward"),
-    "toParentButton": ("arrow-up", "Folder above"),
-    "newFolderButton": ("folder-plus", "New folder"),
-    "listModeButton": ("list", "Names only"),
-    "detailModeButton": ("list-filter", "Names with details"),
+    "backButton": ("chevron-left", mark("Back")),
+    "forwardButton": ("chevron-right", mark("Forward")),
+    "toParentButton": ("arrow-up", mark("Folder above")),
+    "newFolderButton": ("folder-plus", mark("New folder")),
+    "listModeButton": ("list", mark("Names only")),
+    "detailModeButton": ("list-filter", mark("Names with details")),
 }
 SIZE = (720, 460)
 
@@ -48,8 +49,8 @@ def dress(dialog: QFileDialog) -> None:
         button = dialog.findChild(QToolButton, name)
         if button is not None:
             tie_icon(button, icon)
-            button.setToolTip(words)
-            button.setAccessibleName(words)
+            button.setToolTip(tr(words))
+            button.setAccessibleName(tr(words))
     _settle_views(dialog)
     if dialog.fileMode() is QFileDialog.FileMode.Directory:
         _hide(dialog, "fileTypeLabel", "fileTypeCombo")

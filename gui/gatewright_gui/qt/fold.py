@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
+from gatewright_gui.qt.language import counted
+
 _OPENING, _CLOSING = "{[", "}]"
 _NAME = '"name": "'
 _NAME_WITHIN = 6
@@ -121,7 +123,7 @@ def _name(lines: Sequence[str], number: int) -> str | None:
 
 def summary(fold: Fold) -> str:
     """What stands between the brackets of a closed fold."""
-    lines = f"… {fold.inner:,} line{'' if fold.inner == 1 else 's'}"
+    lines = f"… {counted(fold.inner, 'line', 'lines')}"
     return f' "{fold.name}" {lines} ' if fold.name else lines
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFileDialog, QLineEdit, QPushButton, QWidget
 
 from gatewright_gui.qt.filedialog import dress
+from gatewright_gui.qt.language import tr
 
 
 class FolderDialog(QFileDialog):
@@ -13,7 +14,7 @@ class FolderDialog(QFileDialog):
     def __init__(self, parent: QWidget | None, title: str, start: Path) -> None:
         super().__init__(parent, title, str(start))
         self.setFileMode(QFileDialog.FileMode.Directory)
-        self.setLabelText(QFileDialog.DialogLabel.FileName, "Folder, also a new one:")
+        self.setLabelText(QFileDialog.DialogLabel.FileName, tr("Folder, also a new one:"))
         self.setOption(QFileDialog.Option.ShowDirsOnly, on=True)
         dress(self)
         field = self.findChild(QLineEdit, "fileNameEdit")

@@ -8,6 +8,7 @@ line. `python -m tests.translations` brings the catalogs up to date with the cod
 
 import gettext
 import os
+import re
 from functools import cache
 from io import BytesIO
 
@@ -34,6 +35,17 @@ def counted(count: int, one: str, many: str) -> str:
 def mark(text: str) -> str:
     """``text`` as it is: a text of a table in the code, which `tr` translates where it is shown."""
     return text
+
+
+_KEYS = (
+    *(mark("Ctrl"), mark("Shift"), mark("Space"), mark("Escape"), mark("Enter"), mark("Return"), mark("Del")),
+    *(mark("Ins"), mark("Up"), mark("Down"), mark("Left"), mark("Right")),
+)
+
+
+def key_names(keys: str) -> str:
+    """The keys as the language of the app names them."""
+    return re.sub("[A-Z][a-z]+", lambda name: tr(name[0]) if name[0] in _KEYS else name[0], keys)
 
 
 @cache

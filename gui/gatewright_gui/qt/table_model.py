@@ -4,6 +4,8 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
+from gatewright_gui.qt.language import tr
+
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -11,6 +13,7 @@ class FlatModel(QAbstractTableModel):
     """A subclass names the columns, counts its rows and says what the cells show."""
 
     headers: tuple[str, ...] = ()
+    """In English; of texts in the code, `mark`ed ones."""
 
     def count(self) -> int:
         """How many rows there are."""
@@ -27,9 +30,9 @@ class FlatModel(QAbstractTableModel):
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """Names of the columns."""
+        """Names of the columns, in the language of the app."""
         fits = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return self.headers[section] if fits and 0 <= section < len(self.headers) else None
+        return tr(self.headers[section]) if fits and 0 <= section < len(self.headers) else None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Rows can be chosen, and have nothing below them."""

@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from gatewright.workspace.api import frozen
+from gatewright_gui.qt.language import key_names, mark, tr
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import button_text, tip_text
 from gatewright_gui.session.document import Document
@@ -112,27 +113,40 @@ class ActionRow:
 
 
 ACTIONS = (
-    ActionRow("new", "New workspace...", "folder-plus", "", lambda frame: frame.ask_new(), lambda d: not d.is_busy),
+    ActionRow(
+        "new", mark("New workspace..."), "folder-plus", "", lambda frame: frame.ask_new(), lambda d: not d.is_busy
+    ),
     ActionRow(
         "import",
-        "Import MCP servers...",
+        mark("Import MCP servers..."),
         "plug",
         "",
         lambda frame: frame.ask_import(),
         lambda d: not d.is_busy,
     ),
-    ActionRow("open", "Open...", "folder-open", "Ctrl+O", lambda frame: frame.ask_open(), lambda d: not d.is_busy),
-    ActionRow("window", "New window...", "external-link", "Ctrl+Shift+N", lambda frame: frame.new_window()),
-    ActionRow("demo", "Open the demo", "package", "", lambda frame: frame.open_demo(), lambda d: not d.is_busy),
     ActionRow(
-        "reload", "Reload from disk", "refresh-cw", "Ctrl+R", lambda frame: frame.reload(), lambda d: d.path is not None
+        "open", mark("Open..."), "folder-open", "Ctrl+O", lambda frame: frame.ask_open(), lambda d: not d.is_busy
     ),
-    ActionRow("save", "Save", "save", "Ctrl+S", lambda frame: frame.save(), lambda d: d.is_dirty),
-    ActionRow("save_as", "Save as...", "save", "Ctrl+Shift+S", lambda frame: frame.ask_save_as(), lambda d: d.is_open),
-    ActionRow("export", "Export...", "upload", "Ctrl+Shift+X", lambda frame: frame.ask_export(), lambda d: d.is_open),
+    ActionRow("window", mark("New window..."), "external-link", "Ctrl+Shift+N", lambda frame: frame.new_window()),
+    ActionRow("demo", mark("Open the demo"), "package", "", lambda frame: frame.open_demo(), lambda d: not d.is_busy),
+    ActionRow(
+        "reload",
+        mark("Reload from disk"),
+        "refresh-cw",
+        "Ctrl+R",
+        lambda frame: frame.reload(),
+        lambda d: d.path is not None,
+    ),
+    ActionRow("save", mark("Save"), "save", "Ctrl+S", lambda frame: frame.save(), lambda d: d.is_dirty),
+    ActionRow(
+        "save_as", mark("Save as..."), "save", "Ctrl+Shift+S", lambda frame: frame.ask_save_as(), lambda d: d.is_open
+    ),
+    ActionRow(
+        "export", mark("Export..."), "upload", "Ctrl+Shift+X", lambda frame: frame.ask_export(), lambda d: d.is_open
+    ),
     ActionRow(
         "team",
-        "Export for a team, with a README and a starter...",
+        mark("Export for a team, with a README and a starter..."),
         "upload",
         "",
         lambda frame: frame.ask_export("team"),
@@ -140,28 +154,30 @@ ACTIONS = (
     ),
     ActionRow(
         "pattern",
-        "Export for Pattern, one file per agent...",
+        mark("Export for Pattern, one file per agent..."),
         "upload",
         "",
         lambda frame: frame.ask_export("pattern"),
         lambda d: d.is_open,
     ),
-    ActionRow("undo", "Undo", "undo", "Ctrl+Z", lambda frame: frame.undo(), lambda d: d.undo_stack.canUndo()),
-    ActionRow("redo", "Redo", "redo", "Ctrl+Shift+Z", lambda frame: frame.redo(), lambda d: d.undo_stack.canRedo()),
-    ActionRow("find", "Find", "search", "Ctrl+F", lambda frame: frame.search()),
-    ActionRow("palette", "Search or run a command", "command", "Ctrl+K", lambda frame: frame.open_palette()),
-    ActionRow("help", "Help: keys and shortcuts", "circle-help", "F1", lambda frame: frame.show_keys()),
-    ActionRow("diagnostics", "Copy diagnostics", "copy", "", lambda frame: frame.copy_diagnostics()),
+    ActionRow("undo", mark("Undo"), "undo", "Ctrl+Z", lambda frame: frame.undo(), lambda d: d.undo_stack.canUndo()),
+    ActionRow(
+        "redo", mark("Redo"), "redo", "Ctrl+Shift+Z", lambda frame: frame.redo(), lambda d: d.undo_stack.canRedo()
+    ),
+    ActionRow("find", mark("Find"), "search", "Ctrl+F", lambda frame: frame.search()),
+    ActionRow("palette", mark("Search or run a command"), "command", "Ctrl+K", lambda frame: frame.open_palette()),
+    ActionRow("help", mark("Help: keys and shortcuts"), "circle-help", "F1", lambda frame: frame.show_keys()),
+    ActionRow("diagnostics", mark("Copy diagnostics"), "copy", "", lambda frame: frame.copy_diagnostics()),
     ActionRow(
         "manifest",
-        "How to import tools of another program (catalog, manifest)",
+        mark("How to import tools of another program (catalog, manifest)"),
         "plug",
         "",
         lambda frame: frame.show_import(),
     ),
-    ActionRow("preferences", "Preferences...", "settings", "Ctrl+,", lambda frame: frame.show_preferences()),
-    ActionRow("theme", "Switch light and dark", "sun-moon", "", lambda frame: frame.switch_theme()),
-    ActionRow("quit", "Quit", "x", "Ctrl+Q", lambda frame: frame.close()),
+    ActionRow("preferences", mark("Preferences..."), "settings", "Ctrl+,", lambda frame: frame.show_preferences()),
+    ActionRow("theme", mark("Switch light and dark"), "sun-moon", "", lambda frame: frame.switch_theme()),
+    ActionRow("quit", mark("Quit"), "x", "Ctrl+Q", lambda frame: frame.close()),
 )
 
 
@@ -169,10 +185,11 @@ def make_actions(window: QWidget, frame: Frame) -> dict[str, QAction]:
     """Every row as an action of the window, by key."""
     made: dict[str, QAction] = {}
     for row in ACTIONS:
-        action = QAction(row.text, window)
+        text = tr(row.text)
+        action = QAction(text, window)
         action.setObjectName(f"action.{row.key}")
-        action.setIconText(f" {row.text.rstrip('.')}")  # the style leaves no gap behind the icon of a button
-        action.setToolTip(tip_of(row.text, row.keys))
+        action.setIconText(f" {text.rstrip('.')}")  # the style leaves no gap behind the icon of a button
+        action.setToolTip(tip_of(text, key_names(row.keys)))
         action.setShortcutContext(Qt.ShortcutContext.WindowShortcut)
         if row.keys:
             action.setShortcut(QKeySequence(row.keys))
@@ -193,12 +210,12 @@ def refresh_actions(actions: dict[str, QAction], document: Document) -> None:
         actions[row.key].setEnabled(row.enabled(document))
     stack = document.undo_stack
     for key, word, what, keys in (
-        ("undo", "Undo", stack.undoText(), "Ctrl+Z"),
-        ("redo", "Redo", stack.redoText(), "Ctrl+Shift+Z"),
+        ("undo", tr("Undo"), stack.undoText(), "Ctrl+Z"),
+        ("redo", tr("Redo"), stack.redoText(), "Ctrl+Shift+Z"),
     ):
         text = f"{word} {what}" if what else word
         actions[key].setText(button_text(text))
-        actions[key].setToolTip(tip_text(tip_of(text, keys)))
+        actions[key].setToolTip(tip_text(tip_of(text, key_names(keys))))
 
 
 def tip_of(text: str, keys: str) -> str:

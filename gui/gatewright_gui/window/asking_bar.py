@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
 
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.widget.message_bar import MessageBar
 
 if TYPE_CHECKING:
@@ -54,6 +55,6 @@ class AskingBar(MessageBar):
             self._tick.start()
         first = min(self._questions, key=lambda one: one.expires_wall_s or float("inf"))
         more = len(self._questions) - 1
-        others = f", and {more:,} more wait{'s' if more == 1 else ''}" if more else ""
-        what = f"{visible(first.agent_id)} asks to call {first.called}, {first.left_words(time.time())}{others}"
-        self.show_message("warning", what, action="Show")
+        others = f", {tr('and')} {counted(more, 'more waits', 'more wait')}" if more else ""
+        asks = tr("{agent} asks to call {call}", agent=visible(first.agent_id), call=first.called)
+        self.show_message("warning", f"{asks}, {first.left_words(time.time())}{others}", action=tr("Show"))

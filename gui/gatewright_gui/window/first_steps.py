@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 from gatewright.workspace.api import Agent
 from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
@@ -20,9 +21,9 @@ STEPS_KEY, BEGUN, OVER = "window.first-steps", "begun", "over"
 """The preference: empty, or `begun` and the keys of the steps that are done, or `over`."""
 TICK, SCHEMA, TRY = "tick", "schema", "try"
 STEPS = (
-    (TICK, "Tick an operation", "What is ticked, the agent may call"),
-    (SCHEMA, "See the schema the model gets", "Only what is ticked is in it"),
-    (TRY, "Try it in the Console", "Decide asks the gate, Run in copy changes nothing of yours"),
+    (TICK, mark("Tick an operation"), mark("What is ticked, the agent may call")),
+    (SCHEMA, mark("See the schema the model gets"), mark("Only what is ticked is in it")),
+    (TRY, mark("Try it in the Console"), mark("Decide asks the gate, Run in copy changes nothing of yours")),
 )
 
 
@@ -34,11 +35,11 @@ class FirstSteps(QWidget):
         self._context, self._shelf = context, shelf
         self._agents: dict[str, Agent] = {}
         self._is_following_calls = False
-        named(self, "window.steps", spoken="First steps", kind="bar")
+        named(self, "window.steps", spoken=tr("First steps"), kind="bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._title = named(Label("First steps"), "window.steps.title", kind="muted")
+        self._title = named(Label(tr("First steps")), "window.steps.title", kind="muted")
         self.buttons = {key: self._button(key, text, tip) for key, text, tip in STEPS}
-        self.close_button = named(IconButton("x", "Do not show these steps again"), "window.steps.close")
+        self.close_button = named(IconButton("x", tr("Do not show these steps again")), "window.steps.close")
         self.close_button.clicked.connect(self._end)
         row_of(
             self._title, *self.buttons.values(), stretch(), self.close_button, into=self, space=3, margins=(3, 1, 1, 1)
@@ -51,7 +52,7 @@ class FirstSteps(QWidget):
         self._opened()
 
     def _button(self, key: str, text: str, tip: str) -> QPushButton:
-        button = named(QPushButton(text), f"window.steps.{key}", tip=tip, kind="link")
+        button = named(QPushButton(tr(text)), f"window.steps.{key}", tip=tr(tip), kind="link")
         ways: dict[str, Callable[[], None]] = {TICK: self._go_to_tree, SCHEMA: self._go_to_schema}
         button.clicked.connect(partial(_run, ways.get(key, self._go_to_console)))
         return button
@@ -91,7 +92,7 @@ class FirstSteps(QWidget):
         for key, text, _ in STEPS:
             is_done = key in done
             tie_icon(self.buttons[key], "circle-check" if is_done else "circle", "allow" if is_done else "muted")
-            self.buttons[key].setAccessibleName(f"{text}, {'done' if is_done else 'to do'}")
+            self.buttons[key].setAccessibleName(f"{tr(text)}, {tr('done') if is_done else tr('to do')}")
 
     def _tick(self, step: str, _why: object = None) -> None:
         if self.isHidden() or step in self.done or self._kept == OVER:
@@ -99,7 +100,7 @@ class FirstSteps(QWidget):
         self._context.sizes.set_choice(STEPS_KEY, f"{self._kept} {step}")
         self._show_done()
         if len(self.done) == len(STEPS):
-            self._title.setText("All three done")
+            self._title.setText(tr("All three done"))
             self._context.sizes.set_choice(STEPS_KEY, OVER)
 
     def _end(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from PySide6.QtWidgets import QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.draft import PolicyDraft
 
@@ -20,15 +21,16 @@ async def may_leave(
         return True
     from gatewright_gui.qt.dialog import Choice, ask
 
-    what = "has changes that are not saved" if document.is_dirty else "is as it was saved"
-    more = ", and what is typed on the page TOML is not applied" if typed else ""
-    text = f"The policy of {document.name} {what}{more}. Discarding cannot be undone."
+    parts = [tr("The policy of {workspace} has changes that are not saved.", workspace=document.name)]
+    if typed:
+        parts = [*(parts if document.is_dirty else ()), tr("What is typed on the page TOML is not applied.")]
+    text = " ".join([*parts, tr("Discarding cannot be undone.")])
     choices = (
-        Choice("save", "Apply and save" if typed else "Save", "primary"),
-        Choice("discard", "Discard", "danger"),
-        Choice("cancel", "Cancel"),
+        Choice("save", tr("Apply and save") if typed else tr("Save"), "primary"),
+        Choice("discard", tr("Discard"), "danger"),
+        Choice("cancel", tr("Cancel")),
     )
-    answer = await ask(parent, "Save the changes?", text, choices, icon="save")
+    answer = await ask(parent, tr("Save the changes?"), text, choices, icon="save")
     if answer == "save":
         return (draft is None or await draft.apply()) and (not document.is_dirty or await save())
     if answer == "discard" and draft is not None:
@@ -42,11 +44,11 @@ async def may_save_without(parent: QWidget, draft: PolicyDraft) -> bool:
         return True
     from gatewright_gui.qt.dialog import Choice, ask
 
-    text = "What is typed on the page TOML is not part of the policy before it is applied."
+    text = tr("What is typed on the page TOML is not part of the policy before it is applied.")
     choices = (
-        Choice("apply", "Apply and save", "primary"),
-        Choice("without", "Save without it"),
-        Choice("cancel", "Cancel"),
+        Choice("apply", tr("Apply and save"), "primary"),
+        Choice("without", tr("Save without it")),
+        Choice("cancel", tr("Cancel")),
     )
-    answer = await ask(parent, "Apply what is typed?", text, choices, icon="save")
+    answer = await ask(parent, tr("Apply what is typed?"), text, choices, icon="save")
     return answer == "without" or (answer == "apply" and await draft.apply())

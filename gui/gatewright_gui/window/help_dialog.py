@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright_gui.models.keys import KEYS, KeysModel
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, Part, aligned, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.copy_button import CopyButton
@@ -27,21 +28,21 @@ SIZE = (720, 560)
 _KEYS_WIDE = 232
 CATALOG_LINES = '[[catalogs]]\nid = "desk"\ntype = "host"\nmanifest = "desk.json"\n'
 """What brings a manifest into a policy."""
-_MANIFEST = """\
+_MANIFEST = mark("""\
 A JSON file that lists the tools: [...] or {"tools": [...]}, each as MCP, Anthropic or OpenAI spell it. Put it into \
-the folder of the policy file. A program that is built on Gatewright writes one with ToolRegistry.write_manifest."""
-_LINES = "Write them with an editor, with a name of your own, then reload (Ctrl+R)."
-_RIGHTS = """\
+the folder of the policy file. A program that is built on Gatewright writes one with ToolRegistry.write_manifest.""")
+_LINES = mark("Write them with an editor, with a name of your own, then reload (Ctrl+R).")
+_RIGHTS = mark("""\
 On Agents these tools can be ticked like all others; an agent without a list of tools has them at once, unless the \
 policy says unlisted_tools = "deny". Each counts as privileged until trusted = true stands below the manifest: then \
-the tier counts that it names. Where it is unclear which field selects the operations, the row of the tool asks."""
-_CALLS = """\
-Gatewright shows such a tool and decides its calls. The program that has the tool runs it; the Console never does."""
+the tier counts that it names. Where it is unclear which field selects the operations, the row of the tool asks.""")
+_CALLS = mark("""\
+Gatewright shows such a tool and decides its calls. The program that has the tool runs it; the Console never does.""")
 _STEPS = (
-    ("1. The manifest", _MANIFEST),
-    ("2. Four lines in the policy file", _LINES),
-    ("3. Rights", _RIGHTS),
-    ("What is not done here", _CALLS),
+    (mark("1. The manifest"), _MANIFEST),
+    (mark("2. Four lines in the policy file"), _LINES),
+    (mark("3. Rights"), _RIGHTS),
+    (mark("What is not done here"), _CALLS),
 )
 
 
@@ -54,21 +55,21 @@ class HelpDialog(QDialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("help")
-        self.setWindowTitle("Help")
-        self.setAccessibleName("Help")
-        self.part = Segmented("What to explain")
+        self.setWindowTitle(tr("Help"))
+        self.setAccessibleName(tr("Help"))
+        self.part = Segmented(tr("What to explain"))
         self.part.setObjectName("help.part")
-        self.part.add_segment("keys", "Keys")
-        self.part.add_segment("import", "Tools of other programs")
-        self.search = SearchField("Search the keys")
+        self.part.add_segment("keys", tr("Keys"))
+        self.part.add_segment("import", tr("Tools of other programs"))
+        self.search = SearchField(tr("Search the keys"))
         self.search.setObjectName("help.search")
         self.model = KeysModel(self)
-        self.view = TableView("Keys and what they do")
+        self.view = TableView(tr("Keys and what they do"))
         self.view.setObjectName("help.keys")
-        self._nothing = Label("No key fits. Ctrl+K finds what has none.")
-        self.file_button = QPushButton("Show the policy file")
+        self._nothing = Label(tr("No key fits. Ctrl+K finds what has none."))
+        self.file_button = QPushButton(tr("Show the policy file"))
         self.file_button.setObjectName("help.file")
-        self.close_button = QPushButton("Close")
+        self.close_button = QPushButton(tr("Close"))
         self.close_button.setObjectName("help.close")
         self._stack = QStackedWidget()
         self._set_up_view()
@@ -116,11 +117,11 @@ class HelpDialog(QDialog):
         self.lines = named(Label(CATALOG_LINES.strip()), "help.lines")
         self.lines.setFont(current_look().mono_font)
         self.lines.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        copy = CopyButton("Copy the lines", lambda: CATALOG_LINES)
+        copy = CopyButton(tr("Copy the lines"), lambda: CATALOG_LINES)
         lines = row_of(self.lines, aligned(copy, Qt.AlignmentFlag.AlignTop), stretch(), space=1)
         parts: list[Part] = []
         for at, (title, text) in enumerate(_STEPS):
-            parts += [named(Label(title), kind="heading"), _words(text), *([lines] if at == 1 else []), Gap(3)]
+            parts += [named(Label(tr(title)), kind="heading"), _words(tr(text)), *([lines] if at == 1 else []), Gap(3)]
         return holding(column_of(*parts, stretch(), space=1))
 
     # what is shown

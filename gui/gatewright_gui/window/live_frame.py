@@ -4,6 +4,7 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.live import LiveMode
 
@@ -17,7 +18,7 @@ class LiveFrame(QWidget):
         super().__init__(body)
         self._body = body
         self.setObjectName("window.liveframe")
-        self.setAccessibleName("Live mode is on")
+        self.setAccessibleName(tr("Live mode is on"))
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         body.installEventFilter(self)

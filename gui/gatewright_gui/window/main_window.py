@@ -17,6 +17,7 @@ from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVB
 from gatewright_gui.models.palette import PaletteEntry
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dropped import dropped_path
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from gatewright_gui.window.selfcheck_dialog import SelfCheckDialog
 
 DEFAULT_SIZE = (1280, 800)
-POLICY_FILTER = "Policy files (*.toml)"
+POLICY_FILTER = mark("Policy files (*.toml)")
 EXPORT_FOLDER = "export-folder"
 _log = logging.getLogger(__name__)
 NUMBERED = 10
@@ -130,15 +131,15 @@ class MainWindow(QMainWindow):
         rail = IconRail()
         rail.setObjectName("rail")
         for number, row in enumerate(PAGES, 1):
-            button = rail.add_page(row.key, row.icon, row.label)
+            button = rail.add_page(row.key, row.icon, tr(row.label))
             button.setObjectName(f"rail.{row.key}")
             keys = f"Ctrl+{number % 10}" if number <= NUMBERED else ""
-            button.setToolTip(f"{row.label} ({keys})" if keys else row.label)
+            button.setToolTip(f"{tr(row.label)} ({keys})" if keys else tr(row.label))
             button.clicked.connect(self._focus_page)
-            go = QAction(row.label, self)
+            go = QAction(tr(row.label), self)
             go.setObjectName(f"action.page.{row.key}")
             go.setShortcut(QKeySequence(keys))
-            go.setStatusTip(row.words)
+            go.setStatusTip(tr(row.words))
             tie_icon(go, row.icon)
             go.triggered.connect(lambda _=False, key=row.key: self.show_page(key))
             self.addAction(go)
@@ -268,7 +269,7 @@ class MainWindow(QMainWindow):
         from gatewright_gui.session.diagnostics import diagnostics
 
         QApplication.clipboard().setText(diagnostics(self.document))
-        self.toast.show_note("diagnostics copied: versions, counts and the last lines of the log")
+        self.toast.show_note(tr("diagnostics copied: versions, counts and the last lines of the log"))
 
     def show_import(self) -> None:
         """Say how tools of other programs come in."""
@@ -361,8 +362,15 @@ class MainWindow(QMainWindow):
         if path is not None and (path.is_dir() or path.suffix == ".toml"):
             self.open_path(path)
             return
-        what = f"{path.name} is no policy file" if path is not None else "not one file of this computer"
-        self.show_message(Message("warning", f"{what}: drop one .toml file, or the folder of a {POLICY_NAME}"))
+        what = (
+            tr("{name} is no policy file", name=path.name) if path is not None else tr("not one file of this computer")
+        )
+        self.show_message(
+            Message(
+                "warning",
+                tr("{what}: drop one .toml file, or the folder of a {file}", what=what, file=POLICY_NAME),
+            )
+        )
 
     def _begin(self, way: str) -> None:
         """The ways of the welcome are actions."""
@@ -397,7 +405,7 @@ class MainWindow(QMainWindow):
         self.tasks.start(self._ask_open(), "open", replace=True)
 
     async def _ask_open(self) -> None:
-        path = await self._chosen_policy("Open a policy file")
+        path = await self._chosen_policy(tr("Open a policy file"))
         if path is not None:
             await self.open(path)
 
@@ -405,7 +413,7 @@ class MainWindow(QMainWindow):
         from gatewright_gui.qt.dialog import choose_open_file
 
         start = self.document.path.parent if self.document.path else Path.home()
-        return await choose_open_file(self, title, start, POLICY_FILTER)
+        return await choose_open_file(self, title, start, tr(POLICY_FILTER))
 
     def new_window(self) -> None:
         """Let another policy file be chosen and open it in a window, and a process, of its own."""
@@ -414,12 +422,12 @@ class MainWindow(QMainWindow):
     async def _new_window(self) -> None:
         from gatewright_gui.session.catalogs import gateway_command
 
-        path = await self._chosen_policy("Open in a new window")
+        path = await self._chosen_policy(tr("Open in a new window"))
         if path is None:
             return
         program, *words = gateway_command()
         if not QProcess.startDetached(program, [*words, "gui", str(path)])[0]:
-            self.show_message(Message("error", f"no new window: {program} cannot be started"))
+            self.show_message(Message("error", tr("no new window: {program} cannot be started", program=program)))
 
     def open_demo(self) -> None:
         """Open the user's copy of the demo."""
@@ -460,7 +468,7 @@ class MainWindow(QMainWindow):
 
         here = self.document.workspace.policy_path
         start = here if here.parent.is_dir() else Path.home() / here.name
-        path = await choose_save_file(self, "Save as a new policy file", start, POLICY_FILTER, replaces=False)
+        path = await choose_save_file(self, tr("Save as a new policy file"), start, tr(POLICY_FILTER), replaces=False)
         if path is None:
             return
         path = path if path.suffix else path.with_suffix(".toml")
@@ -474,10 +482,14 @@ class MainWindow(QMainWindow):
     async def _ask_export(self, kind: ExportKind) -> None:
         from gatewright_gui.qt.dialog import choose_folder
 
-        title = {"policy": "Export the policy", "team": "Export for a team", "pattern": "Export for Pattern"}[kind]
+        title = {
+            "policy": tr("Export the policy into a folder"),
+            "team": tr("Export for a team into a folder"),
+            "pattern": tr("Export for Pattern into a folder"),
+        }[kind]
         here = self.document.path.parent if self.document.path else Path.home()
         last = Path(self.preferences.choice(EXPORT_FOLDER) or here)
-        folder = await choose_folder(self, f"{title} into a folder", last if last.is_dir() else here)
+        folder = await choose_folder(self, title, last if last.is_dir() else here)
         if folder is not None and await verbs.export(self.document, folder, kind):
             self.preferences.set_choice(EXPORT_FOLDER, str(folder))
 
@@ -493,7 +505,7 @@ class MainWindow(QMainWindow):
             return
         self.outside.dismiss()
         if await may_leave(self, self.document, self.save_reviewed) and await verbs.reload(self.document):
-            self.document.say("info", "read again from disk")
+            self.document.say("info", tr("read again from disk"))
 
     def merge(self) -> None:
         """Read what somebody else wrote into the file, and make the unsaved changes again on top of it."""
@@ -505,17 +517,17 @@ class MainWindow(QMainWindow):
 
     def undo(self) -> None:
         """Take the last edit back, and say which."""
-        self._step("undone", self.document.undo_stack.undoText(), self.document.undo)
+        self._step(tr("undone"), "undo", self.document.undo_stack.undoText(), self.document.undo)
 
     def redo(self) -> None:
         """Do it again, and say what."""
-        self._step("redone", self.document.undo_stack.redoText(), self.document.redo)
+        self._step(tr("redone"), "redo", self.document.undo_stack.redoText(), self.document.redo)
 
-    def _step(self, word: str, what: str, step: Callable[[], None]) -> None:
+    def _step(self, word: str, icon: str, what: str, step: Callable[[], None]) -> None:
         before = self.document.undo_stack.index()
         step()
         if self.document.undo_stack.index() != before:
-            self.toast.show_note(f"{word}: {what}", icon="undo" if word == "undone" else "redo")
+            self.toast.show_note(f"{word}: {what}", icon=icon)
 
     # what happened
 
@@ -572,7 +584,7 @@ class MainWindow(QMainWindow):
         if row.key == "agents":
             self.top.set_trail(self.selection.agent_id, self.selection.tool, self.selection.operation)
         else:
-            self.top.set_trail(row.label)
+            self.top.set_trail(tr(row.label))
 
     def _saved(self, _path: object) -> None:
         self.status.set_saved_at(self.document.saved_at)
@@ -610,7 +622,9 @@ class MainWindow(QMainWindow):
             self.alarm.dismiss()
             return
         since = time.strftime("%H:%M", time.localtime(alarm.raised_wall_s))
-        self.alarm.show_message("error", f"{alarm.words} (read again at {since}).", action="Show problems")
+        self.alarm.show_message(
+            "error", tr("{words} (read again at {time}).", words=alarm.words, time=since), action=tr("Show problems")
+        )
         self.alarm.close_button.hide()
 
     def _tell_waiting(self, questions: "tuple[PendingApproval, ...]") -> None:
@@ -631,9 +645,9 @@ class MainWindow(QMainWindow):
         """Say something: in passing, or in a bar that stays."""
         text = message.text.replace("`", "")
         if message.tone == "info":
-            self.toast.show_note(text, action="Undo" if message.can_undo else None)
+            self.toast.show_note(text, action=tr("Undo") if message.can_undo else None)
         else:
-            self.message.show_message(message.tone, text, action="Save as..." if message.can_save_as else None)
+            self.message.show_message(message.tone, text, action=tr("Save as...") if message.can_save_as else None)
 
     def _failed(self, name: str, error: BaseException) -> None:
         if isinstance(error, WorkerLost):
@@ -644,7 +658,7 @@ class MainWindow(QMainWindow):
     def report_failure(self, what: str, error: BaseException) -> None:
         """A bug of ours: say it, keep where it came from in the log, go on."""
         _log.error("something went wrong in the window", exc_info=error)
-        self.show_message(Message("error", f"something went wrong in {what}"))
+        self.show_message(Message("error", tr("something went wrong in {what}", what=what)))
 
     # menu and theme
 

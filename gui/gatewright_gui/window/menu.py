@@ -6,6 +6,7 @@ from pathlib import Path
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.plaintext import button_text
 
 
@@ -19,7 +20,7 @@ def fill_menu(
     """Put the rows in anew, as things stand now."""
     menu.clear()
     menu.addActions([actions["new"], actions["open"]])
-    _add_recent(menu.addMenu("Open recent"), recent, open_path)
+    _add_recent(menu.addMenu(tr("Open recent")), recent, open_path)
     menu.addActions([actions["window"], actions["demo"], actions["reload"]])
     menu.addSeparator()
     menu.addActions([actions["save"], actions["save_as"], actions["export"]])
@@ -28,7 +29,7 @@ def fill_menu(
     menu.addSeparator()
     menu.addActions([actions["undo"], actions["redo"], actions["find"], actions["palette"]])
     menu.addSeparator()
-    menu.addMenu("Go to").addActions([action for key, action in actions.items() if key.startswith("page.")])
+    menu.addMenu(tr("Go to")).addActions([action for key, action in actions.items() if key.startswith("page.")])
     menu.addAction(actions["preferences"])
     menu.addSeparator()
     menu.addActions([actions["help"], actions["diagnostics"], actions["quit"]])

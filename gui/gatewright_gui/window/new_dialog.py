@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QLineE
 
 from gatewright.workspace.api import Permission
 from gatewright_gui.qt.dialog import choose_folder
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.task import TaskOwner
@@ -15,10 +16,10 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.opening import POLICY_NAME, example_names, secrets_in
 
 _LEVELS: tuple[tuple[str, Permission | None], ...] = (
-    ("read them", Permission.READ_ONLY),
-    ("read them, and change them after asking", Permission.HUMAN),
-    ("read and change them; deleting asks first", Permission.READ_WRITE),
-    ("not touch them", None),
+    (mark("read them"), Permission.READ_ONLY),
+    (mark("read them, and change them after asking"), Permission.HUMAN),
+    (mark("read and change them; deleting asks first"), Permission.READ_WRITE),
+    (mark("not touch them"), None),
 )
 
 
@@ -27,29 +28,31 @@ class NewDialog(QDialog):
 
     def __init__(self, parent: QWidget, tasks: TaskOwner, *, with_files: bool = True) -> None:
         super().__init__(parent)
-        named(self, "new", spoken="New workspace")
-        self.setWindowTitle("New workspace")
+        named(self, "new", spoken=tr("New workspace"))
+        self.setWindowTitle(tr("New workspace"))
         self._tasks, self._with_files = tasks, with_files
         self._secrets: Mapping[str, int] = {}
         self._sought: Path | None = None
-        self.place = named(QLineEdit(_proposed(with_files)), "new.folder", spoken="Folder of the workspace")
-        self.browse_button = named(QPushButton("C&hoose..."), "new.browse", spoken="Choose the folder")
-        self.begin = named(QComboBox(), "new.begin", spoken="What the workspace begins with")
-        self.begin.addItem("a policy of my own, with one agent")
+        self.place = named(QLineEdit(_proposed(with_files)), "new.folder", spoken=tr("Folder of the workspace"))
+        self.browse_button = named(QPushButton(tr("C&hoose...")), "new.browse", spoken=tr("Choose the folder"))
+        self.begin = named(QComboBox(), "new.begin", spoken=tr("What the workspace begins with"))
+        self.begin.addItem(tr("a policy of my own, with one agent"))
         for example in example_names():
-            self.begin.addItem(f"a copy of the example: {example.replace('-', ' ')}", example)
-        self.level = named(QComboBox(), "new.level", spoken="What agents may do with the files in it")
+            self.begin.addItem(tr("a copy of the example: {example}", example=example.replace("-", " ")), example)
+        self.level = named(QComboBox(), "new.level", spoken=tr("What agents may do with the files in it"))
         for words, level in _LEVELS:
-            self.level.addItem(words, level)
+            self.level.addItem(tr(words), level)
         self.level.setCurrentIndex(0 if with_files else len(_LEVELS) - 1)
-        self.hide_secrets = named(QCheckBox(), "new.hide", spoken="Hide secrets from every agent")
+        self.hide_secrets = named(QCheckBox(), "new.hide", spoken=tr("Hide secrets from every agent"))
         self.hide_secrets.setChecked(True)
-        self.agent = named(QLineEdit("assistant"), "new.agent", spoken="Name of the first agent")
+        self.agent = named(QLineEdit("assistant"), "new.agent", spoken=tr("Name of the first agent"))
         self.note = named(Label(), "new.note", kind="muted")
         self._form = QFormLayout()
         self.fault = named(Label(), "new.fault", kind="error")
-        self.accept_button = named(QPushButton("Make workspace"), "new.accept", spoken="Make workspace", kind="primary")
-        self.cancel_button = named(QPushButton("Cancel"), "new.cancel", spoken="Cancel")
+        self.accept_button = named(
+            QPushButton(tr("Make workspace")), "new.accept", spoken=tr("Make workspace"), kind="primary"
+        )
+        self.cancel_button = named(QPushButton(tr("Cancel")), "new.cancel", spoken=tr("Cancel"))
         self._lay_out()
         self.place.textChanged.connect(self._look)
         self.begin.currentIndexChanged.connect(self._check)
@@ -117,26 +120,31 @@ class NewDialog(QDialog):
         path = folder / POLICY_NAME
         fault, is_named = "", bool(self.place.text())
         if is_named and not folder.is_absolute():
-            fault = "write the folder whole, from the root or from ~ on"
+            fault = tr("write the folder whole, from the root or from ~ on")
         elif is_named and path.exists():
-            fault = f"{path} exists already: open it instead"
+            fault = tr("{path} exists already: open it instead", path=path)
         elif is_own and not self.agent_id:
-            fault = "the first agent needs a name"
+            fault = tr("the first agent needs a name")
         self._say_fault(fault)
-        many = sum(self._secrets.values())
-        names = ", ".join(self._secrets)
-        self.hide_secrets.setText(f"Hide what looks like a secret: {names} ({many:,} found)")
-        self.hide_secrets.setVisible(bool(self._secrets) and has_files)
-        looking = " Looking for secrets in it..." if self._sought is not None and has_files else ""
-        place = (
-            f"The policy will be {path}." if is_named else f"Choose a folder: the policy will be {POLICY_NAME} in it."
+        names, count = ", ".join(self._secrets), sum(self._secrets.values())
+        self.hide_secrets.setText(
+            tr("Hide what looks like a secret: {names} ({count:,} found)", names=names, count=count)
         )
-        self.note.setText(f"{place} No tool can read or change that file, whatever the rules say.{looking}")
+        self.hide_secrets.setVisible(bool(self._secrets) and has_files)
+        place = (
+            tr("The policy will be {path}.", path=path)
+            if is_named
+            else tr("Choose a folder: the policy will be {file} in it.", file=POLICY_NAME)
+        )
+        notes = [place, tr("No tool can read or change that file, whatever the rules say.")]
+        if self._sought is not None and has_files:
+            notes.append(tr("Looking for secrets in it..."))
+        self.note.setText(" ".join(notes))
         self.accept_button.setEnabled(is_named and not fault and not (self._sought is not None and has_files))
 
     async def _browse(self) -> None:
         start = self.folder if self.folder.is_dir() else Path.home()
-        chosen = await choose_folder(self, "Folder of the workspace", start)
+        chosen = await choose_folder(self, tr("Folder of the workspace"), start)
         if chosen is not None:
             self.place.setText(str(chosen))
 
@@ -144,22 +152,22 @@ class NewDialog(QDialog):
         form = self._form
         form.setSpacing(current_look().tokens.space_2)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
-        label = Label("&Folder")
+        label = Label(tr("&Folder"))
         label.setBuddy(self.place)
         form.addRow(label, row_of(stretch(self.place), self.browse_button, space=2))
         form.addRow("", self.note)
         if self._with_files:
-            form.addRow("Begin &with", self.begin)
-        form.addRow("With its files agents &may", self.level)
+            form.addRow(tr("Begin &with"), self.begin)
+        form.addRow(tr("With its files agents &may"), self.level)
         form.addRow("", self.hide_secrets)
-        form.addRow("First &agent", self.agent)
+        form.addRow(tr("First &agent"), self.agent)
         for told in (self.note, self.fault):
             told.setWordWrap(True)
         self.accept_button.setDefault(True)
         for button in (self.browse_button, self.cancel_button):
             button.setAutoDefault(False)
         column_of(
-            named(Label("New workspace"), kind="heading"),
+            named(Label(tr("New workspace")), kind="heading"),
             form,
             self.fault,
             stretch(),

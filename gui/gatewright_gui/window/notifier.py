@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QSystemTrayIcon, QWidget
 
-from gatewright.workspace.api import plural
+from gatewright_gui.qt.language import counted, tr
 
 if TYPE_CHECKING:
     from gatewright_gui.session.question import PendingApproval
@@ -40,8 +40,10 @@ class Notifier(QObject):
             self._tray.hide()
         if not new or self._window.isActiveWindow() or not self._is_wanted():
             return
-        others = f"; with it {plural(len(new) - 1, 'other call')} began to wait" if len(new) > 1 else ""
-        self.put("A call waits for your answer", f"{visible(new[0].agent_id)} asks to call {new[0].called}{others}")
+        text = tr("{agent} asks to call {call}", agent=visible(new[0].agent_id), call=new[0].called)
+        if len(new) > 1:
+            text += f"; {counted(len(new) - 1, 'other call waits too', 'other calls wait too')}"
+        self.put(tr("A call waits for your answer"), text)
 
     def _put_in_tray(self, title: str, text: str) -> None:
         if not (QSystemTrayIcon.isSystemTrayAvailable() and QSystemTrayIcon.supportsMessages()):

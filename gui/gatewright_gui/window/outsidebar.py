@@ -3,6 +3,7 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QPushButton
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.session.document import Document
@@ -24,14 +25,14 @@ class OutsideBar(MessageBar):
         super().__init__()
         self._document = document
         self.setObjectName("window.outside")
-        self.close_button.set_icon("x", "Keep what is open here")
+        self.close_button.set_icon("x", tr("Keep what is open here"))
         self.action_requested.connect(self._act)
         self.other_requested.connect(self._act_otherwise)
         self.more_requested.connect(self.difference_requested)
         self.merge_button = named(
-            QPushButton("Merge"),
+            QPushButton(tr("Merge")),
             "window.outside.merge",
-            tip="Read the file and make the unsaved changes again on top; only where both changed different things",
+            tip=tr("Read the file and make the unsaved changes again on top; only where both changed different things"),
         )
         self.merge_button.clicked.connect(self.merge_requested)
         self.add_button(self.merge_button)
@@ -39,34 +40,39 @@ class OutsideBar(MessageBar):
     def tell_changed(self) -> None:
         """Somebody else wrote the file; what the bar says already is that and more."""
         if not self.isVisible():
-            self._tell(f"{self._what_is_read} was changed outside this window.")
+            self._tell(self._changed)
 
     def tell_refused(self) -> None:
         """Nothing was saved for that reason."""
-        what = self._what_is_read
-        self._tell(f"Not saved: {what[0].lower()}{what[1:]} was changed outside this window.")
+        self._tell(f"{tr('Not saved.')} {self._changed}")
 
     def tell_gone(self) -> None:
         """There is no file any more, or it is back."""
         if not self._document.is_gone:
             self.dismiss()
             return
-        text = "The policy file is gone from the disk. The policy that is open here stays in force; write it again"
-        self.show_message("warning", f"{text} to keep it.", action="Write it again", other="Save as...")
+        text = tr(
+            "The policy file is gone from the disk. The policy that is open here stays in force; "
+            "write it again to keep it."
+        )
+        self.show_message("warning", text, action=tr("Write it again"), other=tr("Save as..."))
         self.merge_button.hide()
 
     def _tell(self, text: str) -> None:
         is_dirty = self._document.is_dirty
         if is_dirty:
-            text += " Merge both, take theirs (the unsaved changes here are gone), or keep mine (theirs are gone)."
-        action, other = ("Take theirs", "Keep mine") if is_dirty else ("Reload", None)
-        self.show_message("warning", text, action=action, other=other, more="Show what changed")
+            text += " " + tr(
+                "Merge both, take theirs (the unsaved changes here are gone), or keep mine (theirs are gone)."
+            )
+        action, other = (tr("Take theirs"), tr("Keep mine")) if is_dirty else (tr("Reload"), None)
+        self.show_message("warning", text, action=action, other=other, more=tr("Show what changed"))
         self.merge_button.setVisible(is_dirty)
 
     @property
-    def _what_is_read(self) -> str:
-        several = len(self._document.files) > 1
-        return "The policy file, or a manifest that it names," if several else "The policy file"
+    def _changed(self) -> str:
+        if len(self._document.files) > 1:
+            return tr("The policy file, or a manifest that it names, was changed outside this window.")
+        return tr("The policy file was changed outside this window.")
 
     def _act(self) -> None:
         (self.write_requested if self._document.is_gone else self.reload_requested).emit()

@@ -5,6 +5,7 @@ All but the one that a window begins with are imported when they are first shown
 
 from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.page import Page, PageContext, PageRow
+from gatewright_gui.qt.language import mark
 
 
 def _overview(context: PageContext) -> Page:
@@ -70,17 +71,33 @@ def _audit(context: PageContext) -> Page:
 FIRST = "agents"
 """The page that a window begins with."""
 PAGES = (
-    PageRow("overview", "shield", "Overview", _overview, words="all agents, risks, what waits, picture of rights"),
-    PageRow("agents", "users", "Agents", AgentsPage),
-    PageRow("files", "folder-tree", "Files", _files),
     PageRow(
-        "policy", "scroll-text", "Policy", _policy, words="policy rules for all agents: deny, ask first, amount over"
+        "overview",
+        "shield",
+        mark("Overview"),
+        _overview,
+        words=mark("all agents, risks, what waits, picture of rights"),
     ),
-    PageRow("memory", "database", "Memory", _memory),
-    PageRow("console", "terminal", "Console", _console),
-    PageRow("approvals", "hand", "Approvals", _approvals),
-    PageRow("audit", "history", "Audit", _audit, words="log of calls: denied, allowed, asked, history, when and why"),
-    PageRow("toml", "file-code", "TOML", _toml, works_without_policy=True),
-    PageRow("problems", "triangle-alert", "Problems", _problems, works_without_policy=True),
-    PageRow("catalogs", "plug", "Catalogs", _catalogs),
+    PageRow("agents", "users", mark("Agents"), AgentsPage),
+    PageRow("files", "folder-tree", mark("Files"), _files),
+    PageRow(
+        "policy",
+        "scroll-text",
+        mark("Policy"),
+        _policy,
+        words=mark("policy rules for all agents: deny, ask first, amount over"),
+    ),
+    PageRow("memory", "database", mark("Memory"), _memory),
+    PageRow("console", "terminal", mark("Console"), _console),
+    PageRow("approvals", "hand", mark("Approvals"), _approvals),
+    PageRow(
+        "audit",
+        "history",
+        mark("Audit"),
+        _audit,
+        words=mark("log of calls: denied, allowed, asked, history, when and why"),
+    ),
+    PageRow("toml", "file-code", mark("TOML"), _toml, works_without_policy=True),
+    PageRow("problems", "triangle-alert", mark("Problems"), _problems, works_without_policy=True),
+    PageRow("catalogs", "plug", mark("Catalogs"), _catalogs),
 )

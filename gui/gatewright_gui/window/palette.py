@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright_gui.models.palette import ENTRY, PaletteEntry, PaletteModel
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -91,21 +92,21 @@ class CommandPalette(QFrame):
         tokens = current_look().tokens
         self.setObjectName("palette")
         self.setProperty("kind", "popup")
-        self.setAccessibleName("Command palette")
+        self.setAccessibleName(tr("Command palette"))
         self._entries = entries
         self._before: QWidget | None = None
         self.model = PaletteModel(self)
-        self.search = SearchField("Search agents, tools, sources, problems and commands")
+        self.search = SearchField(tr("Search agents, tools, sources, problems and commands"))
         self.search.setObjectName("palette.search")
         self.view = QListView()
         self.view.setObjectName("palette.list")
-        self.view.setAccessibleName("What fits")
+        self.view.setAccessibleName(tr("What fits"))
         self.view.setModel(self.model)
         self.view.setItemDelegate(PaletteDelegate(self.view))
         self.view.setUniformItemSizes(True)
         self.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._nothing = Label("Nothing fits. A > before the words searches the commands only.")
+        self._nothing = Label(tr("Nothing fits. A > before the words searches the commands only."))
         self._nothing.setProperty("kind", "muted")
         self._nothing.setMargin(tokens.space_3)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)

@@ -6,6 +6,7 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QWidget
 
 from gatewright_gui.models.palette import PaletteEntry
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.places import Kind, Place, places_of
 
@@ -34,7 +35,7 @@ def _is_command(action: QAction) -> bool:
 
 def _command(action: QAction) -> PaletteEntry:
     going = action.objectName().startswith("action.page.")
-    text = f"Go to {action.text()}" if going else action.text()
+    text = tr("Go to {page}", page=action.text()) if going else action.text()
     keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
     return PaletteEntry(
         "command", text.replace("&", ""), action.statusTip(), "arrow-right" if going else "command", keys, action

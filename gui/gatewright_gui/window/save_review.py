@@ -10,6 +10,7 @@ from gatewright_gui.pages.agents.right_changes import RightChangesModel
 from gatewright_gui.pages.agents.right_lines import MOST_SAVED_ROWS, SavedChange, replay_lines, saved_change
 from gatewright_gui.pages.agents.rights_dialog import set_up_changes
 from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.item_view import TableView
@@ -27,7 +28,7 @@ AT_ONCE_S = 0.4
 """What is worked out sooner than this is known before anything is shown."""
 _NAMED = 6
 """So many agents are told in a sentence; the table has all."""
-_CALL_HEADINGS = ("Agent", "Call", "Now", "Then")
+_CALL_HEADINGS = (mark("Agent"), mark("Call"), mark("Now"), mark("Then"))
 
 
 class SaveReview(QDialog):
@@ -37,22 +38,22 @@ class SaveReview(QDialog):
         self, parent: QWidget, document: Document, deriver: Deriver, tasks: TaskOwner, preferences: Preferences
     ) -> None:
         super().__init__(parent)
-        named(self, "review", spoken="Save").setWindowTitle("Save")
+        named(self, "review", spoken=tr("Save")).setWindowTitle(tr("Save"))
         self._document, self._deriver, self._tasks, self._preferences = document, deriver, tasks, preferences
         self._is_needed = True
-        self.summary = named(Label("Working out what changes for the agents..."), "review.summary", kind="heading")
+        self.summary = named(Label(tr("Working out what changes for the agents...")), "review.summary", kind="heading")
         self.summary.setWordWrap(True)
         self.changes = RightChangesModel(self)
-        self.table = named(TableView("What changes"), "review.changes")
-        self.calls = RightChangesModel(self, _CALL_HEADINGS)
-        self.calls_header = SectionHeader("Recorded calls that would be decided differently", flush=True)
+        self.table = named(TableView(tr("What changes")), "review.changes")
+        self.calls = RightChangesModel(self, tuple(map(tr, _CALL_HEADINGS)))
+        self.calls_header = SectionHeader(tr("Recorded calls that would be decided differently"), flush=True)
         self.calls_header.setObjectName("review.calls.header")
-        self.calls_view = named(TableView("Recorded calls that would be decided differently"), "review.calls")
+        self.calls_view = named(TableView(tr("Recorded calls that would be decided differently")), "review.calls")
         self.progress = ProgressStrip()
         self.fault = named(Label(), "review.fault", kind="error")
-        self.only_gains = named(QCheckBox("&Don't show this for changes that only take away"), "review.only_gains")
-        self.save_button = named(QPushButton("Save"), "review.save", kind="primary")
-        self.cancel_button = named(QPushButton("Cancel"), "review.cancel")
+        self.only_gains = named(QCheckBox(tr("&Don't show this for changes that only take away")), "review.only_gains")
+        self.save_button = named(QPushButton(tr("Save")), "review.save", kind="primary")
+        self.cancel_button = named(QPushButton(tr("Cancel")), "review.cancel")
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -115,7 +116,7 @@ class SaveReview(QDialog):
             if change is not None and self._is_needed:
                 await self._replay()
         except GatewrightError as error:
-            self.fault.setText(f"Not everything that changes can be told: {error}".replace("`", ""))
+            self.fault.setText(tr("Not everything that changes can be told: {error}", error=error).replace("`", ""))
             self.fault.show()
         finally:
             known.set()
@@ -127,23 +128,37 @@ class SaveReview(QDialog):
         if not self._is_needed:
             self.accept()
             return
-        more = f"\n{len(change.agents) - _NAMED:,} more agents" if len(change.agents) > _NAMED else ""
-        words = "\n".join(change.agents[:_NAMED]) or "What agents may do changes through what they share"
-        cut = f" The first {MOST_SAVED_ROWS:,} lines are listed." if len(change.lines.rows) == MOST_SAVED_ROWS else ""
+        more = (
+            f"\n{counted(len(change.agents) - _NAMED, 'more agent', 'more agents')}"
+            if len(change.agents) > _NAMED
+            else ""
+        )
+        words = "\n".join(change.agents[:_NAMED]) or tr("What agents may do changes through what they share")
+        cut = (
+            " " + tr("The first {count:,} lines are listed.", count=MOST_SAVED_ROWS)
+            if len(change.lines.rows) == MOST_SAVED_ROWS
+            else ""
+        )
         self.summary.setText(f"{words}{more}{cut}")
         self.changes.add(change.lines)
 
     async def _replay(self) -> None:
         """The newest recorded calls, decided by the file and by what would be saved."""
-        self.calls_header.set_note("deciding them again...")
+        self.calls_header.set_note(tr("deciding them again..."))
         found = await self._deriver.derive_in_pieces(
-            review_calls, lambda count: self.calls_header.set_note(f"{count:,} decided again..."), replay_lines
+            review_calls,
+            lambda count: self.calls_header.set_note(tr("{count:,} decided again...", count=count)),
+            replay_lines,
         )
         if found is None:
             return
-        told = f"{found.differing:,} of the {found.decided:,} newest" if found.decided else "no call is recorded yet"
+        told = (
+            tr("{differing:,} of the {decided:,} newest", differing=found.differing, decided=found.decided)
+            if found.decided
+            else tr("no call is recorded yet")
+        )
         self.calls_header.set_note(told)
-        self.calls_header.setToolTip("Each is decided without the calls before it in its session")
+        self.calls_header.setToolTip(tr("Each is decided without the calls before it in its session"))
         self.calls.add(found.lines)
         self.calls_view.setVisible(found.differing > 0)
 

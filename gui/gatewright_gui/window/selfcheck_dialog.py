@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace.api import plural
 from gatewright_gui.models.selfcheck import (
     AGENT,
     NOTE,
@@ -31,6 +30,7 @@ from gatewright_gui.models.selfcheck import (
     found_words,
     report_text,
 )
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.icon_label import IconLabel
@@ -41,7 +41,7 @@ from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote, 
 from gatewright_gui.window.status_bar import TICK_MS, ago, progress_words
 
 SIZE = (720, 520)
-EXPLAINED = (
+EXPLAINED = mark(
     "For every agent, tool and operation three answers must be the same: whether the model is shown it, whether the "
     "schema accepts it, and whether the gate lets it through. Of what is shown, one whole call is tried as well."
 )
@@ -62,8 +62,8 @@ class SelfCheckDialog(QDialog):
         self._found: CheckCount | None = None
         self._is_checking = False
         self.setObjectName("selfcheck")
-        self.setWindowTitle("Self-check")
-        self.setAccessibleName("Self-check")
+        self.setWindowTitle(tr("Self-check"))
+        self.setAccessibleName(tr("Self-check"))
         self._icon = IconLabel("shield", "muted", size=20)
         self.summary = Label()
         self.summary.setProperty("kind", "heading")
@@ -71,17 +71,20 @@ class SelfCheckDialog(QDialog):
         self.when.setProperty("kind", "muted")
         self.progress = QProgressBar()
         self.agents, self.notes = AgentCheckModel(self), CheckNoteModel(self)
-        self.agent_view, self.note_view = TableView("Agents that were checked"), TableView("Notes of the self-check")
-        self.note_header = SectionHeader("Notes", flush=True)
-        self.nothing = EmptyState("circle-check", "No difference", "")
-        self.copy_button, self.again_button = QPushButton("&Copy"), QPushButton("Check &again")
-        self.close_button = QPushButton("Close")
+        self.agent_view, self.note_view = (
+            TableView(tr("Agents that were checked")),
+            TableView(tr("Notes of the self-check")),
+        )
+        self.note_header = SectionHeader(tr("Notes"), flush=True)
+        self.nothing = EmptyState("circle-check", tr("No difference"), "")
+        self.copy_button, self.again_button = QPushButton(tr("&Copy")), QPushButton(tr("Check &again"))
+        self.close_button = QPushButton(tr("Close"))
         self._lay_out()
         self._connect()
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self._tell_when)
         self._copied = QTimer(self, singleShot=True, interval=COPIED_MS)
-        self._copied.timeout.connect(lambda: self.copy_button.setText("&Copy"))
+        self._copied.timeout.connect(lambda: self.copy_button.setText(tr("&Copy")))
         self.resize(*SIZE)
         self.show_found(None)
         self.show_progress(None)
@@ -105,8 +108,8 @@ class SelfCheckDialog(QDialog):
         policy.setRetainSizeWhenHidden(True)
         self.progress.setSizePolicy(policy)
         self.progress.setFixedHeight(4)
-        self.progress.setAccessibleName("Agents checked")
-        explained = Label(EXPLAINED)
+        self.progress.setAccessibleName(tr("Agents checked"))
+        explained = Label(tr(EXPLAINED))
         explained.setWordWrap(True)
         explained.setProperty("kind", "muted")
         self._set_up(self.agent_view, self.agents, AgentColumn.AGENT)
@@ -181,7 +184,7 @@ class SelfCheckDialog(QDialog):
         self.progress.setVisible(self._is_checking)
         self.progress.setRange(0, progress.of if progress is not None else 1)
         self.progress.setValue(progress.done if progress is not None else 1)
-        self.again_button.setText("&Stop" if self._is_checking else "Check &again")
+        self.again_button.setText(tr("&Stop") if self._is_checking else tr("Check &again"))
         if progress is not None:
             self.when.setText(progress_words(progress))
         else:
@@ -191,7 +194,7 @@ class SelfCheckDialog(QDialog):
         """Put all of it on the clipboard."""
         if self._found is not None:
             QGuiApplication.clipboard().setText(report_text(self._found))
-            self.copy_button.setText("Copied")
+            self.copy_button.setText(tr("Copied"))
             self._copied.start()
 
     def hideEvent(self, event: object) -> None:  # noqa: N802
@@ -203,16 +206,18 @@ class SelfCheckDialog(QDialog):
         is_wrong = found is not None and bool(found.differences)
         role: Role = "muted" if found is None else "deny" if is_wrong else "allow"
         self._icon.set_icon("shield" if found is None else "shield-x" if is_wrong else "shield-check", role)
-        self.summary.setText("Nothing is checked yet" if found is None else found_words(found))
+        self.summary.setText(tr("Nothing is checked yet") if found is None else found_words(found))
         self.note_header.set_note("" if found is None else _note_words(found))
-        text = "What is ticked, shown and callable is the same everywhere." if found is not None else ""
-        self.nothing.set_state("circle-check", "No difference" if found is not None else "Nothing checked", text)
+        text = tr("What is ticked, shown and callable is the same everywhere.") if found is not None else ""
+        self.nothing.set_state(
+            "circle-check", tr("No difference") if found is not None else tr("Nothing checked"), text
+        )
         self._stack.setCurrentWidget(self.note_view if self.notes.rowCount() else self.nothing)
 
     def _tell_when(self) -> None:
         if not self._is_checking:
             found = self._found
-            self.when.setText("" if found is None else f"checked {ago(self._clock() - found.finished_at)}")
+            self.when.setText("" if found is None else tr("checked {ago}", ago=ago(self._clock() - found.finished_at)))
 
     def _again(self) -> None:
         (self.stop_requested if self._is_checking else self.check_requested).emit()
@@ -230,5 +235,5 @@ class SelfCheckDialog(QDialog):
 
 def _note_words(found: CheckCount) -> str:
     wrong, untried = len(found.differences), len(found.untried)
-    parts = [plural(wrong, "difference")]
-    return ", ".join([*parts, *([f"{untried:,} not tried"] if untried else [])])
+    parts = [counted(wrong, "difference", "differences")]
+    return ", ".join([*parts, *([tr("{count:,} not tried", count=untried)] if untried else [])])

@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QStackedWidget
 
 from gatewright_gui.pages.page import Page, PageContext, PageRow
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.session.document import Document
 from gatewright_gui.window.welcome import Welcome
@@ -29,9 +30,9 @@ class PageShelf(QStackedWidget):
         self.welcome = Welcome()
         self.empty = EmptyState(
             "shield-x",
-            "The policy has errors",
-            "No agent may call anything until the file is mended. Look at the problems, mend it, then reload.",
-            action="Show problems",
+            tr("The policy has errors"),
+            tr("No agent may call anything until the file is mended. Look at the problems, mend it, then reload."),
+            action=tr("Show problems"),
         )
         self.empty.setObjectName("window.empty")
         self.empty.action_requested.connect(self.problems_requested)

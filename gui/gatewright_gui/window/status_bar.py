@@ -6,7 +6,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
 
-from gatewright.workspace.api import plural
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
@@ -14,7 +14,7 @@ from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
 
 TICK_MS = 1000
 
-NOTHING_CHECKED = "self-check: nothing open"
+NOTHING_CHECKED = mark("self-check: nothing open")
 MAX_TOLD = 10
 """Differences in the tooltip; the dialog has all."""
 
@@ -38,7 +38,7 @@ class StatusBar(QWidget):
         self._saved_at: float | None = None
         self._state = ""
         self._check_icon = IconLabel("shield", "muted", size=14)
-        self._counted = NOTHING_CHECKED
+        self._counted = tr(NOTHING_CHECKED)
         self.check = QPushButton()
         self.check.setObjectName("status.selfcheck")
         self.check.setProperty("kind", "link")
@@ -54,11 +54,11 @@ class StatusBar(QWidget):
         self.waiting.setProperty("kind", "link")
         self.waiting.clicked.connect(self.waiting_requested)
         self._question_icon = IconLabel("hand", "ask", size=14)
-        self.question = QPushButton("the Console asks you")
+        self.question = QPushButton(tr("the Console asks you"))
         self.question.setObjectName("status.question")
         self.question.setProperty("kind", "link")
-        self.question.setAccessibleName("the Console asks you: a call waits for your answer")
-        self.question.setToolTip("A call of the Console waits for your answer; click to go there")
+        self.question.setAccessibleName(tr("the Console asks you: a call waits for your answer"))
+        self.question.setToolTip(tr("A call of the Console waits for your answer; click to go there"))
         self.question.clicked.connect(self.question_requested)
         self._saved_icon = IconLabel("check", "muted", size=14)
         self.saved = _label("status.saved")
@@ -94,21 +94,24 @@ class StatusBar(QWidget):
         """How many of how many agree; None: not known."""
         if found is None:
             self._check_icon.set_icon("shield", "muted")
-            self._tell_check(NOTHING_CHECKED, "Nothing is open that could be checked")
+            self._tell_check(tr(NOTHING_CHECKED), tr("Nothing is open that could be checked"))
             return
         good = found.checked - len(found.differences)
         fine = not found.differences
         role: Role = "allow" if fine else "deny"
         self._check_icon.set_icon("shield-check" if fine else "shield-x", role)
-        told = "What is ticked, shown and callable agrees for every agent, tool and operation."
+        told = tr("What is ticked, shown and callable agrees for every agent, tool and operation.")
         why = told if fine else "\n".join(str(note) for note in found.differences[:MAX_TOLD])
-        self._tell_check(f"self-check {good:,} of {found.checked:,}", f"{why}\nClick to see what was checked")
+        self._tell_check(
+            tr("self-check {good:,} of {checked:,}", good=good, checked=found.checked),
+            f"{why}\n{tr('Click to see what was checked')}",
+        )
 
     def set_checking(self) -> None:
         """The count belongs to an older policy; another one is under way."""
         self._check_icon.set_icon("shield", "muted")
-        if self.check.text() == NOTHING_CHECKED:
-            self._tell_check("self-check under way", "")
+        if self.check.text() == tr(NOTHING_CHECKED):
+            self._tell_check(tr("self-check under way"), "")
 
     def set_check_progress(self, progress: CheckProgress | None) -> None:
         """How far the self-check is; None: none is under way."""
@@ -134,16 +137,16 @@ class StatusBar(QWidget):
             self._problem_icon.set_icon("triangle-alert", "ask")
         else:
             self._problem_icon.set_icon("circle-check", "allow")
-        parts = [plural(errors, "error")] if errors else []
-        parts += [plural(warnings, "warning")] if warnings or not errors else []
-        self.problems.setText(", ".join(parts) if errors or warnings else "no problems")
+        parts = [counted(errors, "error", "errors")] if errors else []
+        parts += [counted(warnings, "warning", "warnings")] if warnings or not errors else []
+        self.problems.setText(", ".join(parts) if errors or warnings else tr("no problems"))
 
     def set_waiting(self, count: int) -> None:
         """How many calls of other processes wait for an answer."""
         for part in (self._waiting_icon, self.waiting):
             part.setVisible(count > 0)
-        self.waiting.setText("1 call waits for you" if count == 1 else f"{count:,} calls wait for you")
-        self.waiting.setToolTip("Another process asks before it makes a call; click to answer")
+        self.waiting.setText(counted(count, "call waits for you", "calls wait for you"))
+        self.waiting.setToolTip(tr("Another process asks before it makes a call; click to answer"))
 
     def set_question(self, is_open: bool) -> None:
         """Whether a call of the console waits for an answer."""
@@ -153,16 +156,19 @@ class StatusBar(QWidget):
     def set_live(self, live: bool) -> None:
         """Whether runs of the console change the real workspace."""
         self._live_icon.set_icon("triangle-alert" if live else "circle", "deny" if live else "muted")
-        self.live.setText("LIVE MODE: runs are real" if live else "live mode off")
-        where = "change real files and blocks" if live else "happen in a copy"
-        self.live.setToolTip(f"Runs of the console {where}; click to go there")
+        self.live.setText(tr("LIVE MODE: runs are real") if live else tr("live mode off"))
+        self.live.setToolTip(
+            tr("Runs of the Console change real files and blocks; click to go there")
+            if live
+            else tr("Runs of the Console happen in a copy; click to go there")
+        )
         self.live.setProperty("kind", "link-alarm" if live else "link")
         self.live.style().unpolish(self.live)
         self.live.style().polish(self.live)
 
     def set_unsaved(self) -> None:
         """There is something to save."""
-        self._state = "unsaved changes"
+        self._state = tr("unsaved changes")
         self._saved_icon.set_icon("circle-dot", "ask")
         self._tell_saved()
 
@@ -174,13 +180,13 @@ class StatusBar(QWidget):
 
     def set_gone(self) -> None:
         """There is no policy file any more."""
-        self._state = "the policy file is gone"
+        self._state = tr("the policy file is gone")
         self._saved_icon.set_icon("triangle-alert", "deny")
         self._tell_saved()
 
     def set_closed(self) -> None:
         """Nothing open that could be saved."""
-        self._state = "not open"
+        self._state = tr("not open")
         self._saved_icon.set_icon("circle-slash", "muted")
         self._tell_saved()
 
@@ -190,8 +196,8 @@ class StatusBar(QWidget):
         self._tell_saved()
 
     def _tell_saved(self) -> None:
-        when = "" if self._saved_at is None else f"saved {ago(self._clock() - self._saved_at)}"
-        text = self._state or when or "saved"
+        when = "" if self._saved_at is None else tr("saved {ago}", ago=ago(self._clock() - self._saved_at))
+        text = self._state or when or tr("saved")
         if text != self.saved.text():
             self.saved.setText(text)
         self.saved.setToolTip(f"{when[:1].upper()}{when[1:]}" if self._state else "")
@@ -199,20 +205,24 @@ class StatusBar(QWidget):
 
 def progress_words(progress: CheckProgress) -> str:
     """How far a self-check is."""
-    return f"self-check: {progress.done:,} of {progress.of:,} agents" if progress.of else "self-check: waiting"
+    return (
+        tr("self-check: {done:,} of {count:,} agents", done=progress.done, count=progress.of)
+        if progress.of
+        else tr("self-check: waiting")
+    )
 
 
 def ago(seconds: float) -> str:
     """How long ago, in the largest unit that fits."""
     if seconds < 5:
-        return "just now"
+        return tr("just now")
     if seconds < 60:
-        return f"{int(seconds)} s ago"
+        return tr("{count} s ago", count=int(seconds))
     if seconds < 3600:
-        return f"{int(seconds // 60)} min ago"
+        return tr("{count} min ago", count=int(seconds // 60))
     if seconds < 86_400:
-        return f"{int(seconds // 3600)} h ago"
-    return f"{int(seconds // 86_400)} d ago"
+        return tr("{count} h ago", count=int(seconds // 3600))
+    return tr("{count} d ago", count=int(seconds // 86_400))
 
 
 def _label(name: str) -> QLabel:

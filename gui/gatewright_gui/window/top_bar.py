@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -49,10 +50,12 @@ class TopBar(QWidget):
 
     def set_workspace(self, name: str, path: str) -> None:
         """Name the open workspace."""
-        words = line_text(self.workspace.fontMetrics(), name or "No workspace", _WIDEST, Qt.TextElideMode.ElideMiddle)
+        words = line_text(
+            self.workspace.fontMetrics(), name or tr("No workspace"), _WIDEST, Qt.TextElideMode.ElideMiddle
+        )
         self.workspace.setText(f"{button_text(words)} ")
-        self.workspace.setToolTip(tip_text(path) or "Open a workspace")
-        self.workspace.setAccessibleName(f"Workspace menu, {name or 'none open'}")
+        self.workspace.setToolTip(tip_text(path) or tr("Open a workspace"))
+        self.workspace.setAccessibleName(tr("Workspace menu, {workspace}", workspace=name or tr("none open")))
 
     def set_trail(self, *parts: str | None) -> None:
         """Say where one is: agent, tool, operation."""

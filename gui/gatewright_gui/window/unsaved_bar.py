@@ -1,5 +1,6 @@
 """The bar that offers unsaved edits which a killed process left."""
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.session.filetext import Offer
 from gatewright_gui.session.navigator import Navigator
@@ -12,7 +13,7 @@ class UnsavedBar(MessageBar):
     def __init__(self, unsaved: UnsavedEdits, navigator: Navigator) -> None:
         super().__init__()
         self.setObjectName("window.unsaved")
-        self.close_button.set_icon("x", "Ask again when the workspace is opened the next time")
+        self.close_button.set_icon("x", tr("Ask again when the workspace is opened the next time"))
         self._unsaved, self._navigator = unsaved, navigator
         self._offer: Offer | None = None
         unsaved.offered.connect(self._tell)
@@ -25,13 +26,17 @@ class UnsavedBar(MessageBar):
         if offer is None:
             self.dismiss()
             return
-        text = "The app ended before these changes were saved."
+        text = tr("The app ended before these changes were saved.")
         if offer.edit is None:
-            text += " They do not fit the policy file as it is now."
+            text += " " + tr("They do not fit the policy file as it is now.")
         elif offer.is_outdated:
-            text += " The policy file was changed since, in other places."
-        action = f"Bring back {offer.what}" if offer.edit is not None else f"Save {offer.what} as a file"
-        self.show_message("warning", text, action=action, other="Throw away", more="Show difference")
+            text += " " + tr("The policy file was changed since, in other places.")
+        action = (
+            tr("Bring back {what}", what=offer.what)
+            if offer.edit is not None
+            else tr("Save {what} as a file", what=offer.what)
+        )
+        self.show_message("warning", text, action=action, other=tr("Throw away"), more=tr("Show difference"))
 
     def _act(self) -> None:
         if self._offer is not None:

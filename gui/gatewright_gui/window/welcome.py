@@ -7,21 +7,22 @@ from pathlib import Path
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget.label import Label
 
-PURPOSE = "Decide what each agent may do with each tool"
-MORE = (
+PURPOSE = mark("Decide what each agent may do with each tool")
+MORE = mark(
     "Tick operations, see what the model will see, and try calls through the gate that will run them."
     " Nothing is started or connected before you say so."
 )
 WAYS: tuple[tuple[str, str, str, str], ...] = (
-    ("new", "folder-plus", "New workspace", "A folder of yours, its secrets hidden, a first agent"),
-    ("import", "plug", "Import my MCP tools", "From Claude, VS Code, Cursor, Windsurf, Zed, or a command"),
-    ("open", "folder-open", "Open a policy", "A policy.toml that is there already"),
-    ("demo", "package", "Explore the demo", "Four agents, a small archive, every built-in tool"),
+    ("new", "folder-plus", mark("New workspace"), mark("A folder of yours, its secrets hidden, a first agent")),
+    ("import", "plug", mark("Import my MCP tools"), mark("From Claude, VS Code, Cursor, Windsurf, Zed, or a command")),
+    ("open", "folder-open", mark("Open a policy"), mark("A policy.toml that is there already")),
+    ("demo", "package", mark("Explore the demo"), mark("Four agents, a small archive, every built-in tool")),
 )
 _WIDTH = 600
 _MOST_RECENT = 5
@@ -37,18 +38,18 @@ class Welcome(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        named(self, "window.welcome", spoken="Welcome")
-        self.buttons = {key: self._button(key, icon, title, about) for key, icon, title, about in WAYS}
-        more = named(Label(MORE), kind="muted")
+        named(self, "window.welcome", spoken=tr("Welcome"))
+        self.buttons = {key: self._button(key, icon, tr(title), tr(about)) for key, icon, title, about in WAYS}
+        more = named(Label(tr(MORE)), kind="muted")
         more.setWordWrap(True)
-        self._recent_title = named(Label("Open again"), kind="heading")
+        self._recent_title = named(Label(tr("Open again")), kind="heading")
         self._recent = QVBoxLayout()
         self._recent.setSpacing(0)
         ways = [
             row_of(self.buttons[key], stretch(named(Label(about), kind="muted")), space=3) for key, _, _, about in WAYS
         ]
         body = holding(
-            column_of(named(Label(PURPOSE), kind="title"), more, *ways, self._recent_title, self._recent, space=3)
+            column_of(named(Label(tr(PURPOSE)), kind="title"), more, *ways, self._recent_title, self._recent, space=3)
         )
         body.setMaximumWidth(_WIDTH + 2 * current_look().tokens.space_4)
         body.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)

@@ -4,11 +4,12 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role, VerdictName, current_look, role_pair
 from gatewright_gui.qt.plaintext import line_text
 
 VERDICT_ICONS: dict[VerdictName, str] = {"allow": "circle-check", "ask": "hand", "deny": "ban"}
-VERDICT_WORDS: dict[VerdictName, str] = {"allow": "allow", "ask": "ask first", "deny": "deny"}
+VERDICT_WORDS: dict[VerdictName, str] = {"allow": mark("allow"), "ask": mark("ask first"), "deny": mark("deny")}
 _ICON = 12
 _GAP = 4
 _PAD = 6
@@ -100,4 +101,4 @@ class VerdictBadge(Chip):
     def set_verdict(self, verdict: VerdictName, text: str | None = None) -> None:
         """Show a verdict, in other words than its own where `text` is given."""
         self._verdict = verdict
-        self.set_chip(text or VERDICT_WORDS[verdict], VERDICT_ICONS[verdict], verdict)
+        self.set_chip(text or tr(VERDICT_WORDS[verdict]), VERDICT_ICONS[verdict], verdict)

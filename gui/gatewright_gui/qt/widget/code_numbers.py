@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QWidget
 
 from gatewright_gui.qt.fold import Fold
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import Role, current_look
 
 ARROW = 14
@@ -72,7 +73,7 @@ class LineNumbers(QWidget):
         """Say what a click would do."""
         row = self._row_at(event.position().y())
         self.setCursor(Qt.CursorShape.ArrowCursor if row is None else Qt.CursorShape.PointingHandCursor)
-        tip = "Unfold (Ctrl+Shift+])" if row is not None and row.is_closed else "Fold (Ctrl+Shift+[)"
+        tip = tr("Unfold (Ctrl+Shift+])") if row is not None and row.is_closed else tr("Fold (Ctrl+Shift+[)")
         self.setToolTip("" if row is None else tip)
         self._point_at(None if row is None else row.fold)
 

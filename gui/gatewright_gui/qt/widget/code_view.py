@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.fold import Foldable
 from gatewright_gui.qt.highlighter import IN_VIEW, Highlighter, ViewHighlighter
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.syntax import Language
@@ -29,7 +30,6 @@ FOLDED_LINES = 2_000
 _GAP = 6
 _CTRL, _SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 _NO_KEYS = Qt.KeyboardModifier.KeypadModifier
-FIND_TIP, FOLD_TIP, UNFOLD_TIP = "Find (Ctrl+F)", "Fold all (Ctrl+Shift+-)", "Unfold all (Ctrl+Shift++)"
 
 
 class WrapStore(Protocol):
@@ -62,12 +62,12 @@ class CodeView(QWidget):
         self._may_grow = editor is not None
         """A short text may become a long one."""
         self.find_bar = FindBar(self.editor)
-        self.find_button = IconButton("search", FIND_TIP, parent=self)
-        self.fold_button = IconButton("chevrons-down-up", FOLD_TIP, parent=self)
-        self.unfold_button = IconButton("chevrons-up-down", UNFOLD_TIP, parent=self)
-        self.wrap_button = IconButton("wrap-text", "Wrap long lines", parent=self)
+        self.find_button = IconButton("search", tr("Find (Ctrl+F)"), parent=self)
+        self.fold_button = IconButton("chevrons-down-up", tr("Fold all (Ctrl+Shift+-)"), parent=self)
+        self.unfold_button = IconButton("chevrons-up-down", tr("Unfold all (Ctrl+Shift++)"), parent=self)
+        self.wrap_button = IconButton("wrap-text", tr("Wrap long lines"), parent=self)
         self.wrap_button.setCheckable(True)
-        self.copy_button = CopyButton("Copy all", self._text_to_copy, parent=self)
+        self.copy_button = CopyButton(tr("Copy all"), self._text_to_copy, parent=self)
         self._floating: tuple[IconButton, ...] = (self.copy_button, self.wrap_button)
         for button in self._floating:
             button.setProperty("kind", "floating")

@@ -6,6 +6,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.widget.button import IconButton
 
 COPIED_MS = 1500
@@ -26,7 +27,7 @@ class CopyButton(IconButton):
         text = self._text()
         if text:
             QGuiApplication.clipboard().setText(text)
-            self.set_icon("check", "Copied", "allow")
+            self.set_icon("check", tr("Copied"), "allow")
             self._copied.start()
 
     def set_name(self, name: str) -> None:

@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.textfind import MAX_HITS, Hit, found
 from gatewright_gui.qt.widget.button import IconButton
@@ -24,14 +25,14 @@ class FindBar(QWidget):
         self._hits: tuple[Hit, ...] = ()
         self._index = 0
         self.setObjectName("find")
-        self.field = SearchField("Find in text")
+        self.field = SearchField(tr("Find in text"))
         self.field.leaves_at_once = True
         self.count = Label()
         self.count.setProperty("kind", "small")
-        self.count.setAccessibleName("Hits")
-        up = IconButton("chevron-up", "Previous hit (Shift+F3)")
-        down = IconButton("chevron-down", "Next hit (F3)")
-        close = IconButton("x", "Close find bar (Esc)")
+        self.count.setAccessibleName(tr("Hits"))
+        up = IconButton("chevron-up", tr("Previous hit (Shift+F3)"))
+        down = IconButton("chevron-down", tr("Next hit (F3)"))
+        close = IconButton("x", tr("Close find bar (Esc)"))
         row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_1, tokens.space_1, tokens.space_1, tokens.space_1)
         row.setSpacing(tokens.space_1)
@@ -104,7 +105,8 @@ class FindBar(QWidget):
     def _tell(self) -> None:
         if self._hits:
             more = "+" if len(self._hits) == MAX_HITS else ""
-            self.count.setText(f"{self._index + 1:,} of {len(self._hits):,}{more}")
+            of = f"{len(self._hits):,}{more}"
+            self.count.setText(tr("{number:,} of {count}", number=self._index + 1, count=of))
         else:
-            self.count.setText("no hits" if self.field.text().strip() else "")
+            self.count.setText(tr("no hits") if self.field.text().strip() else "")
         self._editor.mark_hits(self._hits, self._index)

@@ -4,6 +4,7 @@ from PySide6.QtCore import QEvent, QMimeData, QModelIndex, QObject, QSize, Qt, S
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QApplication, QListView, QPlainTextEdit, QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 
 MAX_LAID_OUT = 200_000
@@ -78,7 +79,10 @@ class LargeTextEdit(QPlainTextEdit):
             self.setPlainText(text)
             return
         self.setPlainText(
-            f"{len(text):,} characters, too many to show: kept aside and sent as they are.\nBackspace clears them."
+            tr(
+                "{count:,} characters, too many to show: kept aside and sent as they are.\nBackspace clears them.",
+                count=len(text),
+            )
         )
 
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget.button import IconButton
@@ -40,7 +41,7 @@ class MessageBar(QWidget):
         self.other_button.clicked.connect(self.other_requested)
         self.more_button = QPushButton()
         self.more_button.clicked.connect(self.more_requested)
-        self.close_button = IconButton("x", "Close message")
+        self.close_button = IconButton("x", tr("Close message"))
         self.close_button.clicked.connect(self.dismiss)
         row = self._row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_3, tokens.space_1, tokens.space_1, tokens.space_1)

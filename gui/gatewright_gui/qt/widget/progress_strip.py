@@ -5,6 +5,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QStyle, QWidget
 from shiboken6 import isValid
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 
@@ -24,7 +25,7 @@ class ProgressStrip(QWidget):
         self._fraction: float | None = None
         self._phase = 0.0
         self._label = ElidedLabel(role="muted")
-        self.cancel_button = QPushButton("Cancel")
+        self.cancel_button = QPushButton(tr("Cancel"))
         self.cancel_button.setProperty("kind", "link")
         self.cancel_button.clicked.connect(self.cancel_requested)
         row = QHBoxLayout(self)

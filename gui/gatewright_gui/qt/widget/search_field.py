@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent
 from PySide6.QtWidgets import QLineEdit, QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import tie_icon
 
 
@@ -28,7 +29,7 @@ class SearchField(QLineEdit):
         glass = QAction(self)
         tie_icon(glass, "search", "muted")
         self.addAction(glass, QLineEdit.ActionPosition.LeadingPosition)
-        self._clear = QAction("Clear", self)
+        self._clear = QAction(tr("Clear"), self)
         tie_icon(self._clear, "x", "muted")
         self._clear.triggered.connect(self.clear)
         self.addAction(self._clear, QLineEdit.ActionPosition.TrailingPosition)
