@@ -19,6 +19,7 @@ from gatewright.workspace.api import (
     inline_references,
     split_name,
 )
+from gatewright_gui.qt.language import tr
 
 ArgumentKind = Literal["text", "number", "whole", "truth", "list", "any"]
 _KINDS: dict[str, ArgumentKind] = {
@@ -88,10 +89,10 @@ def example_fault(schema: JsonValue, argument: Argument, text: str, *, check_for
     """
     try:
         value = value_of(argument, text)
-        for known, whose in ((schema, ""), (argument.schema, "the tool itself: ")):
+        for known, whose in ((schema, ""), (argument.schema, tr("the tool itself: "))):
             if isinstance(known, bool) or known is None:
                 if known is False:
-                    return "nothing fits"
+                    return tr("nothing fits")
                 continue
             errors = SchemaChecker(dict(cast("Schema", known)), check_formats=check_formats).errors(value)
             if errors:
@@ -110,7 +111,7 @@ def value_of(argument: Argument, text: str) -> JsonValue:
     except json.JSONDecodeError as error:
         if argument.kind == "any" and not text.startswith(("{", "[", '"')):
             return text
-        raise ValueError(f"column {error.colno}: this is not JSON") from None
+        raise ValueError(tr("column {column}: this is not JSON", column=error.colno)) from None
 
 
 def _properties(schema: Schema) -> Iterator[tuple[str, Mapping[str, object]]]:

@@ -5,12 +5,14 @@ What terms cannot say stays a JSON Schema.
 """
 
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
 from gatewright.workspace.api import JsonValue, folder_of, folder_pattern, frozen, is_folder, literal, with_folder
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.argument import Argument, ArgumentKind
 
 _SCALAR: frozenset[ArgumentKind] = frozenset({"text", "number", "whole", "any"})
@@ -33,36 +35,51 @@ class Relation:
     kinds: frozenset[ArgumentKind]
     is_not: bool = False
     is_folder: bool = False
-    hint: str = "a value"
+    hint: str = mark("a value")
+    short: str = ""
+    """The words before a value that says the rest."""
 
 
 RELATIONS = {
     one.words: one
     for one in (
-        Relation("over", "exclusiveMinimum", _NUMBER, hint="a number"),
-        Relation("at least", "minimum", _NUMBER, hint="a number"),
-        Relation("under", "exclusiveMaximum", _NUMBER, hint="a number"),
-        Relation("at most", "maximum", _NUMBER, hint="a number"),
-        Relation("in folder", "pattern", _TEXT, is_folder=True, hint="a folder, such as drafts"),
-        Relation("not in folder", "pattern", _TEXT, is_not=True, is_folder=True, hint="a folder, such as drafts"),
-        Relation("is", "const", _PLAIN),
-        Relation("is not", "const", _PLAIN, is_not=True),
-        Relation("is one of", "enum", _SCALAR, hint="values, separated by commas"),
-        Relation("is none of", "enum", _SCALAR, is_not=True, hint="values, separated by commas"),
-        Relation("matches", "pattern", _TEXT, hint="a regular expression"),
-        Relation("does not match", "pattern", _TEXT, is_not=True, hint="a regular expression"),
-        Relation("holds", "contains", _LIST, hint="a value in the list"),
-        Relation("is at least", "minLength", _TEXT, hint="how many characters"),
-        Relation("is at most", "maxLength", _TEXT, hint="how many characters"),
-        Relation("is a multiple of", "multipleOf", _NUMBER, hint="a number"),
-        Relation("has at least", "minItems", _LIST, hint="how many items"),
-        Relation("has at most", "maxItems", _LIST, hint="how many items"),
-        Relation("is given", "", _ALL),
-        Relation("is not given", "", _ALL, is_not=True),
+        Relation(mark("over"), "exclusiveMinimum", _NUMBER, hint=mark("a number")),
+        Relation(mark("at least"), "minimum", _NUMBER, hint=mark("a number")),
+        Relation(mark("under"), "exclusiveMaximum", _NUMBER, hint=mark("a number")),
+        Relation(mark("at most"), "maximum", _NUMBER, hint=mark("a number")),
+        Relation(
+            mark("in folder"), "pattern", _TEXT, is_folder=True, short=mark("in"), hint=mark("a folder, such as drafts")
+        ),
+        Relation(
+            mark("not in folder"),
+            "pattern",
+            _TEXT,
+            is_not=True,
+            is_folder=True,
+            short=mark("not in"),
+            hint=mark("a folder, such as drafts"),
+        ),
+        Relation(mark("is"), "const", _PLAIN),
+        Relation(mark("is not"), "const", _PLAIN, is_not=True),
+        Relation(mark("is one of"), "enum", _SCALAR, hint=mark("values, separated by commas")),
+        Relation(mark("is none of"), "enum", _SCALAR, is_not=True, hint=mark("values, separated by commas")),
+        Relation(mark("matches"), "pattern", _TEXT, hint=mark("a regular expression")),
+        Relation(mark("does not match"), "pattern", _TEXT, is_not=True, hint=mark("a regular expression")),
+        Relation(mark("holds"), "contains", _LIST, hint=mark("a value in the list")),
+        Relation(mark("is at least"), "minLength", _TEXT, hint=mark("how many characters")),
+        Relation(mark("is at most"), "maxLength", _TEXT, hint=mark("how many characters")),
+        Relation(mark("is a multiple of"), "multipleOf", _NUMBER, hint=mark("a number")),
+        Relation(mark("has at least"), "minItems", _LIST, hint=mark("how many items")),
+        Relation(mark("has at most"), "maxItems", _LIST, hint=mark("how many items")),
+        Relation(mark("is given"), "", _ALL),
+        Relation(mark("is not given"), "", _ALL, is_not=True),
     )
 }
 """By their words, in the order in which they are offered."""
-_COUNTED = {"minItems": "items", "maxItems": "items", "minLength": "characters", "maxLength": "characters"}
+_COUNTED = {
+    "minItems": mark("items"), "maxItems": mark("items"),
+    "minLength": mark("characters"), "maxLength": mark("characters"),
+}  # fmt: skip
 _NUMBERS = frozenset({"exclusiveMinimum", "minimum", "exclusiveMaximum", "maximum", "multipleOf"})
 
 
@@ -80,12 +97,11 @@ class Term:
         """The term as one reads it, e.g. `amount over 100`."""
         relation = RELATIONS[self.relation]
         value = f"{value_text(self.value)}{'/' * relation.is_folder}" if relation.keyword else ""
-        parts = (self.field, self.relation.removesuffix(" folder"), value, _COUNTED.get(relation.keyword, ""))
+        parts = (self.field, tr(relation.short or relation.words), value, tr(_COUNTED.get(relation.keyword, "")))
         said = " ".join(filter(None, parts))
-        odd = ""
-        if relation.keyword and self.or_absent is not relation.is_not:
-            odd = " and given" if relation.is_not else " or not given"
-        return f"{said}{odd}"
+        if not relation.keyword or self.or_absent is relation.is_not:
+            return said
+        return tr("{term} and given", term=said) if relation.is_not else tr("{term} or not given", term=said)
 
 
 @frozen
@@ -98,7 +114,8 @@ class Condition:
     @property
     def words(self) -> str:
         """The condition as one reads it."""
-        return (" or " if self.is_any else " and ").join(term.words for term in self.terms) or "always"
+        word = tr("or") if self.is_any else tr("and")
+        return f" {word} ".join(term.words for term in self.terms) or tr("always")
 
 
 When = Mapping[str, JsonValue] | bool | None
@@ -122,9 +139,9 @@ def read_when(text: str) -> When:
     try:
         value = tomllib.loads(f"when = {text.strip()}")
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ValueError(f"this is no TOML value: {str(error).lower()}") from None
+        raise ValueError(tr("this is no TOML value: {reason}", reason=str(error).lower())) from None
     if value.keys() != {"when"} or not isinstance(value["when"], dict | bool):
-        raise ValueError("a condition is one table `{ ... }`, or true or false")
+        raise ValueError(tr("a condition is one table `{ ... }`, or true or false"))
     return cast("When", value["when"])
 
 
@@ -245,15 +262,20 @@ def _read(name: str, keyword: str, value: JsonValue, *, or_absent: bool) -> list
 def constraint_words(schema: JsonValue, *, required: bool = False) -> str:
     """A constraint in a few words; JSON where terms cannot say it. None: nothing is said of the value."""
     if required:
-        return "must be given" if schema is None else f"must be given, {constraint_words(schema)}"
+        must = tr("must be given")
+        return must if schema is None else f"{must}, {constraint_words(schema)}"
     if isinstance(schema, dict) and isinstance(schema.get("items"), dict):
         rest: JsonValue = {key: value for key, value in schema.items() if key != "items"}
-        return f"each {constraint_words(schema['items'])}{f', {constraint_words(rest)}' if rest else ''}"
+        each = tr("each {condition}", condition=constraint_words(schema["items"]))
+        return f"{each}, {constraint_words(rest)}" if rest else each
     if terms := field_terms(schema):
-        return ", ".join(f"only {term.words}" if term.relation == "in folder" else term.words for term in terms)
+        return ", ".join(
+            tr("only {condition}", condition=term.words) if term.relation == "in folder" else term.words
+            for term in terms
+        )
     if schema is False:
-        return "never"
-    return "anything" if schema in ({}, True) else json.dumps(with_folder(schema), ensure_ascii=False)
+        return tr("never")
+    return tr("anything") if schema in ({}, True) else json.dumps(with_folder(schema), ensure_ascii=False)
 
 
 def field_terms(schema: JsonValue) -> tuple[Term, ...]:
@@ -281,12 +303,12 @@ def read_value(relation: str, argument: Argument, text: str) -> JsonValue:
     if not how.keyword:
         return None
     if not text:
-        raise ValueError(f"say what: {how.hint}")
+        raise ValueError(tr("say what: {hint}", hint=tr(how.hint)))
     if how.is_folder:
         return read_folder(text)
     if how.keyword in _COUNTED:
         if not text.isdecimal():
-            raise ValueError(f"`{text}` is no whole number")
+            raise ValueError(tr("`{text}` is no whole number", text=text))
         return int(text)
     if how.keyword in _NUMBERS:
         return read_number(text)
@@ -305,7 +327,7 @@ def _scalar(kind: ArgumentKind, text: str) -> JsonValue:
             return read_number(text)
         case "truth":
             if text.lower() not in {"true", "false"}:
-                raise ValueError(f"`{text}` is neither true nor false")
+                raise ValueError(tr("`{text}` is neither true nor false", text=text))
             return text.lower() == "true"
         case _:
             try:
@@ -319,7 +341,7 @@ def read_folder(text: str) -> str:
     """A folder that was typed, without `/` at its end. Raises ValueError."""
     folder = text.rstrip("/")
     if "\\" in text or not is_folder(folder):
-        raise ValueError(f"`{text}` is no folder: names with `/` between them, none of them `..`")
+        raise ValueError(tr("`{text}` is no folder: names with `/` between them, none of them `..`", text=text))
     return folder
 
 
@@ -328,7 +350,7 @@ def read_number(text: str) -> int | float:
     try:
         number = float(text)
     except ValueError:
-        raise ValueError(f"`{text}` is no number") from None
-    if number != number or number in {float("inf"), float("-inf")}:  # noqa: PLR0124
-        raise ValueError(f"`{text}` is no number")
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(tr("`{text}` is no number", text=text))
     return int(text) if text.lstrip("+-").isdecimal() else number

@@ -22,9 +22,10 @@ from gatewright.workspace.api import (
     WorkspaceError,
     frozen,
     place_rights,
-    plural,
 )
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.session.file_index import Decided, FileIndex, decide, level_of, walk
+from gatewright_gui.session.verdict import verdict_words
 
 MOST_COUNTED = 20_000
 """Entries of a source that are looked at: enough for the share, and done in a moment."""
@@ -49,9 +50,11 @@ class Share:
     def words(self) -> str:
         """In words: `of 12 files allow 9, ask first 1, deny 2`."""
         counts = {Verdict.ALLOW: self.allow, Verdict.ASK: self.ask, Verdict.DENY: self.deny}
-        said = ", ".join(f"{verdict.words} {count:,}" for verdict, count in counts.items() if count)
-        more = "the first " if self.is_partial else ""
-        return f"of {more}{plural(self.files, 'file')} {said}" if said else "there is no file yet"
+        said = ", ".join(f"{verdict_words(verdict)} {count:,}" for verdict, count in counts.items() if count)
+        if not said:
+            return tr("there is no file yet")
+        text = tr("of the first {files} {counts}") if self.is_partial else tr("of {files} {counts}")
+        return text.format(files=counted(self.files, "file", "files"), counts=said)
 
 
 Shares = Mapping[tuple[str, str], Share]

@@ -18,10 +18,11 @@ from gatewright.workspace.api import (
     frozen,
     parse_duration_words,
 )
+from gatewright_gui.qt.language import mark, tr
 
 Kind = Literal["text", "words", "agents", "flag", "choice", "number", "duration", "search", "groups"]
-_VERDICTS = (("allow", Verdict.ALLOW), ("ask first", Verdict.ASK), ("deny", Verdict.DENY))
-_OWN = (("as always", None), *_VERDICTS)
+_VERDICTS = ((mark("allow"), Verdict.ALLOW), (mark("ask first"), Verdict.ASK), (mark("deny"), Verdict.DENY))
+_OWN = ((mark("as always"), None), *_VERDICTS)
 
 
 @frozen
@@ -38,6 +39,11 @@ class Setting:
     usual: object = field(default=None, hash=False)
     choices: tuple[tuple[str, object], ...] = ()
     is_required: bool = False
+
+    @property
+    def needed(self) -> str:
+        """What to say where it is not there."""
+        return tr("{setting} is needed", setting=tr(self.label))
 
     @property
     def field(self) -> Field:
@@ -87,7 +93,7 @@ class Section:
         """The whole of these values. Raises ValueError naming what is needed and is not there."""
         for setting, value in values.items():
             if setting.is_required and not value:
-                raise ValueError(f"{setting.label.lower()} is needed")
+                raise ValueError(setting.needed)
         return (self.made_of or dict)(**{setting.path[-1]: value for setting, value in values.items()})
 
 
@@ -106,7 +112,7 @@ def _split(text: str) -> tuple[str, ...]:
 def _number(text: str) -> int:
     plain = text.replace(",", "").replace("_", "")
     if not plain.isdecimal():
-        raise ValueError(f"`{text}` is no whole number")
+        raise ValueError(tr("`{text}` is no whole number", text=text))
     return int(plain)
 
 
@@ -118,12 +124,12 @@ def _search(text: str) -> tuple[SearchProvider, ...]:
 def _provider(words: list[str]) -> SearchProvider:
     names = [str(engine) for engine in SearchEngine]
     if words[0].lower() not in names:
-        raise ValueError(f"`{words[0]}` is none of {', '.join(names)}")
+        raise ValueError(tr("`{word}` is none of {names}", word=words[0], names=", ".join(names)))
     engine, rest = SearchEngine(words[0].lower()), words[1:]
     url = rest.pop(0) if rest and "://" in rest[0] else None
     if len(rest) not in ({2} if engine is SearchEngine.GOOGLE else {0}):
         wanted = {"google": "google KEY_VARIABLE ENGINE_VARIABLE", "searxng": "searxng https://host"}
-        raise ValueError(f"this is written `{wanted.get(words[0].lower(), words[0])}`")
+        raise ValueError(tr("this is written `{example}`", example=wanted.get(words[0].lower(), words[0])))
     return SearchProvider(engine, url, *rest)
 
 
@@ -137,7 +143,7 @@ def _groups(text: str) -> dict[str, tuple[str, ...]]:
     for part in filter(str.strip, text.split(";")):
         name, colon, agents = part.partition(":")
         if not colon or not _split(agents):
-            raise ValueError("groups are written `desk: archivist, researcher; night: operator`")
+            raise ValueError(tr("groups are written `desk: archivist, researcher; night: operator`"))
         found[name.strip()] = _split(agents)
     return found
 
@@ -164,7 +170,11 @@ _STANDARD = Policy()
 
 def _tier(key: str, label: str) -> Setting:
     return Setting(
-        ("defaults", "approvals", key), label, "what an agent without a rule of its own gets", "choice", choices=_OWN
+        ("defaults", "approvals", key),
+        label,
+        mark("what an agent without a rule of its own gets"),
+        "choice",
+        choices=_OWN,
     )
 
 
@@ -178,58 +188,65 @@ def _of(*path: str) -> Callable[..., Setting]:
 _defaults, _roots, _shell, _web = _of("defaults"), _of("roots"), _of("shell"), _of("web")
 _discord, _bluesky = _of("endpoints", "discord"), _of("endpoints", "bluesky")
 SECTIONS = (
-    Section("workspace", "Workspace", "What it is called.", (
-        Setting(("name",), "Name", "the name of its folder"),
-        Setting(("description",), "Description", "what it is for"),
+    Section("workspace", mark("Workspace"), mark("What it is called."), (
+        Setting(("name",), mark("Name"), mark("the name of its folder")),
+        Setting(("description",), mark("Description"), mark("what it is for")),
     )),
-    Section("defaults", "Defaults", "What holds where an agent, a tool or a rule says nothing else.", (
-        Setting(("default",), "No policy rule matches", "what a call gets then", "choice", choices=_VERDICTS),
-        _defaults("unlisted_tools", "Agents without a list of tools", "what they get of all tools", "choice",
-                  choices=(("all of them", Verdict.ALLOW), ("none of them", Verdict.DENY))),
-        _defaults("new_tools", "Tools that come in later", "for agents without a list of tools", "choice",
-                  choices=(("held until somebody edits", "hold"), ("allowed at once", "allow"))),
-        _tier("read_only", "Read-only operations"),
-        _tier("side_effecting", "Operations with side effects"),
-        _tier("privileged", "Privileged operations"),
-        _defaults("max_output_bytes", "Longest result", "bytes", "number",
+    Section("defaults", mark("Defaults"), mark("What holds where an agent, a tool or a rule says nothing else."), (
+        Setting(("default",), mark("No policy rule matches"), mark("what a call gets then"),
+                "choice", choices=_VERDICTS),
+        _defaults("unlisted_tools", mark("Agents without a list of tools"), mark("what they get of all tools"),
+                  "choice",
+                  choices=((mark("all of them"), Verdict.ALLOW), (mark("none of them"), Verdict.DENY))),
+        _defaults("new_tools", mark("Tools that come in later"), mark("for agents without a list of tools"), "choice",
+                  choices=((mark("held until somebody edits"), "hold"), (mark("allowed at once"), "allow"))),
+        _tier("read_only", mark("Read-only operations")),
+        _tier("side_effecting", mark("Operations with side effects")),
+        _tier("privileged", mark("Privileged operations")),
+        _defaults("max_output_bytes", mark("Longest result"), mark("bytes"), "number",
                   usual=_STANDARD.defaults.max_output_bytes),
-        _defaults("timeout_s", "Time limit of a call", "each tool's own", "duration"),
-        _defaults("check_formats", "Check formats", "texts must be what `format` in a tool's schema says", "flag"),
+        _defaults("timeout_s", mark("Time limit of a call"), mark("each tool's own"), "duration"),
+        _defaults("check_formats", mark("Check formats"), mark("texts must be what `format` in a tool's schema says"),
+                  "flag"),
     )),
-    Section("roots", "Folders for file tools", "Tools read and write in shared and tmp, and copy out of vault.", (
-        _roots("shared", "Shared", "no such folder"),
-        _roots("tmp", "Tmp", "no such folder"),
-        _roots("vault", "Vault", "no such folder"),
+    Section("roots", mark("Folders for file tools"),
+            mark("Tools read and write in shared and tmp, and copy out of vault."), (
+        _roots("shared", mark("Shared"), mark("no such folder")),
+        _roots("tmp", mark("Tmp"), mark("no such folder")),
+        _roots("vault", mark("Vault"), mark("no such folder")),
     )),
-    Section("shell", "Shell", "What shell_exec may start.", (
-        _shell("backend", "Commands", "who runs them", "choice", choices=(
-            ("are not run", ShellBackend.DISABLED), ("run by themselves", ShellBackend.HOST),
-            ("run in one shell for each session", ShellBackend.SESSION),
+    Section("shell", mark("Shell"), mark("What shell_exec may start."), (
+        _shell("backend", mark("Commands"), mark("who runs them"), "choice", choices=(
+            (mark("are not run"), ShellBackend.DISABLED), (mark("run by themselves"), ShellBackend.HOST),
+            (mark("run in one shell for each session"), ShellBackend.SESSION),
         )),
-        _shell("allow", "Allowed programs", "none; such as ls, git status, *", "words", usual=()),
-        _shell("deny", "Denied programs", "none; a denial beats what is allowed", "words", usual=()),
-        _shell("allow_substitution", "Allow substitution", "$(...) and `...` in commands", "flag"),
+        _shell("allow", mark("Allowed programs"), mark("none; such as ls, git status, *"), "words", usual=()),
+        _shell("deny", mark("Denied programs"), mark("none; a denial beats what is allowed"), "words", usual=()),
+        _shell("allow_substitution", mark("Allow substitution"), mark("$(...) and `...` in commands"), "flag"),
     )),
-    Section("web", "Web", "What the web tools may reach, and who is asked to search.", (
-        _web("allow_private", "Allow private addresses", "this machine and local networks", "flag"),
-        _web("search", "Search engines, in order", "duckduckgo", "search", usual=_STANDARD.web.search),
+    Section("web", mark("Web"), mark("What the web tools may reach, and who is asked to search."), (
+        _web("allow_private", mark("Allow private addresses"), mark("this machine and local networks"), "flag"),
+        _web("search", mark("Search engines, in order"), mark("duckduckgo"), "search", usual=_STANDARD.web.search),
     )),
-    Section("messages", "Messages", "Where send_message may send to.", (
-        Setting(("endpoints", "user"), "To the user", "the program that runs the agents shows them", "flag"),
-        Setting(("endpoints", "groups"), "Groups of agents", "none; such as desk: archivist, clerk", "groups",
-                usual={}),
+    Section("messages", mark("Messages"), mark("Where send_message may send to."), (
+        Setting(("endpoints", "user"), mark("To the user"), mark("the program that runs the agents shows them"),
+                "flag"),
+        Setting(("endpoints", "groups"), mark("Groups of agents"), mark("none; such as desk: archivist, clerk"),
+                "groups", usual={}),
     )),
-    Section("agent", "Messages to agents", "Into the inbox of another agent.", (
-        Setting(("endpoints", "agent", "agents"), "Agents", "all agents", "agents"),
+    Section("agent", mark("Messages to agents"), mark("Into the inbox of another agent."), (
+        Setting(("endpoints", "agent", "agents"), mark("Agents"), mark("all agents"), "agents"),
     ), ("endpoints", "agent"), AgentEndpoint),
-    Section("discord", "Messages on Discord", "To channels, by a bot. It connects once it is trusted.", (
-        _discord("token_env", "Token", "the environment variable with the bot's token", is_required=True),
-        _discord("channels", "Channels", "all that Discord lets it; ids separated by commas", "words"),
+    Section("discord", mark("Messages on Discord"), mark("To channels, by a bot. It connects once it is trusted."), (
+        _discord("token_env", mark("Token"), mark("the environment variable with the bot's token"), is_required=True),
+        _discord("channels", mark("Channels"), mark("all that Discord lets it; ids separated by commas"), "words"),
     ), ("endpoints", "discord"), DiscordEndpoint),
-    Section("bluesky", "Messages on Bluesky", "Public posts that mention an account. It connects once it is trusted.", (
-        _bluesky("handle", "Account", "such as desk.example.com", is_required=True),
-        _bluesky("password_env", "Password", "the environment variable with the app password", is_required=True),
-        _bluesky("handles", "To accounts", "any; handles separated by commas", "words"),
+    Section("bluesky", mark("Messages on Bluesky"),
+            mark("Public posts that mention an account. It connects once it is trusted."), (
+        _bluesky("handle", mark("Account"), mark("such as desk.example.com"), is_required=True),
+        _bluesky("password_env", mark("Password"), mark("the environment variable with the app password"),
+                 is_required=True),
+        _bluesky("handles", mark("To accounts"), mark("any; handles separated by commas"), "words"),
     ), ("endpoints", "bluesky"), BlueskyEndpoint),
 )  # fmt: skip
 """In the order in which they are shown."""

@@ -18,7 +18,9 @@ from gatewright.workspace.api import (
     path_condition,
     strictest,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.condition import Term, constraint_words, field_terms, value_text
+from gatewright_gui.session.verdict import verdict_words
 
 
 @frozen
@@ -110,14 +112,14 @@ def _clause(name: str, schema: JsonValue, verdict: Verdict, *, inside: bool) -> 
 def _told(base: Verdict, clauses: list[_Clause]) -> tuple[str, str]:
     """Short and whole; `base`: what all other values come to."""
     without = strictest(*(clause.verdict for clause in clauses if not clause.needed))
-    more = (f"{without.words} without it",) if without is not Verdict.ALLOW else ()
+    more = (tr("{verdict} without it", verdict=verdict_words(without)),) if without is not Verdict.ALLOW else ()
     steps = [(limit, clause.verdict) for clause in clauses if (limit := clause.limit) is not None]
     if len(steps) == len(clauses):
         short, *words = _ladder(base, steps)
     else:
         short = _listed(clauses[0]) if len(clauses) == 1 else ""
         words = ["; ".join(_sentence(base, clause) for clause in clauses)]
-    return short or f"by {clauses[0].field}", ", ".join((*words, *more))
+    return short or tr("by {argument}", argument=clauses[0].field), ", ".join((*words, *more))
 
 
 def _ladder(base: Verdict, steps: list[tuple[tuple[float, bool], Verdict]]) -> Iterator[str]:
@@ -127,10 +129,11 @@ def _ladder(base: Verdict, steps: list[tuple[tuple[float, bool], Verdict]]) -> I
         if strictest(last, verdict) is last:
             continue  # a lower number comes to that already
         if last is base:
-            first = f"{'up to' if including else 'below'} {number:,g}"
-            yield from (first, f"{base.words} {first}", f"then {verdict.words}")
+            first = (tr("up to {number}") if including else tr("below {number}")).format(number=f"{number:,g}")
+            yield from (first, f"{verdict_words(base)} {first}", tr("then {verdict}", verdict=verdict_words(verdict)))
         else:
-            yield f"{verdict.words} {'over' if including else 'from'} {number:,g}"
+            text = tr("{verdict} over {number}") if including else tr("{verdict} from {number}")
+            yield text.format(verdict=verdict_words(verdict), number=f"{number:,g}")
         last = verdict
 
 
@@ -140,11 +143,19 @@ def _listed(clause: _Clause) -> str:
     if term is None or term.relation not in {"is", "is one of", "in folder"}:
         return ""
     which = term.words if term.relation == "in folder" else value_text(term.value)
-    return f"{'not' if clause.inside else 'only'} {which}"
+    return tr("not {values}", values=which) if clause.inside else tr("only {values}", values=which)
 
 
 def _sentence(base: Verdict, clause: _Clause) -> str:
     fits, other = (clause.verdict, base) if clause.inside else (base, clause.verdict)
-    words = constraint_words(dict(clause.schema))
-    it = "" if words.startswith("only ") else "if it " if words.startswith(("is ", "matches ", "has ")) else "if "
-    return f"{fits.words} {it}{words}, else {other.words}"
+    said = {
+        "verdict": verdict_words(fits),
+        "condition": constraint_words(dict(clause.schema)),
+        "other": verdict_words(other),
+    }
+    relation = next((term.relation for term in field_terms(dict(clause.schema))), "")
+    if relation == "in folder":
+        return tr("{verdict} {condition}, else {other}", **said)
+    if relation.startswith(("is", "matches", "has")):
+        return tr("{verdict} if it {condition}, else {other}", **said)
+    return tr("{verdict} if {condition}, else {other}", **said)

@@ -6,6 +6,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.highlighter import Highlighter
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import tip_text
@@ -27,7 +28,7 @@ from gatewright_gui.session.condition import (
     when_text,
 )
 
-ALWAYS = "Always, whatever the arguments are."
+ALWAYS = mark("Always, whatever the arguments are.")
 
 
 class TermRow(QWidget):
@@ -41,15 +42,15 @@ class TermRow(QWidget):
         self._arguments = arguments
         self._names = ""
         name = f"policy.when.{number}"
-        self.field = named(QComboBox(), f"{name}.field", spoken="Argument")
+        self.field = named(QComboBox(), f"{name}.field", spoken=tr("Argument"))
         self.field.setEditable(True)
         self.field.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.field.setMinimumContentsLength(8)
-        self.relation = named(QComboBox(), f"{name}.relation", spoken="Relation")
-        self.value = named(QLineEdit(), f"{name}.value", spoken="Value")
-        self.absent = named(QCheckBox("or not given"), f"{name}.absent")
-        self.absent.setToolTip("Whether the condition holds too for a call that leaves the argument out")
-        remove = named(IconButton("x", "Remove this condition"), f"{name}.remove")
+        self.relation = named(QComboBox(), f"{name}.relation", spoken=tr("Relation"))
+        self.value = named(QLineEdit(), f"{name}.value", spoken=tr("Value"))
+        self.absent = named(QCheckBox(tr("or not given")), f"{name}.absent")
+        self.absent.setToolTip(tr("Whether the condition holds too for a call that leaves the argument out"))
+        remove = named(IconButton("x", tr("Remove this condition")), f"{name}.remove")
         self.fault = named(Label(), f"{name}.fault", kind="error")
         self.fault.hide()
         line = row_of(stretch(self.field, 2), self.relation, stretch(self.value, 3), self.absent, remove, space=2)
@@ -80,7 +81,7 @@ class TermRow(QWidget):
         with QSignalBlocker(self):
             self.field.setEditText(term.field)
             self._fit_relations(term.relation)
-            self.relation.setCurrentText(term.relation)
+            self.relation.setCurrentIndex(self.relation.findData(term.relation))
             self.value.setText(value_text(term.value) if RELATIONS[term.relation].keyword else "")
             self.absent.setChecked(term.or_absent)
             self._show()
@@ -88,12 +89,17 @@ class TermRow(QWidget):
     @property
     def term(self) -> Term:
         """What the row says. Raises ValueError."""
-        name, relation = self.field.currentText().strip(), self.relation.currentText()
+        name, relation = self.field.currentText().strip(), self._relation
         if not name:
-            raise ValueError("say which argument")
+            raise ValueError(tr("say which argument"))
         has_value = bool(RELATIONS[relation].keyword)
         value = read_value(relation, self._arguments.get(name) or Argument(name), self.value.text())
         return Term(name, relation, value, has_value and self.absent.isChecked())
+
+    @property
+    def _relation(self) -> str:
+        """What is chosen, by its key in the table."""
+        return str(self.relation.currentData() or "")
 
     def show_fault(self, text: str) -> None:
         """Say what is wrong, below the row."""
@@ -107,30 +113,32 @@ class TermRow(QWidget):
     def _fit_relations(self, kept: str = "") -> None:
         """Those of the argument's kind, and the one that is chosen."""
         known = self._arguments.get(self.field.currentText().strip())
-        kept = kept or (self.relation.currentText() if known is None else "")
-        chosen = self.relation.currentText()
+        chosen = self._relation
+        kept = kept or (chosen if known is None else "")
         words = [one.words for one in RELATIONS.values() if known is None or known.kind in one.kinds]
         words += [kept] if kept and kept not in words else []
-        if words != [self.relation.itemText(at) for at in range(self.relation.count())]:
+        if words != [self.relation.itemData(at) for at in range(self.relation.count())]:
             with QSignalBlocker(self.relation):
                 self.relation.clear()
-                self.relation.addItems(words)
-                self.relation.setCurrentText(chosen if chosen in words else words[0])
+                for one in words:
+                    self.relation.addItem(tr(one), one)
+                self.relation.setCurrentIndex(words.index(chosen) if chosen in words else 0)
             if chosen not in words:
                 self._relation_chosen()
         self._show()
 
     def _relation_chosen(self, _index: int = 0) -> None:
-        self.absent.setChecked(RELATIONS[self.relation.currentText()].is_not)
+        self.absent.setChecked(RELATIONS[self._relation].is_not)
 
     def _tell(self, _value: object = None) -> None:
         self._show()
         self.changed.emit()
 
     def _show(self) -> None:
-        relation = RELATIONS[self.relation.currentText()]
+        relation = RELATIONS[self._relation]
         known = self._arguments.get(self.field.currentText().strip())
-        hint = " or ".join(known.choices[:4]) if known is not None and known.choices else relation.hint
+        choices = known.choices[:4] if known is not None else ()
+        hint = f" {tr('or')} ".join(choices) or tr(relation.hint)
         self.value.setPlaceholderText(hint)
         self.value.setVisible(bool(relation.keyword))
         self.absent.setVisible(bool(relation.keyword))
@@ -147,16 +155,16 @@ class ConditionForm(QWidget):
         self._arguments: Mapping[str, Argument] = {}
         self._number = 0
         self.rows: list[TermRow] = []
-        self.way = named(Segmented("How to say it"), "policy.when.way")
-        self.way.add_segment("form", "Form", tooltip="What most people want to say")
-        self.way.add_segment("toml", "TOML", tooltip="Any condition, as it stands in the file")
-        self.join = named(QComboBox(), "policy.when.join", spoken="How the conditions go together")
-        self.join.addItem("all of these", userData=False)
-        self.join.addItem("any of these", userData=True)
-        self.add_button = named(QPushButton("Condition"), "policy.when.add", spoken="Add condition")
+        self.way = named(Segmented(tr("How to say it")), "policy.when.way")
+        self.way.add_segment("form", tr("Form"), tooltip=tr("What most people want to say"))
+        self.way.add_segment("toml", "TOML", tooltip=tr("Any condition, as it stands in the file"))
+        self.join = named(QComboBox(), "policy.when.join", spoken=tr("How the conditions go together"))
+        self.join.addItem(tr("all of these"), userData=False)
+        self.join.addItem(tr("any of these"), userData=True)
+        self.add_button = named(QPushButton(tr("Condition")), "policy.when.add", spoken=tr("Add condition"))
         tie_icon(self.add_button, "plus")
-        self.always = named(Label(ALWAYS), "policy.when.always", kind="muted")
-        self.code = named(LargeTextEdit("Condition as TOML", lines=4), "policy.when.toml")
+        self.always = named(Label(tr(ALWAYS)), "policy.when.always", kind="muted")
+        self.code = named(LargeTextEdit(tr("Condition as TOML"), lines=4), "policy.when.toml")
         Highlighter(self.code.document()).set_language("toml")
         self.fault = named(Label(), "policy.when.fault", kind="error")
         self.fault.setWordWrap(True)
@@ -265,7 +273,7 @@ class ConditionForm(QWidget):
             else:
                 condition = condition_of(read_when(self.code.text))
                 if condition is None:
-                    raise ValueError("the form cannot say all of this condition")
+                    raise ValueError(tr("the form cannot say all of this condition"))
                 self._set_rows(condition)
         except ValueError as error:
             with QSignalBlocker(self.way):

@@ -8,6 +8,7 @@ from gatewright.workspace.api import PolicyRule
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.policy.rules_pane import RulesPane
 from gatewright_gui.pages.policy.settings_pane import SettingsPane
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.segmented import Segmented
 
@@ -19,9 +20,10 @@ class PolicyPage(Page):
         super().__init__()
         self.setObjectName("policy")
         self._context = context
-        self.part = named(Segmented("What to show of the policy"), "policy.part")
-        self.part.add_segment("rules", "Rules", tooltip="What is denied, or asks first, for several agents and tools")
-        self.part.add_segment("settings", "Settings", tooltip="Defaults, folders, shell, web, messages")
+        self.part = named(Segmented(tr("What to show of the policy")), "policy.part")
+        tip = tr("What is denied, or asks first, for several agents and tools")
+        self.part.add_segment("rules", tr("Rules"), tooltip=tip)
+        self.part.add_segment("settings", tr("Settings"), tooltip=tr("Defaults, folders, shell, web, messages"))
         self.rules = RulesPane(context)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.rules)

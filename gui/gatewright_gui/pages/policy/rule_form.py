@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFormLayout, QLineEdit, QPushButton, QScrollArea, 
 from gatewright.workspace.api import PolicyRule, Verdict
 from gatewright_gui.pages.policy.condition_form import ConditionForm
 from gatewright_gui.pages.policy.words_field import WordsField
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
@@ -18,9 +19,13 @@ from gatewright_gui.session.argument import Argument
 from gatewright_gui.session.verbs.policy import Fault
 
 EFFECTS = (
-    (Verdict.DENY, "Deny", "Calls that it matches are denied"),
-    (Verdict.ASK, "Ask first", "Somebody is asked before calls that it matches"),
-    (Verdict.ALLOW, "Allow", "Calls that it matches need no other rule; no other rule's deny or ask is lifted"),
+    (Verdict.DENY, mark("Deny"), mark("Calls that it matches are denied")),
+    (Verdict.ASK, mark("Ask first"), mark("Somebody is asked before calls that it matches")),
+    (
+        Verdict.ALLOW,
+        mark("Allow"),
+        mark("Calls that it matches need no other rule; no other rule's deny or ask is lifted"),
+    ),
 )
 LABEL_WIDTH = 74
 
@@ -37,19 +42,19 @@ class RuleForm(QWidget):
         self.before: PolicyRule | None = None
         self._shown = PolicyRule("", Verdict.ASK)
         self.heading = named(Label(), "policy.heading", kind="heading")
-        self.name = named(QLineEdit(), "policy.name", spoken="Name of the rule")
-        self.name.setPlaceholderText("what it is about, in a few words")
-        self.effect = named(Segmented("Effect"), "policy.effect")
+        self.name = named(QLineEdit(), "policy.name", spoken=tr("Name of the rule"))
+        self.name.setPlaceholderText(tr("what it is about, in a few words"))
+        self.effect = named(Segmented(tr("Effect")), "policy.effect")
         for verdict, words, tip in EFFECTS:
-            self.effect.add_segment(verdict.value, words, icon=VERDICT_ICONS[verdict.value], tooltip=tip)
-        self.agents = WordsField("policy.agents", "Agents", "all agents")
-        self.tools = WordsField("policy.tools", "Tools", "all tools")
-        self.operations = WordsField("policy.operations", "Operations", "all operations")
+            self.effect.add_segment(verdict.value, tr(words), icon=VERDICT_ICONS[verdict.value], tooltip=tr(tip))
+        self.agents = WordsField("policy.agents", tr("Agents"), tr("all agents"))
+        self.tools = WordsField("policy.tools", tr("Tools"), tr("all tools"))
+        self.operations = WordsField("policy.operations", tr("Operations"), tr("all operations"))
         self.when = ConditionForm()
-        self.message = named(QLineEdit(), "policy.message", spoken="Message")
-        self.message.setPlaceholderText("why; told to whoever is asked, and to the model that is denied")
-        self.apply_button = named(QPushButton("Apply"), "policy.apply", spoken="Apply the rule", kind="primary")
-        self.revert_button = named(QPushButton("Revert"), "policy.revert", spoken="Take the changes back")
+        self.message = named(QLineEdit(), "policy.message", spoken=tr("Message"))
+        self.message.setPlaceholderText(tr("why; told to whoever is asked, and to the model that is denied"))
+        self.apply_button = named(QPushButton(tr("Apply")), "policy.apply", spoken=tr("Apply the rule"), kind="primary")
+        self.revert_button = named(QPushButton(tr("Revert")), "policy.revert", spoken=tr("Take the changes back"))
         self.fault = named(Label(), "policy.fault", kind="error")
         self._faults: dict[str, Label] = {}
         self._lay_out()
@@ -64,7 +69,7 @@ class RuleForm(QWidget):
         """Begin with a rule: `before` as it stands, or a new one."""
         with QSignalBlocker(self):
             self.before, self._shown = before, rule
-            self.heading.setText(f"Rule {rule.name}" if before is not None else "New rule")
+            self.heading.setText(tr("Rule {name}", name=rule.name) if before is not None else tr("New rule"))
             self.name.setText(rule.name)
             self.effect.set_current(rule.effect.value)
             self.agents.set_words(rule.agents)
@@ -134,13 +139,13 @@ class RuleForm(QWidget):
         form.setVerticalSpacing(current_look().tokens.space_1 + 2)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
         rows: tuple[tuple[str, str, QWidget], ...] = (
-            ("name", "&Name", self.name),
-            ("effect", "Effect", holding(row_of(self.effect, stretch()))),
-            ("agents", "&Agents", self.agents),
-            ("tools", "&Tools", self.tools),
-            ("operations", "&Operations", self.operations),
-            ("when", "When", self.when),
-            ("message", "&Message", self.message),
+            ("name", tr("&Name"), self.name),
+            ("effect", tr("Effect"), holding(row_of(self.effect, stretch()))),
+            ("agents", tr("&Agents"), self.agents),
+            ("tools", tr("&Tools"), self.tools),
+            ("operations", tr("&Operations"), self.operations),
+            ("when", tr("When"), self.when),
+            ("message", tr("&Message"), self.message),
         )
         for key, words, field in rows:
             label = Label(words)

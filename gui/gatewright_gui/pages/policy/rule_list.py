@@ -8,12 +8,14 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewIt
 
 from gatewright.workspace.api import PolicyRule, Verdict
 from gatewright_gui.pages.console.table import put_icon, tint
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate, Index
 from gatewright_gui.qt.widget.item_view import OrderedTable
 from gatewright_gui.session.condition import when_words
+from gatewright_gui.session.verdict import verdict_words
 
 NAME, EFFECT, AGENTS, TOOLS, WHEN, MESSAGE = range(6)
 RULE = Qt.ItemDataRole.UserRole + 1
@@ -22,12 +24,12 @@ WIDTHS = {NAME: 190, EFFECT: 92, AGENTS: 110, TOOLS: 140, MESSAGE: 200}
 
 def whom_words(rule: PolicyRule) -> str:
     """The agents that a rule is for."""
-    return "all agents" if rule.agents is None else ", ".join(rule.agents)
+    return tr("all agents") if rule.agents is None else ", ".join(rule.agents)
 
 
 def what_words(rule: PolicyRule) -> str:
     """The tools and operations that a rule is for."""
-    tools = "all tools" if rule.tools is None else ", ".join(rule.tools)
+    tools = tr("all tools") if rule.tools is None else ", ".join(rule.tools)
     if rule.operations is None:
         return tools
     operations = ", ".join(rule.operations)
@@ -37,7 +39,7 @@ def what_words(rule: PolicyRule) -> str:
 class RuleListModel(FlatModel):
     """One row for each rule; a row stays itself while it is edited and moved."""
 
-    headers = ("Rule", "Effect", "Agents", "Tools", "When", "Message")
+    headers = (mark("Rule"), mark("Effect"), mark("Agents"), mark("Tools"), mark("When"), mark("Message"))
 
     def __init__(self) -> None:
         super().__init__()
@@ -75,7 +77,7 @@ class RuleListModel(FlatModel):
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
                 return self._text(rule, index.column()) or None
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{self.headers[index.column()]}: {self._text(rule, index.column()) or 'none'}"
+                return f"{tr(self.headers[index.column()])}: {self._text(rule, index.column()) or tr('none')}"
             case _ if role == RULE:
                 return rule
             case _:
@@ -97,7 +99,7 @@ class RuleListModel(FlatModel):
             case 0:
                 return rule.name
             case 1:
-                return rule.effect.words
+                return verdict_words(rule.effect)
             case 2:
                 return whom_words(rule)
             case 3:
@@ -132,7 +134,7 @@ class RuleList(OrderedTable):
     edit_requested = Signal()
 
     def __init__(self, model: RuleListModel, parent: QWidget | None = None) -> None:
-        super().__init__("Policy rules in order", parent)
+        super().__init__(tr("Policy rules in order"), parent)
         named(self, "policy.rules")
         self.setModel(model)
         self.setItemDelegate(RuleListDelegate(self))

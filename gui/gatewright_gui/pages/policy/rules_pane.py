@@ -4,12 +4,13 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHeaderView, QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, PolicyRule, Verdict, plural
+from gatewright.workspace.api import GatewrightError, PolicyRule, Verdict
 from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.policy.rule_form import RuleForm
 from gatewright_gui.pages.policy.rule_list import RuleList, RuleListModel
 from gatewright_gui.pages.policy.tried_table import CALL, DRAFTED, THEN, TIME, TriedDelegate, TriedModel, tried_words
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
@@ -20,13 +21,14 @@ from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.argument import arguments_for
 from gatewright_gui.session.review import Replay, replay_rule
 from gatewright_gui.session.verbs import policy as verbs
+from gatewright_gui.session.verdict import verdict_words
 
 NO_RULES = (
     "shield",
-    "No policy rules yet",
-    "A rule denies calls, or asks first, for several agents and tools at once, such as: amount over 100.",
+    mark("No policy rules yet"),
+    mark("A rule denies calls, or asks first, for several agents and tools at once, such as: amount over 100."),
 )
-TRIED_HEADING = "Tried on recorded calls"
+TRIED_HEADING = mark("Tried on recorded calls")
 _CHECK_MS, _TRY_MS = 80, 250
 _TRY, _ARGUMENTS = "policy.try", "policy.arguments"
 
@@ -38,12 +40,14 @@ class RulesPane(QWidget):
         super().__init__()
         self._context, self._document = context, context.document
         self._asked: tuple[str, ...] | None = ()
-        self.header = SectionHeader("Policy rules")
-        self.add_button = named(QPushButton("Add"), "policy.add", spoken="Add policy rule", tip="Add a rule (Ins)")
+        self.header = SectionHeader(tr("Policy rules"))
+        self.add_button = named(
+            QPushButton(tr("Add")), "policy.add", spoken=tr("Add policy rule"), tip=tr("Add a rule (Ins)")
+        )
         tie_icon(self.add_button, "plus")
-        self.up_button = named(IconButton("arrow-up", "Up (Alt+Up)"), "policy.up")
-        self.down_button = named(IconButton("arrow-down", "Down (Alt+Down)"), "policy.down")
-        self.remove_button = named(IconButton("trash", "Remove (Del)"), "policy.remove")
+        self.up_button = named(IconButton("arrow-up", tr("Up (Alt+Up)")), "policy.up")
+        self.down_button = named(IconButton("arrow-down", tr("Down (Alt+Down)")), "policy.down")
+        self.remove_button = named(IconButton("trash", tr("Remove (Del)")), "policy.remove")
         for control in (self.add_button, self.up_button, self.down_button, self.remove_button):
             self.header.add_control(control)
         self.model = RuleListModel()
@@ -53,8 +57,9 @@ class RulesPane(QWidget):
         self.tried_words.setWordWrap(True)
         self.tried_words.setContentsMargins(8, 0, 8, 4)
         self.tried = TriedModel()
-        self.tried_view = table_of(self.tried, TriedDelegate, TRIED_HEADING, "policy.tried")
-        self.empty = named(EmptyState(*NO_RULES, action="Add a policy rule"), "policy.empty")
+        self.tried_view = table_of(self.tried, TriedDelegate, tr(TRIED_HEADING), "policy.tried")
+        icon, title, text = NO_RULES
+        self.empty = named(EmptyState(icon, tr(title), tr(text), action=tr("Add a policy rule")), "policy.empty")
         self._below, self._stack = QStackedWidget(), QStackedWidget()
         self._check_soon = QTimer(self, singleShot=True, interval=_CHECK_MS)
         self._try_soon = QTimer(self, singleShot=True, interval=_TRY_MS)
@@ -68,12 +73,12 @@ class RulesPane(QWidget):
         columns.setSectionResizeMode(CALL, QHeaderView.ResizeMode.Stretch)
         for column, width in ((TIME, 92), (THEN, 84), (DRAFTED, 104)):
             self.tried_view.setColumnWidth(column, width)
-        beside = holding(column_of(SectionHeader(TRIED_HEADING), self.tried_words, stretch(self.tried_view)))
+        beside = holding(column_of(SectionHeader(tr(TRIED_HEADING)), self.tried_words, stretch(self.tried_view)))
         edited = Splitter(Qt.Orientation.Horizontal, "policy.rule", self._context.sizes)
         for part in (self.form, beside):
             edited.addWidget(part)
         edited.restore((590, 370))
-        hint = Label("Choose a rule to change it and to try it on recorded calls.")
+        hint = Label(tr("Choose a rule to change it and to try it on recorded calls."))
         hint.setProperty("kind", "muted")
         hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         for part in (hint, edited):
@@ -149,10 +154,12 @@ class RulesPane(QWidget):
     def _show(self) -> None:
         count, is_new = self.model.count(), self._below.currentIndex() == 1 and self.form.before is None
         self._stack.setCurrentIndex(0 if count or is_new else 1)
-        default = self._document.policy.default
-        self.header.set_note(
-            f"{plural(count, 'rule')}; the strictest that matches holds, deny before ask; no match: {default}"
+        note = tr(
+            "{rules}; the strictest that matches holds, deny before ask; no match: {default}",
+            rules=counted(count, "rule", "rules"),
+            default=verdict_words(self._document.policy.default),
         )
+        self.header.set_note(note)
         chosen = self.view.chosen
         self.up_button.setEnabled(bool(chosen) and chosen[0] > 0)
         self.down_button.setEnabled(bool(chosen) and chosen[-1] < count - 1)
@@ -268,7 +275,7 @@ class RulesPane(QWidget):
     async def _try_rule(self) -> None:
         rule, index = self.form.rule, self.index
         if rule is None or self._check():
-            self._show_tried(None, "Complete the rule: it is tried as soon as it could be written.")
+            self._show_tried(None, tr("Complete the rule: it is tried as soon as it could be written."))
             return
         try:
             found = await self._context.deriver.derive(replay_rule, index, rule)

@@ -10,6 +10,7 @@ from gatewright.workspace.api import GatewrightError, Policy
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.policy.words_field import WordsField
 from gatewright_gui.qt.dialog import Choice, ask
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.label import Label
@@ -54,11 +55,11 @@ class SettingsPane(QWidget):
     # layout
 
     def _section_of(self, section: Section) -> QWidget:
-        title = named(Label(section.title), kind="heading")
+        title = named(Label(tr(section.title)), kind="heading")
         head = row_of(title, stretch())
         if section.made_of is not None:
-            switch = self._switches[section.key] = named(QCheckBox("on"), f"settings.{section.key}.on")
-            switch.setAccessibleName(section.title)
+            switch = self._switches[section.key] = named(QCheckBox(tr("on")), f"settings.{section.key}.on")
+            switch.setAccessibleName(tr(section.title))
             switch.toggled.connect(partial(self._switched, section))
             head = row_of(title, switch, stretch(), space=3)
         form = QFormLayout()
@@ -71,30 +72,30 @@ class SettingsPane(QWidget):
             fault = self._faults[setting] = named(Label(), f"{control.objectName()}.said", kind="error")
             fault.setWordWrap(True)
             fault.hide()
-            label = Label("" if isinstance(control, QCheckBox) else setting.label)
+            label = Label("" if isinstance(control, QCheckBox) else tr(setting.label))
             label.setBuddy(control)
             label.setMinimumWidth(LABEL_WIDTH)
             form.addRow(label, holding(column_of(row_of(control, stretch()), fault)))
-        return holding(column_of(head, named(Label(section.about), kind="muted"), form, space=1))
+        return holding(column_of(head, named(Label(tr(section.about)), kind="muted"), form, space=1))
 
     def _control_of(self, section: Section, setting: Setting) -> Control:
         name = f"settings.{section.key}.{setting.path[-1]}"
         write = partial(self._write, section, setting)
         match setting.kind:
             case "flag":
-                box = named(QCheckBox(f"{setting.label}: {setting.hint}"), name)
+                box = named(QCheckBox(f"{tr(setting.label)}: {tr(setting.hint)}"), name)
                 box.toggled.connect(write)
                 return box
             case "choice":
-                choice = named(_Choice(), name, spoken=setting.label, tip=setting.hint)
+                choice = named(_Choice(), name, spoken=tr(setting.label), tip=tr(setting.hint))
                 for words, value in setting.choices:
-                    choice.addItem(words, value)
+                    choice.addItem(tr(words), value)
                 choice.activated.connect(write)
                 return choice
             case "agents":
-                field: QLineEdit = WordsField(name, setting.label, setting.hint)
+                field: QLineEdit = WordsField(name, tr(setting.label), tr(setting.hint))
             case _:
-                field = named(QLineEdit(), name, spoken=setting.label)
+                field = named(QLineEdit(), name, spoken=tr(setting.label))
                 field.setPlaceholderText(self._usual(setting))
         field.setFixedWidth(FIELD_WIDTH)
         field.editingFinished.connect(write)
@@ -102,7 +103,8 @@ class SettingsPane(QWidget):
 
     @staticmethod
     def _usual(setting: Setting) -> str:
-        return f"{setting.usual:,} {setting.hint}" if isinstance(setting.usual, int) else setting.hint
+        hint = tr(setting.hint)
+        return f"{setting.usual:,} {hint}" if isinstance(setting.usual, int) else hint
 
     # what is shown
 
@@ -161,7 +163,7 @@ class SettingsPane(QWidget):
                 after = whole.put_into(policy, value)
             else:
                 if setting.is_required and not value:
-                    raise ValueError(f"{setting.label.lower()} is needed")
+                    raise ValueError(setting.needed)
                 after = setting.put_into(policy, value)
         except ValueError as error:
             self._say(setting, str(error))
@@ -190,9 +192,11 @@ class SettingsPane(QWidget):
         """A folder outside is used only once the operator trusted it."""
         workspace = self._document.workspace
         where = workspace.outside(written)
-        text = f"{where} lies outside the folder of the policy. Agents reach it only once you trust it."
-        choices = (Choice("trust", "Trust this folder", "primary"), Choice("no", "Cancel"))
-        if await ask(self, "A folder outside the workspace", text, choices) == "trust":
+        text = tr(
+            "{folder} lies outside the folder of the policy. Agents reach it only once you trust it.", folder=where
+        )
+        choices = (Choice("trust", tr("Trust this folder"), "primary"), Choice("no", tr("Cancel")))
+        if await ask(self, tr("A folder outside the workspace"), text, choices) == "trust":
             try:
                 workspace.trust_root(setting.path[-1], written)
             except GatewrightError as error:
@@ -216,5 +220,5 @@ class SettingsPane(QWidget):
         if needed is None:
             self._write(section, section.settings[0])
         else:
-            self._say(needed, f"{needed.label.lower()} is needed")
+            self._say(needed, needed.needed)
         self._controls[section.settings[0]].setFocus(Qt.FocusReason.OtherFocusReason)

@@ -8,11 +8,13 @@ from PySide6.QtWidgets import QStyleOptionViewItem
 
 from gatewright_gui.pages.audit.call_model import mark_of, time_words
 from gatewright_gui.pages.console.table import put_icon, tint, verdict_mark
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.delegate import Delegate, Index
 from gatewright_gui.session.audit_call import outcome_words
 from gatewright_gui.session.review import Replay, ReplayedCall
+from gatewright_gui.session.verdict import verdict_words
 
 TIME, CALL, THEN, DRAFTED = range(4)
 TRIED = Qt.ItemDataRole.UserRole + 1
@@ -21,7 +23,7 @@ TRIED = Qt.ItemDataRole.UserRole + 1
 class TriedModel(FlatModel):
     """One row for each call, newest first."""
 
-    headers = ("Time", "Call", "Then", "With the rule")
+    headers = (mark("Time"), mark("Call"), mark("Then"), mark("With the rule"))
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,10 +49,12 @@ class TriedModel(FlatModel):
             case Qt.ItemDataRole.DisplayRole:
                 return self._text(tried, index.column())
             case Qt.ItemDataRole.ToolTipRole:
-                lacks = f"\n{tried.lacks}: with these it may differ" if tried.lacks else ""
-                return f"{self._text(tried, CALL)}\nWith the rule: {plain(tried.reason)}{lacks}"
+                lines = [self._text(tried, CALL), f"{tr('With the rule')}: {plain(tried.reason)}"]
+                if tried.lacks:
+                    lines.append(tr("{lacks}: with these it may differ", lacks=tried.lacks))
+                return "\n".join(lines)
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{self.headers[index.column()]}: {self._text(tried, index.column())}"
+                return f"{tr(self.headers[index.column()])}: {self._text(tried, index.column())}"
             case _ if role == TRIED:
                 return tried
             case _:
@@ -67,24 +71,28 @@ class TriedModel(FlatModel):
             case 2:
                 return outcome_words(call)
             case _:
-                was = f", today {tried.before.words}" if tried.is_changed else ""
-                return f"{tried.after.words}{was}"
+                after, before = verdict_words(tried.after), verdict_words(tried.before)
+                return tr("{verdict}, today {before}", verdict=after, before=before) if tried.is_changed else after
 
 
 def tried_words(found: Replay) -> str:
     """What the rule would change, in a line."""
     if not found.calls:
         if not found.looked_at:
-            return "no calls are recorded yet: try one in the Console"
-        return f"the rule is for none of the newest {found.looked_at:,} calls"
-    verdicts = {"deny": "denied", "ask": "asked first", "allow": "allowed"}
+            return tr("no calls are recorded yet: try one in the Console")
+        calls = counted(found.looked_at, "call", "calls")
+        return tr("the rule is for none of the newest {calls}", calls=calls)
+    verdicts = {"deny": tr("denied"), "ask": tr("asked first"), "allow": tr("allowed")}
     told = [
         f"{count} {words}"
         for verdict, words in verdicts.items()
         if (count := sum(one.is_changed and one.after == verdict for one in found.calls))
     ]
-    would = f"{found.differing:,} would differ: {', '.join(told)}" if told else "none would differ"
-    return f"of the newest {len(found.calls):,} calls that it is for, {would}"
+    would = tr("none would differ")
+    if told:
+        would = tr("{count} would differ: {verdicts}", count=f"{found.differing:,}", verdicts=", ".join(told))
+    calls = counted(len(found.calls), "call", "calls")
+    return tr("of the newest {calls} that it is for, {would}", calls=calls, would=would)
 
 
 class TriedDelegate(Delegate):
