@@ -118,6 +118,16 @@ def _garbage(asked: dict[str, Any]) -> None:
     answer(asked, {"tools": [tool("one")]})
 
 
+def _unreadable(asked: dict[str, Any]) -> None:
+    number = asked["id"]
+    if sys.argv[2] == "cut":
+        write_raw(b'{"jsonrpc": "2.0", "id": %d, "result": {"content\n' % number)
+    elif sys.argv[2] == "surrogate":
+        write_raw(b'{"result":{"content":[{"type":"text","text":"\\ud800"}]},"jsonrpc":"2.0","id":%d}\n' % number)
+    else:
+        say({"id": number, "result": [1]})
+
+
 def _with_child() -> None:
     """It ends when asked, the child that it started does not; the id of that goes to the file named behind it."""
     child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(15, 1); time.sleep(3600)"])
@@ -173,6 +183,9 @@ BAD: dict[str, Callable[[], object]] = {
     "stderr-flood": lambda: speak(tools_call=_stderr_flood),
     "other-version": lambda: speak(initialize=_version),
     "refuses-calls": lambda: speak(tools_call=_refuses_calls),
+    "unreadable-start": lambda: speak(initialize=_unreadable),
+    "unreadable-list": lambda: speak(tools_list=_unreadable),
+    "unreadable-call": lambda: speak(tools_call=_unreadable),
     "plain": speak,
     "with-child": _with_child,
     "stays": _stays,

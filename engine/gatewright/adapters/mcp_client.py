@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.adapters.loop_thread import loop_thread, told_in
 from gatewright.adapters.mcp_transport import (
+    UNREADABLE,
     Connection,
     Endpoint,
     Sender,
@@ -395,6 +396,10 @@ class McpServer:
                     await asyncio.wait({run.owner})
                 failed = run.failed or ServerFailed("the server was stopped")
                 raise ServerFailed(f"{failed.reason} during `{method}`", failed.advice) from None
+            if text == UNREADABLE:
+                raise ServerFailed(
+                    f"the server answered `{method}` with what is no message of the protocol", self._last_words()
+                ) from None
             if method != "tools/call":
                 is_locked = run.refusal.startswith(("HTTP status 401", "HTTP status 403"))
                 advice = "it may want a token: see `headers_env`" if is_locked else self._last_words()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import field
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 
 MAX_NOTES = 20
+UNREADABLE = "its answer is no message of the protocol"
+"""What a request is answered with whose answer cannot be read, so that nobody waits for another."""
+_ANSWERED = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\b')
 _LOGGERS = ("client", "mcp.client.streamable_http", "mcp.shared.jsonrpc_dispatcher")
 
 
@@ -108,7 +112,7 @@ async def over_stdio(command: Command, connection: Connection, stderr: bytearray
     """
     from anyio import BrokenResourceError, ClosedResourceError, create_memory_object_stream, create_task_group
     from mcp.shared.message import SessionMessage
-    from mcp_types import jsonrpc_message_adapter
+    from mcp_types import ErrorData, JSONRPCError, jsonrpc_message_adapter
 
     received, read = create_memory_object_stream[SessionMessage | Exception](0)
     write, unsent = create_memory_object_stream[SessionMessage](0)
@@ -122,7 +126,12 @@ async def over_stdio(command: Command, connection: Connection, stderr: bytearray
                     except ValueError:
                         if line.strip():
                             connection.note("wrote a line that is no message of the protocol")
-                        continue
+                        answered = None if b'"method"' in line else _ANSWERED.search(line)
+                        if answered is None:
+                            continue
+                        message = JSONRPCError(
+                            jsonrpc="2.0", id=int(answered[1]), error=ErrorData(code=-32700, message=UNREADABLE)
+                        )
                     await received.send(SessionMessage(message))
             except LineTooLong:
                 connection.leave(f"sent a line of more than {MAX_LINE_BYTES // 1024 // 1024} MiB")

@@ -242,6 +242,17 @@ async def test_lines_that_are_no_messages_are_noted_and_passed_over(server: Star
     assert bad.state.notes == ("it wrote a line that is no message of the protocol (5 times)",)
 
 
+@pytest.mark.parametrize("how", ["cut", "surrogate", "wrong"])
+@pytest.mark.parametrize(("at", "method"), [("start", "initialize"), ("list", "tools/list"), ("call", "tools/call")])
+async def test_an_answer_that_cannot_be_read_fails_what_was_asked_at_once(
+    server: Start, at: str, method: str, how: str
+) -> None:
+    bad = server(f"unreadable-{at}", how)
+    with pytest.raises(ServerFailed, match=f"answered `{method}` with what is no message of the protocol"):
+        async with asyncio.timeout(10):
+            await bad.call("one", {})
+
+
 async def test_a_server_that_asks_for_what_is_not_offered_gets_an_error_and_that_is_noted(server: Start) -> None:
     bad = server("asks")
     assert text_of(await bad.call("one", {})) == "all refused"
