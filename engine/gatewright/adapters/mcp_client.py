@@ -65,7 +65,6 @@ _CLOSED = -32000
 BACK_OFF_S = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 STEADY_S = 60.0
 """A server that ran for so long is started again at once when it ends."""
-
 PROGRESS_S = 0.05
 """Told no more often than this."""
 
@@ -397,9 +396,8 @@ class McpServer:
                 failed = run.failed or ServerFailed("the server was stopped")
                 raise ServerFailed(f"{failed.reason} during `{method}`", failed.advice) from None
             if text == UNREADABLE:
-                raise ServerFailed(
-                    f"the server answered `{method}` with what is no message of the protocol", self._last_words()
-                ) from None
+                words = f"the server answered `{method}` with what is no message of the protocol"
+                raise ServerFailed(words, self._last_words()) from None
             if method != "tools/call":
                 is_locked = run.refusal.startswith(("HTTP status 401", "HTTP status 403"))
                 advice = "it may want a token: see `headers_env`" if is_locked else self._last_words()
