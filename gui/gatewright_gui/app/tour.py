@@ -21,6 +21,7 @@ from gatewright_gui.app.main import has_display
 from gatewright_gui.app.scenes import SCENES
 from gatewright_gui.app.scenes.player import SIZE, Tour
 from gatewright_gui.qt import loop
+from gatewright_gui.qt.language import VARIABLE
 from gatewright_gui.session.opening import POLICY_NAME, Opener, write_demo
 from gatewright_gui.settings import Preferences
 
@@ -31,9 +32,10 @@ def run(workspace: Path | None, out: Path) -> int:
     """Make the tour: pictures, the exported policy and `tour.json` in `out`; 0 when every check holds, else 1.
 
     It shows a copy of the workspace, or the demo. It is for a process of its own: the copy has keys of its own. Raises
-    WorkspaceError, PolicyInvalid.
+    WorkspaceError, PolicyInvalid. It speaks English.
     """
     folder = _prepare(out)
+    os.environ[VARIABLE] = "en"
     if not has_display(os.environ, sys.platform):
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
     QApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)

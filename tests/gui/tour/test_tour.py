@@ -14,7 +14,20 @@ from PySide6.QtGui import QImage
 from gatewright.workspace import Workspace, create_workspace
 from tests.gui.tour.process import ROOT, tour
 
-PAGES = {"agents", "matrix", "preview", "files", "memory", "console", "audit", "toml", "problems", "catalogs"}
+PAGES = {
+    "overview",
+    "agents",
+    "matrix",
+    "preview",
+    "files",
+    "policy",
+    "memory",
+    "console",
+    "audit",
+    "toml",
+    "problems",
+    "catalogs",
+}
 PROMISED = (
     "the model is shown what is ticked",
     "the gate lets it in",

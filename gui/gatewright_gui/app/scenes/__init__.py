@@ -4,15 +4,17 @@ A scene is a function of the tour: it does something by mouse and keyboard, chec
 ends each of its steps with a picture.
 """
 
-from gatewright_gui.app.scenes import agents, audit, catalogs, console, files, memory, policy, preview, window
+from gatewright_gui.app.scenes import agents, audit, catalogs, console, files, memory, overview, policy, preview, window
 
 LIGHT = (
     window.open_window,
+    overview.overview,
     agents.boxes,
     preview.preview,
     agents.limit,
     agents.matrix,
     files.files,
+    overview.rules,
     memory.memory,
     console.console,
     console.built_in,
@@ -23,6 +25,7 @@ LIGHT = (
 )
 DARK = (
     window.dark,
+    overview.overview,
     preview.preview,
     agents.matrix,
     files.files,
