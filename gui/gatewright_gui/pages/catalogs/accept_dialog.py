@@ -6,8 +6,8 @@ from dataclasses import replace
 from PySide6.QtCore import QModelIndex
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QPushButton, QWidget
 
-from gatewright.workspace.api import plural
 from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY, ToolModel, lines_of
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -15,7 +15,7 @@ from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.catalogs import CatalogRow
 
-HEADINGS = ("Tool", "Server", "Counts as", "Because")
+HEADINGS = (mark("Tool"), mark("Server"), mark("Counts as"), mark("Because"))
 
 
 class AcceptDialog(QDialog):
@@ -23,23 +23,23 @@ class AcceptDialog(QDialog):
 
     def __init__(self, parent: QWidget | None, rows: Iterable[CatalogRow]) -> None:
         super().__init__(parent)
-        title = "Accept the tools of all servers"
+        title = tr("Accept the tools of all servers")
         named(self, "accept", spoken=title)
         self.setWindowTitle(title_text(title))
         self.model = ToolModel(HEADINGS)
         waiting = (line for row in rows for line in lines_of(row) if line.waiting is not None)
         self.model.set_lines(tuple(replace(line, state=line.catalog_id) for line in waiting), afresh=True)
-        self.view = named(TableView("Tools that wait to be accepted"), "accept.tools")
+        self.view = named(TableView(tr("Tools that wait to be accepted")), "accept.tools")
         self.view.setModel(self.model)
         self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.view.horizontalHeader().setSectionResizeMode(WHY, QHeaderView.ResizeMode.Stretch)
         for column, width in ((TOOL, 270), (STATE, 110), (TIER, 110)):
             self.view.setColumnWidth(column, width)
-        self.code = named(CodeView("What the tool says of itself"), "accept.code")
+        self.code = named(CodeView(tr("What the tool says of itself")), "accept.code")
         self.note = named(Label(), "accept.note", kind="muted")
-        self.all_button = named(QPushButton("None"), "accept.all", spoken="Tick none")
-        self.cancel_button = named(QPushButton("Cancel"), "accept.cancel")
-        self.accept_button = named(QPushButton("Accept"), "accept.accept", kind="primary")
+        self.all_button = named(QPushButton(tr("None")), "accept.all", spoken=tr("Tick none"))
+        self.cancel_button = named(QPushButton(tr("Cancel")), "accept.cancel")
+        self.accept_button = named(QPushButton(tr("Accept")), "accept.accept", kind="primary")
         column_of(
             stretch(self.view, 3),
             stretch(self.code, 2),
@@ -68,8 +68,9 @@ class AcceptDialog(QDialog):
 
     def _tell(self) -> None:
         number = self.model.ticked_count
-        self.accept_button.setText(f"Accept {number}" if number else "Accept")
+        self.accept_button.setText(tr("Accept {number}", number=number) if number else tr("Accept"))
         self.accept_button.setEnabled(number > 0)
-        self.all_button.setText("None" if number else "All")
-        self.all_button.setAccessibleName("Tick none" if number else "Tick all")
-        self.note.setText(f"{number} of {plural(len(self.model.lines), 'tool')} ticked; no agent sees them before.")
+        self.all_button.setText(tr("None") if number else tr("All"))
+        self.all_button.setAccessibleName(tr("Tick none") if number else tr("Tick all"))
+        tools = counted(len(self.model.lines), "tool", "tools")
+        self.note.setText(tr("{number} of {tools} ticked; no agent sees them before.", number=number, tools=tools))

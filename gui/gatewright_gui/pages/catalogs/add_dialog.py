@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QDialog, QListWidget, QListWidgetItem, QMenu, QPlainTextEdit, QPushButton, QWidget
 
 from gatewright.workspace.api import GatewrightError
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import button_text, title_text
@@ -22,28 +23,28 @@ class AddDialog(QDialog):
 
     def __init__(self, parent: QWidget | None, files: tuple[ClientFile, ...], path: Path | None = None) -> None:
         super().__init__(parent)
-        title = "Add MCP servers"
+        title = tr("Add MCP servers")
         named(self, "catalog_add", spoken=title)
         self.setWindowTitle(title_text(title))
         self.asks_file = False
         """Closed to choose a file by the platform's dialog."""
-        told = Label("Type a command or an address, or paste a client's configuration.")
-        self.text = named(QPlainTextEdit(), "catalog_add.text", spoken="Command, address or configuration")
+        told = Label(tr("Type a command or an address, or paste a client's configuration."))
+        self.text = named(QPlainTextEdit(), "catalog_add.text", spoken=tr("Command, address or configuration"))
         self.text.setPlaceholderText(HINT)
         self.text.setTabChangesFocus(True)
         self.text.setMaximumHeight(130)
-        self.file_button = named(QPushButton("From a client"), "catalog_add.file", spoken="Servers of a client")
+        self.file_button = named(QPushButton(tr("From a client")), "catalog_add.file", spoken=tr("Servers of a client"))
         tie_icon(self.file_button, "download")
         self.file_button.setMenu(self._menu(files))
-        self.list = named(QListWidget(), "catalog_add.list", spoken="Servers that were found")
+        self.list = named(QListWidget(), "catalog_add.list", spoken=tr("Servers that were found"))
         self.list.setItemDelegate(Delegate(self.list))
         self.list.setWordWrap(True)
         self.note = named(Label(), "catalog_add.note", kind="muted")
         self.note.setWordWrap(True)
         self.fault = named(Label(), "catalog_add.fault", kind="error")
         self.fault.setWordWrap(True)
-        self.accept_button = named(QPushButton("Add"), "catalog_add.accept", spoken="Add", kind="primary")
-        self.cancel_button = named(QPushButton("Cancel"), "catalog_add.cancel", spoken="Cancel")
+        self.accept_button = named(QPushButton(tr("Add")), "catalog_add.accept", spoken=tr("Add"), kind="primary")
+        self.cancel_button = named(QPushButton(tr("Cancel")), "catalog_add.cancel", spoken=tr("Cancel"))
         column_of(
             row_of(stretch(told), self.file_button, space=2),
             self.text,
@@ -89,7 +90,7 @@ class AddDialog(QDialog):
                 action.triggered.connect(lambda _=False, path=file.path: self.read_file(path))
         if not menu.isEmpty():
             menu.addSeparator()
-        menu.addAction("Another file...").triggered.connect(self._ask_file)
+        menu.addAction(tr("Another file...")).triggered.connect(self._ask_file)
         return menu
 
     def _ask_file(self) -> None:
@@ -119,7 +120,8 @@ class AddDialog(QDialog):
 
     def _tell(self, _item: object = None, _before: object = None) -> None:
         number = len(self.chosen)
-        self.accept_button.setText(f"Add {number} server{'' if number == 1 else 's'}" if number else "Add")
+        servers = counted(number, "server", "servers")
+        self.accept_button.setText(tr("Add {servers}", servers=servers) if number else tr("Add"))
         self.accept_button.setEnabled(number > 0)
         server = self.list.currentIndex().data(_SERVER)
         notes = server.notes if isinstance(server, ClientServer) else ()
@@ -131,11 +133,12 @@ class AddDialog(QDialog):
 def _item(server: ClientServer) -> QListWidgetItem:
     catalog = server.catalog
     if catalog is None:
-        words = f"cannot be added: {server.refusal}".replace("`", "")
+        words = tr("cannot be added: {reason}", reason=server.refusal).replace("`", "")
     else:
         words = catalog.url or " ".join((catalog.command or "", *catalog.args))
-    off = "  (switched off in the client)" if server.is_disabled else ""
-    item = QListWidgetItem(f"{server.server_id}{off}   {words}")
+    name = server.server_id
+    called = tr("{server}  (switched off in the client)", server=name) if server.is_disabled else name
+    item = QListWidgetItem(f"{called}   {words}")
     item.setToolTip(words)
     item.setData(_SERVER, server)
     if catalog is None:

@@ -6,6 +6,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QComboBox, QDialog, QPushButton, QWidget
 
 from gatewright.workspace.api import GatewrightError
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import title_text
@@ -20,30 +21,32 @@ class ClientDialog(QDialog):
 
     def __init__(self, parent: QWidget | None, document: Document, agent_id: str | None) -> None:
         super().__init__(parent)
-        title = "Copy the configuration for a client"
+        title = tr("Copy the configuration for a client")
         named(self, "client", spoken=title)
         self.setWindowTitle(title_text(title))
         self._document, self._files = document, known_client_files(document)
         self.change: ClientEdit | None = None
-        self.file = named(QComboBox(), "client.file", spoken="Client and its file")
+        self.file = named(QComboBox(), "client.file", spoken=tr("Client and its file"))
         for file in sorted(self._files, key=lambda file: not file.path.is_file()):
-            there = "" if file.path.is_file() else ", not there yet"
-            where = "this project" if file.is_project else "yours"
-            self.file.addItem(f"{file.client.name} ({where}{there})", file)
-        self.agent = named(QComboBox(), "client.agent", spoken="Agent that the client is")
+            where = tr("this project") if file.is_project else tr("yours")
+            told = where if file.path.is_file() else tr("{place}, not there yet", place=where)
+            self.file.addItem(f"{file.client.name} ({told})", file)
+        self.agent = named(QComboBox(), "client.agent", spoken=tr("Agent that the client is"))
         self.agent.addItems([agent.agent_id for agent in document.agents])
         if agent_id is not None:
             self.agent.setCurrentText(agent_id)
         self.place = named(Label(), "client.place", kind="muted")
-        self.difference = named(CodeView("What would change"), "client.difference")
+        self.difference = named(CodeView(tr("What would change")), "client.difference")
         self.note = named(Label(), "client.note", kind="muted")
         self.note.setWordWrap(True)
-        self.copy_button = named(QPushButton("Copy entry"), "client.copy", tip="Copy the gateway's entry as JSON")
+        self.copy_button = named(
+            QPushButton(tr("Copy entry")), "client.copy", tip=tr("Copy the gateway's entry as JSON")
+        )
         tie_icon(self.copy_button, "copy")
-        self.cancel_button = named(QPushButton("Cancel"), "client.cancel", spoken="Cancel")
-        self.write_button = named(QPushButton("Write file"), "client.write", kind="primary")
+        self.cancel_button = named(QPushButton(tr("Cancel")), "client.cancel", spoken=tr("Cancel"))
+        self.write_button = named(QPushButton(tr("Write file")), "client.write", kind="primary")
         column_of(
-            row_of(stretch(self.file, 2), Label("as agent"), stretch(self.agent), space=2),
+            row_of(stretch(self.file, 2), Label(tr("as agent")), stretch(self.agent), space=2),
             self.place,
             stretch(self.difference),
             self.note,
@@ -75,23 +78,23 @@ class ClientDialog(QDialog):
         self.copy_button.setEnabled(can)
         if self.change is None:
             return
-        self.difference.set_diff(self.change.edit.difference or "The file says so already.\n")
-        unsaved = "The policy is saved first: the client gets what is saved. " if self._document.is_dirty else ""
-        self.note.setText(unsaved + _told(self.change))
+        self.difference.set_diff(self.change.edit.difference or tr("The file says so already.") + "\n")
+        told = [tr("The policy is saved first: the client gets what is saved.")] if self._document.is_dirty else []
+        self.note.setText(" ".join((*told, *_told(self.change))))
 
     def _copy(self) -> None:
         if self.change is not None:
             entry = {"gatewright": dict(self.change.edit.entry)}
             QGuiApplication.clipboard().setText(json.dumps(entry, indent=2, ensure_ascii=False))
-            self.copy_button.setText("Copied")
+            self.copy_button.setText(tr("Copied"))
 
 
-def _told(change: ClientEdit) -> str:
+def _told(change: ClientEdit) -> list[str]:
     edit = change.edit
-    told = ["Values of variables stay in this file and are not shown."] if edit.handed else []
+    told = [tr("Values of variables stay in this file and are not shown.")] if edit.handed else []
     if edit.direct:
-        names = "; ".join(f"{name} ({why})" for name, why in edit.direct.items())
-        told.append(f"Still reached directly: {names}.")
+        names = "; ".join(f"{name} ({why})" for name, why in edit.direct.items()).replace("`", "")
+        told.append(tr("Still reached directly: {servers}.", servers=names))
     if change.before is not None:
-        told.append("A backup is kept beside it.")
-    return " ".join(told).replace("`", "")
+        told.append(tr("A backup is kept beside it."))
+    return told

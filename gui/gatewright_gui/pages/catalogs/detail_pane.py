@@ -4,6 +4,7 @@ from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QPushButton, QStackedWidget, QWidget
 
 from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY, ToolLine, ToolModel, lines_of
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -17,10 +18,10 @@ from gatewright_gui.qt.widget.splitter import SizeStore, Splitter
 from gatewright_gui.session.catalogs import CatalogRow, SafetyTier
 
 TIERS = (
-    ("as proposed", None),
-    ("all read-only", SafetyTier.READ_ONLY),
-    ("all with side effects", SafetyTier.SIDE_EFFECTING),
-    ("all privileged", SafetyTier.PRIVILEGED),
+    (mark("as proposed"), None),
+    (mark("all read-only"), SafetyTier.READ_ONLY),
+    (mark("all with side effects"), SafetyTier.SIDE_EFFECTING),
+    (mark("all privileged"), SafetyTier.PRIVILEGED),
 )
 
 
@@ -41,14 +42,16 @@ class DetailPane(QWidget):
         self.setObjectName("catalogs.detail")
         self.row: CatalogRow | None = None
         self._stderr = ""
-        self.header = SectionHeader("Catalog")
+        self.header = SectionHeader(tr("Catalog"))
         self.bar = named(MessageBar(), "catalogs.bar")
-        self.trust_button = _button("Trust...", "lock-open", "trust", "See exactly what would be started, and trust it")
-        self.run_button = _button("Start", "play", "run", "Start the server and ask for its tools")
-        self.ask_button = _button("Ask for tools", "refresh-cw", "ask", "Ask the server for its tools again")
-        self.remove_button = _button("Remove...", "trash", "remove", "Take the catalog out of the policy")
-        self.part = named(Segmented("What to show of the catalog"), "catalogs.part")
-        for key, words in (("tools", "Tools"), ("server", "Server"), ("stderr", "Its messages")):
+        self.trust_button = _button(
+            tr("Trust..."), "lock-open", "trust", tr("See exactly what would be started, and trust it")
+        )
+        self.run_button = _button(tr("Start"), "play", "run", tr("Start the server and ask for its tools"))
+        self.ask_button = _button(tr("Ask for tools"), "refresh-cw", "ask", tr("Ask the server for its tools again"))
+        self.remove_button = _button(tr("Remove..."), "trash", "remove", tr("Take the catalog out of the policy"))
+        self.part = named(Segmented(tr("What to show of the catalog")), "catalogs.part")
+        for key, words in (("tools", tr("Tools")), ("server", tr("Server")), ("stderr", tr("Its messages"))):
             self.part.add_segment(key, words)
         for control in (self.part, self.trust_button, self.run_button, self.ask_button, self.remove_button):
             self.header.add_control(control)
@@ -56,24 +59,24 @@ class DetailPane(QWidget):
             control.hide()  # which of them there are is known with the first catalog; all at once are too wide
         self.model = ToolModel()
         self.view = self._table()
-        self.tool_header = SectionHeader("Tool")
-        self.try_button = _button("Try a call", "terminal", "try", "Go to the Console with this tool")
+        self.tool_header = SectionHeader(tr("Tool"))
+        self.try_button = _button(tr("Try a call"), "terminal", "try", tr("Go to the Console with this tool"))
         self.tool_header.add_control(self.try_button)
-        self.code = named(CodeView("Definition of the tool"), "catalogs.code")
-        self.tier = named(QComboBox(), "catalogs.tier", spoken="What accepted tools count as")
+        self.code = named(CodeView(tr("Definition of the tool")), "catalogs.code")
+        self.tier = named(QComboBox(), "catalogs.tier", spoken=tr("What accepted tools count as"))
         for words, tier in TIERS:
-            self.tier.addItem(words, tier)
-        self.all_button = named(QPushButton("None"), "catalogs.all", spoken="Tick none of what waits")
-        self.accept_button = named(QPushButton("Accept"), "catalogs.accept", kind="primary")
+            self.tier.addItem(tr(words), tier)
+        self.all_button = named(QPushButton(tr("None")), "catalogs.all", spoken=tr("Tick none of what waits"))
+        self.accept_button = named(QPushButton(tr("Accept")), "catalogs.accept", kind="primary")
         self.accept_note = named(Label(), "catalogs.accept_note", kind="muted")
         self._accept_bar = holding(
             row_of(
                 stretch(self.accept_note), self.all_button, self.tier, self.accept_button, space=2, margins=(2, 1, 2, 1)
             )
         )
-        self.no_tools = EmptyState("package", "No tools yet", "")
-        self.definition = named(CodeView("Definition of the server"), "catalogs.definition")
-        self.stderr = named(CodeView("What the server wrote on standard error"), "catalogs.stderr")
+        self.no_tools = EmptyState("package", tr("No tools yet"), "")
+        self.definition = named(CodeView(tr("Definition of the server")), "catalogs.definition")
+        self.stderr = named(CodeView(tr("What the server wrote on standard error")), "catalogs.stderr")
         self._splitter = Splitter(Qt.Orientation.Vertical, "catalogs.tools", sizes)
         for pane in (self.view, holding(column_of(self.tool_header, stretch(self.code)))):
             self._splitter.addWidget(pane)
@@ -94,7 +97,7 @@ class DetailPane(QWidget):
         self._tell_state(row)
         self.trust_button.setVisible(not row.is_trusted)
         self.run_button.setVisible(row.is_server and row.is_trusted)
-        self.run_button.setText("Stop" if row.is_up else "Start")
+        self.run_button.setText(tr("Stop") if row.is_up else tr("Start"))
         tie_icon(self.run_button, "circle-stop" if row.is_up else "play")
         self.ask_button.setVisible(row.is_up)
         at = self.view.currentIndex().row()
@@ -103,14 +106,10 @@ class DetailPane(QWidget):
         if self.model.lines and not self.view.currentIndex().isValid():
             self.view.setCurrentIndex(self.model.index(min(max(at, 0), len(self.model.lines) - 1), TOOL))
         self.definition.set_plain(_definition(row, digest))
-        self.stderr.set_plain(
-            stderr
-            or (
-                "The server has written nothing."
-                if row.is_server
-                else "It has no server: another program runs its tools."
-            )
-        )
+        nothing = tr("The server has written nothing.")
+        if not row.is_server:
+            nothing = tr("It has no server: another program runs its tools.")
+        self.stderr.set_plain(stderr or nothing)
         self._show_part()
         self._tell_ticks()
 
@@ -121,7 +120,7 @@ class DetailPane(QWidget):
         return None if tier is None else SafetyTier(tier)
 
     def _table(self) -> TableView:
-        view = named(TableView("Tools of the catalog"), "catalogs.tools")
+        view = named(TableView(tr("Tools of the catalog")), "catalogs.tools")
         view.setModel(self.model)
         view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         header = view.horizontalHeader()
@@ -158,7 +157,7 @@ class DetailPane(QWidget):
         server = row.server
         if server is not None and server.reason:
             tone = "error" if row.is_trusted else "warning"
-            action = "Try again" if row.is_trusted else "Trust..."
+            action = tr("Try again") if row.is_trusted else tr("Trust...")
             text = ". ".join(_sentence(part) for part in (server.reason, _advice(row), *server.notes) if part)
             self.bar.show_message(tone, text, action=action)
         elif server is not None and server.notes:
@@ -184,10 +183,10 @@ class DetailPane(QWidget):
         part, row = self.part.current, self.row
         if part == "tools" and row is not None and not self.model.lines:
             if row.is_server:
-                way = "Start it to see what it offers." if row.is_trusted else "Trust it, then start it."
+                way = tr("Start it to see what it offers.") if row.is_trusted else tr("Trust it, then start it.")
             else:
-                way = "Its program says in its manifest which tools it has."
-            self.no_tools.set_state("package", "No tools yet", way)
+                way = tr("Its program says in its manifest which tools it has.")
+            self.no_tools.set_state("package", tr("No tools yet"), way)
             self._stack.setCurrentWidget(self.no_tools)
             return
         parts = {"tools": self._tools, "server": self.definition, "stderr": self.stderr}
@@ -207,9 +206,8 @@ class DetailPane(QWidget):
             self.code.set_plain("")
             return
         self.tool_header.set_title(line.name)
-        self.tool_header.set_note(
-            f"{line.policy_name} in the policy" if line.policy_name not in ("", line.name) else ""
-        )
+        is_other = line.policy_name not in ("", line.name)
+        self.tool_header.set_note(tr("{tool} in the policy", tool=line.policy_name) if is_other else "")
         if line.waiting is not None:
             self.code.set_diff(line.text)
         elif line.definition is not None:
@@ -221,11 +219,13 @@ class DetailPane(QWidget):
         waits = sum(line.waiting is not None for line in self.model.lines)
         number = self.model.ticked_count
         self._accept_bar.setVisible(waits > 0)
-        self.accept_button.setText(f"Accept {number}" if number else "Accept")
+        self.accept_button.setText(tr("Accept {number}", number=number) if number else tr("Accept"))
         self.accept_button.setEnabled(number > 0)
-        self.all_button.setText("None" if number else "All")
-        self.all_button.setAccessibleName("Tick none of what waits" if number else "Tick all that waits")
-        self.accept_note.setText(f"{number} of {waits} held tools ticked; no agent sees them before.")
+        self.all_button.setText(tr("None") if number else tr("All"))
+        self.all_button.setAccessibleName(tr("Tick none of what waits") if number else tr("Tick all that waits"))
+        self.accept_note.setText(
+            tr("{number} of {waits} held tools ticked; no agent sees them before.", number=number, waits=waits)
+        )
 
 
 def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
@@ -236,7 +236,7 @@ def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
 
 def _advice(row: CatalogRow) -> str:
     if not row.is_trusted:
-        return "see what it is, and trust it if that is what you want"
+        return tr("see what it is, and trust it if that is what you want")
     return row.server.advice if row.server is not None else ""
 
 
@@ -246,21 +246,25 @@ def _sentence(text: str) -> str:
 
 def _definition(row: CatalogRow, digest: str) -> str:
     catalog, pin = row.state.catalog, row.state.pin
-    lines = [f"type      {catalog.kind}"]
+    lines = [tr("type      {kind}", kind=catalog.kind)]
     if catalog.command is not None:
-        lines.append(f"command   {catalog.command}")
-        lines += [f"argument  {word}" for word in catalog.args]
-        lines.append(f"variables {', '.join(catalog.env) or 'none'}  (PATH, HOME and LANG besides)")
-        lines.append(f"folder    {catalog.cwd or 'the folder of the policy'}")
+        lines.append(tr("command   {command}", command=catalog.command))
+        lines += [tr("argument  {word}", word=word) for word in catalog.args]
+        lines.append(tr("variables {names}  (PATH, HOME and LANG besides)", names=", ".join(catalog.env) or tr("none")))
+        lines.append(tr("folder    {folder}", folder=catalog.cwd or tr("the folder of the policy")))
     if catalog.url is not None:
-        lines.append(f"address   {catalog.url}")
-        lines += [f"header    {header} from the variable {name}" for header, name in catalog.headers_env.items()]
+        lines.append(tr("address   {url}", url=catalog.url))
+        lines += [
+            tr("header    {header} from the variable {variable}", header=header, variable=name)
+            for header, name in catalog.headers_env.items()
+        ]
     if catalog.manifest:
-        lines.append(f"manifest  {catalog.manifest}")
+        lines.append(tr("manifest  {manifest}", manifest=catalog.manifest))
     if digest:
-        lines.append(f"digest    {digest}")
+        lines.append(tr("digest    {digest}", digest=digest))
     if pin is not None:
-        lines += ["", f"calls itself {pin.listing.name or '?'} {pin.listing.version}", pin.listing.instructions]
+        called = f"{pin.listing.name or '?'} {pin.listing.version}"
+        lines += ["", tr("calls itself {name}", name=called), pin.listing.instructions]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -16,6 +16,7 @@ from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask, choose_open_file, shown
 from gatewright_gui.qt.dropped import dropped_path
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -27,7 +28,7 @@ from gatewright_gui.session.verbs import catalogs as verbs
 
 LOOK_MS = 500
 """How often it is looked who is served, while the page is there to be seen."""
-NO_CATALOGS = "Take the servers of a client such as Claude Desktop or VS Code, paste its JSON, or type a command."
+NO_CATALOGS = mark("Take the servers of a client such as Claude Desktop or VS Code, paste its JSON, or type a command.")
 
 
 class CatalogsPage(Page):
@@ -39,23 +40,25 @@ class CatalogsPage(Page):
         self.setAcceptDrops(True)
         self._context, self._document = context, context.document
         self.catalogs = Catalogs(context.document, context.tasks, self)
-        self.header = SectionHeader("Catalogs")
-        self.add_button = named(QPushButton("Add..."), "catalogs.add", spoken="Add servers")
+        self.header = SectionHeader(tr("Catalogs"))
+        self.add_button = named(QPushButton(tr("Add...")), "catalogs.add", spoken=tr("Add servers"))
         tie_icon(self.add_button, "plus")
         self.header.add_control(self.add_button)
         self.model = CatalogModel()
-        self.view = named(QListView(), "catalogs.list", spoken="Catalogs")
+        self.view = named(QListView(), "catalogs.list", spoken=tr("Catalogs"))
         self.view.setModel(self.model)
         self.view.setItemDelegate(CatalogDelegate(self.view))
         self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.client_button = named(
-            QPushButton("Copy configuration for..."),
+            QPushButton(tr("Copy configuration for...")),
             "catalogs.client",
-            tip="Put the gateway into a client, in their place",
+            tip=tr("Put the gateway into a client, in their place"),
         )
         tie_icon(self.client_button, "send")
         self.detail = DetailPane(context.sizes)
-        self.empty = named(EmptyState("plug", "No catalogs", NO_CATALOGS, action="Add servers..."), "catalogs.empty")
+        self.empty = named(
+            EmptyState("plug", tr("No catalogs"), tr(NO_CATALOGS), action=tr("Add servers...")), "catalogs.empty"
+        )
         self.next_button = named(QPushButton(), "catalogs.next", kind="primary")
         self.next_button.hide()
         foot = column_of(self.next_button, self.client_button, space=2, margins=2)
@@ -154,11 +157,12 @@ class CatalogsPage(Page):
         untrusted, waiting = self._untrusted, self._waiting
         text = ""
         if len(untrusted) > 1:
-            text = f"Trust {len(untrusted)} servers..."
+            text = tr("Trust {servers}...", servers=counted(len(untrusted), "server", "servers"))
         elif len(waiting) > 1:
-            text = f"Accept {sum(len(row.waiting) for row in waiting)} tools..."
+            tools = sum(len(row.waiting) for row in waiting)
+            text = tr("Accept {tools}...", tools=counted(tools, "tool", "tools"))
         elif not (untrusted or waiting or self._document.policy.agents):
-            text = "Go on: add an agent"
+            text = tr("Go on: add an agent")
         self.next_button.setText(text)
         self.next_button.setVisible(bool(text))
 
@@ -198,12 +202,13 @@ class CatalogsPage(Page):
         if agent_id in self._document.policy.agents:
             self._context.navigator.go_to_agent(agent_id)
         else:
-            self._document.say("info", f"there is no agent `{agent_id}` in the policy as it is edited")
+            told = tr("there is no agent `{agent}` in the policy as it is edited", agent=agent_id)
+            self._document.say("info", told)
 
     def _try(self, tool: str) -> None:
         agent_id = self.catalogs.caller_of(tool, self._context.selection.agent_id)
         if agent_id is None:
-            self._document.say("info", "a call is made for an agent: add one on the page Agents")
+            self._document.say("info", tr("a call is made for an agent: add one on the page Agents"))
         else:
             self._context.navigator.go_to_call(agent_id, tool)
 
@@ -226,7 +231,8 @@ class CatalogsPage(Page):
             if not dialog.asks_file:
                 break
             start = self._document.workspace.folder
-            path = await choose_open_file(self, "Servers of a client", start, "Configuration (*.json);;Any file (*)")
+            kinds = tr("Configuration (*.json);;Any file (*)")
+            path = await choose_open_file(self, tr("Servers of a client"), start, kinds)
         if accepted:
             is_first = not self._document.policy.catalogs
             added = verbs.add_servers(self._document, dialog.chosen)
@@ -271,9 +277,12 @@ class CatalogsPage(Page):
         row = self.current
         if row is None:
             return
-        text = "What the policy says of its tools goes with it; what was accepted stays on disk. Undo brings it back."
-        choices = (Choice("keep", "Keep it"), Choice("remove", "Remove", "danger"))
-        if await ask(self, f"Remove catalog {row.catalog_id}?", text, choices, icon="trash", role="ask") == "remove":
+        text = tr(
+            "What the policy says of its tools goes with it; what was accepted stays on disk. Undo brings it back."
+        )
+        choices = (Choice("keep", tr("Keep it")), Choice("remove", tr("Remove"), "danger"))
+        title = tr("Remove catalog {catalog}?", catalog=row.catalog_id)
+        if await ask(self, title, text, choices, icon="trash", role="ask") == "remove":
             verbs.remove_catalog(self._document, row.catalog_id)
 
     async def _copy_configuration(self) -> None:

@@ -3,13 +3,15 @@
 import time
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import frozen
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look, role_hex
+from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.section_header import SectionHeader
@@ -17,7 +19,15 @@ from gatewright_gui.session.question import span
 from gatewright_gui.session.serving import ClientSession, ServingProcess
 
 Index = QModelIndex | QPersistentModelIndex
-HEADINGS = ("Client", "Agent", "Reached by", "Calls", "Denied", "Waits for you", "Connected")
+HEADINGS = (
+    mark("Client"),
+    mark("Agent"),
+    mark("Reached by"),
+    mark("Calls"),
+    mark("Denied"),
+    mark("Waits for you"),
+    mark("Connected"),
+)
 CLIENT, AGENT, WAY, CALLS, DENIED, WAITS, SINCE = range(len(HEADINGS))
 _NUMBERS = (CALLS, DENIED, WAITS)
 LINE = Qt.ItemDataRole.UserRole + 1
@@ -49,27 +59,31 @@ def serving_lines(processes: tuple[ServingProcess, ...], now_s: float) -> tuple[
 
 def _cells(process: ServingProcess, client: ClientSession | None, now_s: float) -> tuple[str, ...]:
     way = (
-        "standard input"
+        tr("standard input")
         if process.transport == "stdio"
         else process.address.removeprefix("http://").removesuffix("/mcp")
     )
+    since = process.since_wall_s if client is None else client.since_wall_s
+    ago = tr("{time} ago", time=span(max(1, now_s - since)))
     if client is None:
-        agents = ", ".join(process.agents) or "no token yet"
-        return ("no client is connected", agents, way, "", "", "", f"{span(now_s - process.since_wall_s)} ago")
+        agents = ", ".join(process.agents) or tr("no token yet")
+        return (tr("no client is connected"), agents, way, "", "", "", ago)
     by = [word for word in (client.user_id, client.token_id) if word]
     return (
-        client.client or "a client without a name",
+        client.client or tr("a client without a name"),
         client.agent_id,
         ", ".join((way, *by)),
         f"{client.calls:,}",
         f"{client.denied:,}",
-        f"{len(client.waits):,} call{'' if len(client.waits) == 1 else 's'}" if client.waits else "",
-        f"{span(now_s - client.since_wall_s)} ago",
+        counted(len(client.waits), "call", "calls") if client.waits else "",
+        ago,
     )
 
 
-class ServingModel(QAbstractTableModel):
+class ServingModel(FlatModel):
     """One row per client."""
+
+    headers = HEADINGS
 
     def __init__(self) -> None:
         super().__init__()
@@ -85,23 +99,17 @@ class ServingModel(QAbstractTableModel):
             self._lines = lines
             self.dataChanged.emit(self.index(0, 0), self.index(len(lines) - 1, SINCE))
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """How many clients."""
-        return 0 if parent.isValid() else len(self._lines)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Always the same."""
-        return 0 if parent.isValid() else len(HEADINGS)
+        return len(self._lines)
 
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
         """Words over the columns; over numbers at the right."""
-        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(HEADINGS):
-            return None
         if role == Qt.ItemDataRole.TextAlignmentRole and section in _NUMBERS:
             return int(_RIGHT)
-        return HEADINGS[section] if role == Qt.ItemDataRole.DisplayRole else None
+        return super().headerData(section, orientation, role)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Cells, and the line itself."""
@@ -123,11 +131,13 @@ class ServingModel(QAbstractTableModel):
 
 def _tip(line: ServingLine, column: int) -> str:
     if column == WAITS and line.waits:
-        return "Show the call that waits, and answer it"
+        return tr("Show the call that waits, and answer it")
     if column == AGENT and line.client is not None:
-        return f"Show what {line.client.agent_id} may do"
-    session = f", session {line.client.session_id}" if line.client is not None else ""
-    return f"{line.cells[column]}: process {line.process.pid}{session}"
+        return tr("Show what {agent} may do", agent=line.client.agent_id)
+    told = [tr("{cell}: process {number}", cell=line.cells[column], number=line.process.pid)]
+    if line.client is not None:
+        told.append(tr("session {name}", name=line.client.session_id))
+    return ", ".join(told)
 
 
 class _Delegate(Delegate):
@@ -153,9 +163,9 @@ class ServingPanel(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.header = SectionHeader("Clients that are served now")
+        self.header = SectionHeader(tr("Clients that are served now"))
         self.model = ServingModel()
-        self.view = named(TableView("Clients that are served now"), "catalogs.serving")
+        self.view = named(TableView(tr("Clients that are served now")), "catalogs.serving")
         self.view.setModel(self.model)
         self.view.setItemDelegate(_Delegate(self.view))
         self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -173,8 +183,8 @@ class ServingPanel(QWidget):
         """Show these, as they are now."""
         self.model.set_lines(serving_lines(processes, time.time()))
         clients = sum(len(process.clients) for process in processes)
-        served = f"{clients} client{'' if clients == 1 else 's'}"
-        self.header.set_note(f"{served} of {len(processes)} process{'' if len(processes) == 1 else 'es'}")
+        served, running = counted(clients, "client", "clients"), counted(len(processes), "process", "processes")
+        self.header.set_note(tr("{clients} of {processes}", clients=served, processes=running))
         self.setVisible(bool(processes))
 
     def _follow(self, index: QModelIndex) -> None:

@@ -4,15 +4,18 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
 
 from gatewright.workspace.api import Schema, frozen
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.session.catalogs import CatalogRow, Waiting
 
 Index = QModelIndex | QPersistentModelIndex
-HEADINGS = ("Tool", "State", "Counts as", "Because")
+HEADINGS = (mark("Tool"), mark("State"), mark("Counts as"), mark("Because"))
 TOOL, STATE, TIER, WHY = range(4)
-_TIERS = {"read_only": "read-only", "side_effecting": "side effects", "privileged": "privileged"}
+_CHANGES = {"new": mark("new"), "changed": mark("changed"), "vanished": mark("vanished")}
+_TIERS = {"read_only": mark("read-only"), "side_effecting": mark("side effects"), "privileged": mark("privileged")}
 
 
 @frozen
@@ -45,13 +48,13 @@ def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
     state, pin = row.state, row.state.pin
     names = dict(zip(state.listed_names, state.tool_names, strict=True))
     if pin is None:
-        note = f"Its definition is in {state.catalog.manifest}."
-        return tuple(ToolLine(name, "listed", note=note, policy_name=names[name]) for name in names)
+        note = tr("Its definition is in {manifest}.", manifest=state.catalog.manifest)
+        return tuple(ToolLine(name, tr("listed"), note=note, policy_name=names[name]) for name in names)
     lines = [
         ToolLine(
             one.name,
-            f"{one.change}, held",
-            _tier(one.after.tier) if one.after is not None else "is forgotten",
+            tr("{change}, held", change=tr(_CHANGES.get(one.change, one.change))),
+            _tier(one.after.tier) if one.after is not None else tr("is forgotten"),
             one.why,
             one,
             policy_name=names.get(one.name, ""),
@@ -60,14 +63,16 @@ def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
         for one in row.waiting
     ]
     if not row.waiting:  # what they would count as is still being worked out
-        lines = [ToolLine(name, "held", "...", policy_name=names.get(name, "")) for name in pin.held]
+        lines = [ToolLine(name, tr("held"), "...", policy_name=names.get(name, "")) for name in pin.held]
     for name, accepted in pin.accepted.items():
         if name not in pin.held:
             effects = ", ".join(sorted(str(effect) for effect in accepted.side_effects))
             definition, called = pin.definition(name), names.get(name, "")
-            words = name, "accepted", _tier(accepted.tier), effects
+            words = name, tr("accepted"), _tier(accepted.tier), effects
             lines.append(ToolLine(*words, definition=definition, policy_name=called))
-    lines += [ToolLine(one.name, "cannot be used", why=one.message, note=one.message) for one in pin.listing.left_out]
+    lines += [
+        ToolLine(one.name, tr("cannot be used"), why=one.message, note=one.message) for one in pin.listing.left_out
+    ]
     return tuple(lines)
 
 
@@ -76,17 +81,17 @@ def _key(line: ToolLine) -> tuple[str, str]:
 
 
 def _tier(tier: object) -> str:
-    return _TIERS.get(str(tier), str(tier))
+    return tr(_TIERS.get(str(tier), str(tier)))
 
 
-class ToolModel(QAbstractTableModel):
+class ToolModel(FlatModel):
     """One row per tool; a box before those that wait, ticked at first."""
 
     ticks_changed = Signal()
 
     def __init__(self, headings: tuple[str, ...] = HEADINGS) -> None:
         super().__init__()
-        self._headings = headings
+        self.headers = headings
         self._lines: tuple[ToolLine, ...] = ()
         self._off: set[tuple[str, str]] = set()
 
@@ -127,20 +132,9 @@ class ToolModel(QAbstractTableModel):
             self.dataChanged.emit(self.index(0, TOOL), self.index(len(self._lines) - 1, TOOL))
         self.ticks_changed.emit()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """How many tools."""
-        return 0 if parent.isValid() else len(self._lines)
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Name, state, tier, why."""
-        return 0 if parent.isValid() else len(HEADINGS)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Words over the columns."""
-        fits = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return self._headings[section] if fits and 0 <= section < len(HEADINGS) else None
+        return len(self._lines)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Boxes can be ticked."""

@@ -4,11 +4,17 @@ from collections.abc import Mapping
 
 from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
+
+RUNS_ONE = mark("This command runs with your rights; no policy limits what it does by itself.")
+RUNS_MANY = mark("Commands run with your rights; no policy limits what they do by themselves.")
+GOES_ONE = mark("Calls go to this address, with what agents put into them.")
+GOES_MANY = mark("Calls go to addresses, with what agents put into them.")
 
 
 class TrustDialog(QDialog):
@@ -22,23 +28,23 @@ class TrustDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         is_one = len(servers) == 1
-        title = f"Trust {next(iter(servers))}?" if is_one else f"Trust {len(servers)} servers?"
+        who = next(iter(servers)) if is_one else counted(len(servers), "server", "servers")
+        title = tr("Trust {servers}?", servers=who)
         words = next(iter(servers.values())) if is_one else "\n\n".join(map(_paragraph, servers, servers.values()))
         named(self, "trust", spoken=title)
         self.setAccessibleDescription(words)
         self.setWindowTitle(title_text(title))
-        runs = ("This command runs", "it does by itself") if is_one else ("Commands run", "they do by themselves")
-        what = [f"{runs[0]} with your rights; no policy limits what {runs[1]}."] if commands else []
-        goes = "this address" if is_one else "addresses"
-        what += [f"Calls go to {goes}, with what agents put into them."] if addresses else []
-        told = Label(f"{' '.join(what)} Another command, folder, variable or address is asked about again.")
+        runs = tr(RUNS_ONE if is_one else RUNS_MANY)
+        goes = tr(GOES_ONE if is_one else GOES_MANY)
+        again = tr("Another command, folder, variable or address is asked about again.")
+        told = Label(" ".join((*(runs,) * commands, *(goes,) * addresses, again)))
         told.setWordWrap(True)
-        self.code = named(CodeView("What is trusted"), "trust.definition")
+        self.code = named(CodeView(tr("What is trusted")), "trust.definition")
         self.code.set_wrapping(True)
         self.code.set_plain(words)
-        self.cancel_button = named(QPushButton("Not now"), "trust.cancel")
+        self.cancel_button = named(QPushButton(tr("Not now")), "trust.cancel")
         self.accept_button = named(
-            QPushButton("Trust and start" if is_one else "Trust and start all"), "trust.accept", kind="primary"
+            QPushButton(tr("Trust and start") if is_one else tr("Trust and start all")), "trust.accept", kind="primary"
         )
         column_of(
             row_of(IconLabel("shield-alert", "ask", size=24), stretch(told), space=3),

@@ -7,7 +7,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from PySide6.QtGui import QColor, QFont, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
-from gatewright.workspace.api import plural
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
@@ -69,7 +69,8 @@ class AgentCardModel(QAbstractListModel):
             case Qt.ItemDataRole.AccessibleTextRole:
                 return f"{agent_id}: {share_words(share)}; {calls_words(calls)}"
             case Qt.ItemDataRole.ToolTipRole:
-                return f"{agent_id}\n{share_words(share)}\n{calls_words(calls)}\nEnter or a click shows its tools"
+                told = agent_id, share_words(share), calls_words(calls), tr("Enter or a click shows its tools")
+                return "\n".join(told)
             case _:
                 return {AGENT_ID: agent_id, SHARE: share, CALLS: calls}.get(role)
 
@@ -77,18 +78,23 @@ class AgentCardModel(QAbstractListModel):
 def share_words(share: RightShare | None) -> str:
     """`41 of 57 on, 3 ask first, 5 privileged`: what its model sees, and what of that is worth a look."""
     if share is None:
-        return "counting..."
-    rest = ((share.asks, "ask first"), (share.privileged, "privileged"), (share.blocked, "blocked"))
+        return tr("counting...")
+    rest = ((share.asks, tr("ask first")), (share.privileged, tr("privileged")), (share.blocked, tr("blocked")))
     told = [f"{count:,} {words}" for count, words in rest if count]
-    return " \u00b7 ".join((f"{share.shown:,} of {share.every:,} on", *told))
+    return " \u00b7 ".join((tr("{shown:,} of {every:,} on", shown=share.shown, every=share.every), *told))
 
 
 def calls_words(calls: Mapping[str, int]) -> str:
     """How many calls there were today, and how many of them were denied."""
     denied, made = calls.get("deny", 0), sum(calls.values())
     if not made:
-        return "no calls today"
-    return f"{plural(made, 'call')} today" + (f", {denied:,} denied" if denied else "")
+        return tr("no calls today")
+    return today_words(made, denied) if denied else tr("{calls} today", calls=counted(made, "call", "calls"))
+
+
+def today_words(made: int, denied: int) -> str:
+    """`12 calls today, 3 denied`."""
+    return tr("{calls} today, {denied:,} denied", calls=counted(made, "call", "calls"), denied=denied)
 
 
 class AgentCardDelegate(Delegate):

@@ -4,14 +4,15 @@ from collections.abc import Callable
 
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from gatewright.workspace.api import plural
+from gatewright_gui.pages.overview.agent_cards import today_words
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls_today import Tally
 
-NOTHING = "Nothing waits."
+NOTHING = mark("Nothing waits.")
 
 
 class Notices(QWidget):
@@ -22,7 +23,7 @@ class Notices(QWidget):
         self._context = context
         self._calls: Tally = {}
         go = context.navigator
-        self._nothing = named(Label(NOTHING), "overview.nothing", kind="muted")
+        self._nothing = named(Label(tr(NOTHING)), "overview.nothing", kind="muted")
         self._lines = QVBoxLayout()
         self.waiting = self._line("waiting", "hand", "ask", lambda: go.go_to_waiting(()))
         self.held = self._line("held", "plug", "ask", lambda: go.go_to_page("catalogs"))
@@ -54,12 +55,12 @@ class Notices(QWidget):
         counts = [count for verdicts in self._calls.values() for count in verdicts.items()]
         made, denied = sum(count for _, count in counts), sum(count for verdict, count in counts if verdict == "deny")
         for line, count, words in (
-            (self.waiting, waiting, f"{plural(waiting, 'call')} for you to answer"),
-            (self.held, held, f"{plural(held, 'tool')} to accept"),
-            (self.errors, errors, plural(errors, "error")),
-            (self.warnings, warnings, plural(warnings, "warning")),
-            (self.unsaved, document.is_dirty, "Unsaved changes"),
-            (self.calls, made, f"{plural(made, 'call')} today, {denied:,} denied"),
+            (self.waiting, waiting, tr("{calls} for you to answer", calls=counted(waiting, "call", "calls"))),
+            (self.held, held, tr("{tools} to accept", tools=counted(held, "tool", "tools"))),
+            (self.errors, errors, counted(errors, "error", "errors")),
+            (self.warnings, warnings, counted(warnings, "warning", "warnings")),
+            (self.unsaved, document.is_dirty, tr("Unsaved changes")),
+            (self.calls, made, today_words(made, denied)),
         ):
             line.setText(words)
             line.setVisible(bool(count))

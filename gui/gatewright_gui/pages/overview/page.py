@@ -8,6 +8,7 @@ from gatewright_gui.pages.overview.notices import Notices
 from gatewright_gui.pages.overview.picture_pane import PicturePane
 from gatewright_gui.pages.overview.risks import RISK, RiskModel
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
@@ -35,7 +36,7 @@ class OverviewPage(Page):
         self._is_whole = False
         """Whether what is told of all agents together is of the policy as it is now."""
         self.cards, self.risks = AgentCardModel(self), RiskModel(self)
-        self.agents_header = SectionHeader("Agents")
+        self.agents_header = SectionHeader(tr("Agents"))
         self.view = self._make_list()
         self.notices = Notices(context)
         self.risk_view = self._make_risks()
@@ -44,9 +45,9 @@ class OverviewPage(Page):
         self._stack = QStackedWidget()
         self.empty = EmptyState(
             "users",
-            "No agents yet",
-            "An agent is one program with rights of its own. Add the first, then tick what it may do.",
-            action="Go to Agents",
+            tr("No agents yet"),
+            tr("An agent is one program with rights of its own. Add the first, then tick what it may do."),
+            action=tr("Go to Agents"),
         )
         for place in (self.empty, self.rights.nothing):
             place.action_requested.connect(lambda: context.navigator.go_to_page("agents"))
@@ -62,7 +63,7 @@ class OverviewPage(Page):
     # layout
 
     def _make_list(self) -> QListView:
-        view = named(RowList(), "overview.agents", spoken="Agents")
+        view = named(RowList(), "overview.agents", spoken=tr("Agents"))
         view.setModel(self.cards)
         view.setItemDelegate(AgentCardDelegate(view))
         view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
@@ -73,7 +74,7 @@ class OverviewPage(Page):
         return view
 
     def _make_risks(self) -> TableView:
-        view = named(TableView("Privileged or deleting operations that are on without asking"), "overview.risks")
+        view = named(TableView(tr("Privileged or deleting operations that are on without asking")), "overview.risks")
         view.setModel(self.risks)
         view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -85,14 +86,14 @@ class OverviewPage(Page):
         return view
 
     def _lay_out(self) -> None:
-        safe = named(Label("Nothing privileged or deleting is on without asking."), "overview.safe", kind="muted")
+        safe = named(Label(tr("Nothing privileged or deleting is on without asking.")), "overview.safe", kind="muted")
         safe.setWordWrap(True)
         self._risk_stack = QStackedWidget()
         self._risk_stack.addWidget(self.risk_view)
         self._risk_stack.addWidget(holding(column_of(safe, stretch(), margins=(3, 1))))
         agents = holding(column_of(self.agents_header, stretch(self.view)))
-        risky = SectionHeader("On without asking", "privileged, or deletes")
-        lower = holding(column_of(risky, stretch(self._risk_stack), SectionHeader("To look at"), self.notices))
+        risky = SectionHeader(tr("On without asking"), tr("privileged, or deletes"))
+        lower = holding(column_of(risky, stretch(self._risk_stack), SectionHeader(tr("To look at")), self.notices))
         left = self._split(Qt.Orientation.Vertical, "overview.left", (agents, lower), (360, 220), 0)
         whole = self._split(Qt.Orientation.Horizontal, "overview", (left, self.rights), (340, 780), 1)
         self._stack.addWidget(whole)
@@ -140,7 +141,7 @@ class OverviewPage(Page):
         self._is_whole = False
         self.cards.set_agents(agents)
         self._stack.setCurrentIndex(0 if agents else 1)
-        self.agents_header.set_note(f"{len(agents):,}, solid: on, dots: ask first, stripes: blocked")
+        self.agents_header.set_note(tr("{count:,}, solid: on, dots: ask first, stripes: blocked", count=len(agents)))
         self.notices.refresh()
         self._ask()
 

@@ -31,6 +31,7 @@ from gatewright_gui.pages.overview.picture_layout import (
     least_height,
     words_of,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.session.rights_picture import RightsPicture
@@ -56,7 +57,7 @@ class RightsCanvas(QFrame):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("overview.picture")
-        self.setAccessibleName("Picture of rights; the list has the same in words")
+        self.setAccessibleName(tr("Picture of rights; the list has the same in words"))
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from PySide6.QtCore import QPointF, QRectF
 from PySide6.QtGui import QPainterPath
 
-from gatewright.workspace.api import frozen, plural
+from gatewright.workspace.api import frozen
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.rights_picture import AGENT, SOURCE, TOOL, Flow, Node, RightsPicture
 
 LEAST_BOX, GAP, HEADING = 16, 4, 18
 _WIDTHS = (0.23, 0.27, 0.2)
 _WIDEST = (210, 250, 190)
-COLUMNS = ("Agents", "Tools", "Sources")
+COLUMNS = (mark("Agents"), mark("Tools"), mark("Sources"))
 Part = tuple[int, ...]
 """What can be chosen: a node, or the two nodes of a band."""
 
@@ -108,7 +109,7 @@ def drawing_of(picture: RightsPicture, width: float, height: float, chosen: Part
         top = HEADING + (max(room, 0) - scale * sum(node.size for _, node in numbered)) / 2
         found, above = _column(numbered, QPointF(lefts[column], top), wide[column], scale)
         boxes += found
-        headings += [(QRectF(lefts[column], 0, wide[column], HEADING), COLUMNS[column]), *above]
+        headings += [(QRectF(lefts[column], 0, wide[column], HEADING), tr(COLUMNS[column])), *above]
     lit = lit_flows(picture, chosen) if chosen else list(picture.flows)
     is_lit = {number for flow in lit for number in (flow.agent, flow.tool, flow.source) if number is not None}
     bands = _bands(picture.flows, lit, {box.number: box.rect for box in boxes})
@@ -181,19 +182,27 @@ def words_of(picture: RightsPicture, part: Part) -> str:
         return f"{names[0]}: {rights}"
     if columns == [TOOL]:
         agents = sum(picture.nodes[number].members for number in {flow.agent for flow in flows})
-        return f"{names[0]}: {rights}, counted for {plural(agents, 'agent')}"
+        who = counted(agents, "agent", "agents")
+        return tr("{tool}: {rights}, counted for {agents}", tool=names[0], rights=rights, agents=who)
     if columns == [SOURCE]:
-        return f"{names[0]}: {places} come at it"
+        return tr("{source}: {operations} come at it", source=names[0], operations=places)
     if columns == [TOOL, SOURCE]:
-        return f"{names[0]} comes at {names[1]}: {places}"
-    return f"{names[0]} may use {names[1]}: {rights}"
+        return tr("{tool} comes at {source}: {operations}", tool=names[0], source=names[1], operations=places)
+    return tr("{agent} may use {tool}: {operations}", agent=names[0], tool=names[1], operations=rights)
 
 
 def _called(node: Node) -> str:
-    return node.name or plural(node.members, f"other {('agent', 'tool', 'source')[node.column]}")
+    if node.name:
+        return node.name
+    if node.column == AGENT:
+        return counted(node.members, "other agent", "other agents")
+    if node.column == TOOL:
+        return counted(node.members, "other tool", "other tools")
+    return counted(node.members, "other source", "other sources")
 
 
 def _counted(flows: Sequence[Flow]) -> str:
     ask = sum(flow.ask for flow in flows)
     every = sum(flow.allow for flow in flows) + ask
-    return plural(every, "operation") + (f" ({ask:,} ask first)" if ask else "")
+    operations = counted(every, "operation", "operations")
+    return tr("{operations} ({ask:,} ask first)", operations=operations, ask=ask) if ask else operations

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QAbstractItemView, QFrame, QPushButton, QScrollAre
 
 from gatewright_gui.pages.overview.picture import RightsCanvas
 from gatewright_gui.pages.overview.picture_layout import Part, lit_flows
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -19,13 +20,13 @@ from gatewright_gui.settings import Preferences
 
 Index = QModelIndex | QPersistentModelIndex
 MODE_KEY = "overview.rights"
-LEGEND = "solid: on, dots: ask first; a click on an agent, a tool, a source or a band shows what concerns it"
+LEGEND = mark("solid: on, dots: ask first; a click on an agent, a tool, a source or a band shows what concerns it")
 
 
 class FlowModel(FlatModel):
     """A row for each right, and for each place that a tool comes at by it."""
 
-    headers = ("Agent", "Tool", "Comes at", "On", "Ask first")
+    headers = (mark("Agent"), mark("Tool"), mark("Comes at"), mark("On"), mark("Ask first"))
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -65,19 +66,19 @@ class PicturePane(QWidget):
         self.canvas = RightsCanvas()
         self.model = FlowModel(self)
         self.words = named(ElidedLabel(role="muted"), "overview.words")
-        self.mode = named(Segmented("Picture or list"), "overview.mode")
-        self.mode.add_segment("picture", "Picture")
-        self.mode.add_segment("list", "List", tooltip="The same in words and numbers")
-        self.list = named(TableView("Rights of all agents"), "overview.flows")
+        self.mode = named(Segmented(tr("Picture or list")), "overview.mode")
+        self.mode.add_segment("picture", tr("Picture"))
+        self.mode.add_segment("list", tr("List"), tooltip=tr("The same in words and numbers"))
+        self.list = named(TableView(tr("Rights of all agents")), "overview.flows")
         self.list.setModel(self.model)
         for column in range(3):
             self.list.setColumnWidth(column, 170)
         self.list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.nothing = EmptyState(
             "shield",
-            "Nothing is on yet",
-            "Tick operations on the page Agents: here is seen who may do what with what.",
-            action="Go to Agents",
+            tr("Nothing is on yet"),
+            tr("Tick operations on the page Agents: here is seen who may do what with what."),
+            action=tr("Go to Agents"),
         )
         scroll = QScrollArea()
         scroll.setWidget(self.canvas)
@@ -87,9 +88,9 @@ class PicturePane(QWidget):
         self._stack = QStackedWidget()
         for view in (scroll, self.list, self.nothing):
             self._stack.addWidget(view)
-        header = SectionHeader("Rights")
+        header = SectionHeader(tr("Rights"))
         self.all_button = named(
-            QPushButton("Show all"), "overview.all", tip="Light everything again (Escape)", kind="link"
+            QPushButton(tr("Show all")), "overview.all", tip=tr("Light everything again (Escape)"), kind="link"
         )
         self.all_button.clicked.connect(lambda: self.canvas.choose(self.canvas.chosen))
         for control in (self.all_button, self.mode):
@@ -114,7 +115,7 @@ class PicturePane(QWidget):
         self.all_button.setVisible(bool(chosen))
 
     def _tell(self, words: str) -> None:
-        self.words.set_text(words or LEGEND)
+        self.words.set_text(words or tr(LEGEND))
 
     def _show_mode(self, mode: object) -> None:
         self._views.set_choice(MODE_KEY, str(mode))

@@ -4,7 +4,7 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from gatewright.workspace.api import plural
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.session.rights_picture import Risk
 
@@ -17,7 +17,7 @@ _NAMED = 20
 class RiskModel(FlatModel):
     """One row per operation, the riskiest first."""
 
-    headers = ("Operation", "Why", "Agents")
+    headers = (mark("Operation"), mark("Why"), mark("Agents"))
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -39,17 +39,19 @@ class RiskModel(FlatModel):
         if not index.isValid() or index.row() >= len(self._risks):
             return None
         risk = self._risks[index.row()]
-        called = f"{risk.tool}.{risk.operation}" if risk.operation else risk.tool
-        why = "privileged" if risk.is_privileged else "deletes"
+        op = f"{risk.tool}.{risk.operation}" if risk.operation else risk.tool
+        why = tr("privileged") if risk.is_privileged else tr("deletes")
         named = ", ".join(risk.agents[:_NAMED])
         more = len(risk.agents) - _NAMED
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return (called, why, f"{len(risk.agents):,}: {', '.join(risk.agents[:3])}")[index.column()]
+                return (op, why, f"{len(risk.agents):,}: {', '.join(risk.agents[:3])}")[index.column()]
             case Qt.ItemDataRole.ToolTipRole:
-                told = f"{named} and {more:,} more" if more > 0 else named
-                return f"{called}, {why}, is on without asking for {told}\nEnter or a click shows it"
+                agents = tr("{agents} and {count:,} more", agents=named, count=more) if more > 0 else named
+                told = tr("{operation}, {why}, is on without asking for {agents}", operation=op, why=why, agents=agents)
+                return told + "\n" + tr("Enter or a click shows it")
             case Qt.ItemDataRole.AccessibleTextRole if index.column() == 0:
-                return f"{called}, {why}, on without asking for {plural(len(risk.agents), 'agent')}"
+                agents = counted(len(risk.agents), "agent", "agents")
+                return tr("{operation}, {why}, on without asking for {agents}", operation=op, why=why, agents=agents)
             case _:
                 return risk if role == RISK else None
