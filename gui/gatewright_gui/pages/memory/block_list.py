@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from gatewright.workspace.api import frozen
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import Role, current_look, role_hex
 from gatewright_gui.qt.plaintext import label_text, line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
@@ -34,19 +35,18 @@ class BlockLine:
         """`core text · 1,203 of 2,000 chars · read_write · 3 min ago · shared · in context 1`."""
         row, record = self.row, self.row.record
         level = [str(row.info.permission)] if row.info is not None else []
-        marks = [word for word, holds in (("shared", not record.owner), ("pinned", record.pinned)) if holds]
-        place = [f"in context {row.position}"] if row.position is not None else []
-        facts = [row.kind_words, row.size_words, *level, _ago(record.updated_at)]
+        marks = [word for word, holds in ((tr("shared"), not record.owner), (tr("pinned"), record.pinned)) if holds]
+        place = [tr("in context {position}", position=row.position)] if row.position is not None else []
+        facts = [row.kind_words, row.size_words, *level, ago_words(record.updated_at)]
         return " · ".join([*facts, *marks, *place])
 
     @property
     def words(self) -> str:
         """All of it, for whoever listens and for the tooltip."""
-        draft = "; not saved yet" if self.has_draft else ""
-        about = f"\n{self.row.record.description}" if self.row.record.description else ""
-        may = f"the agent {self.may[0]}; " if self.may[0] else ""
-        problem = f"\n{self.row.problem}" if self.row.problem else ""
-        return f"{self.row.label}: {may}{self.facts}{draft}{about}{problem}"
+        row = self.row
+        may = [tr("the agent {may}", may=self.may[0])] if self.may[0] else []
+        told = "; ".join((*may, self.facts, *[tr("not saved yet")] * self.has_draft))
+        return "\n".join(filter(None, (f"{row.label}: {told}", row.record.description, row.problem)))
 
     def has(self, wanted: str) -> bool:
         """Whether every word of a filter is in it."""
@@ -54,9 +54,10 @@ class BlockLine:
         return all(word in text for word in wanted.casefold().split())
 
 
-def _ago(at_s: float) -> str:
+def ago_words(at_s: float) -> str:
+    """How long ago that was; ``at_s``: as `time.time` tells it."""
     told = span(time.time() - at_s)
-    return "now" if told == "now" else f"{told} ago"
+    return told if told == span(0) else tr("{time} ago", time=told)
 
 
 class BlockModel(QAbstractListModel):
@@ -140,7 +141,7 @@ class BlockDelegate(Delegate):
         half, right = rect.height() // 2, rect.right() - _PAD
         if line.may[0]:
             right = _paint_may(painter, line, right, rect.top() + 5) - _PAD
-        label = f"{line.row.label} (not saved)" if line.has_draft else line.row.label
+        label = tr("{label} (not saved)", label=line.row.label) if line.has_draft else line.row.label
         place = QRect(rect.left() + _PAD, rect.top() + 4, right - rect.left() - _PAD, half - 4)
         _write(painter, place, label, look.palette.text)
         place = QRect(rect.left() + _PAD, rect.top() + half, rect.width() - 2 * _PAD, half - 4)

@@ -7,6 +7,7 @@ from gatewright_gui.models.access import AccessTable
 from gatewright_gui.pages.memory.history_pane import HistoryPane
 from gatewright_gui.pages.memory.settings_form import SettingsForm
 from gatewright_gui.pages.memory.value_pane import Draft, ValuePane
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.task import TaskOwner
@@ -20,11 +21,11 @@ from gatewright_gui.session.block_access import GROUPS, BlockAccess
 from gatewright_gui.session.memory import BlockContent, BlockRow, BlockType, author_words
 
 PARTS = (
-    ("value", "Value", "All that it holds, to be changed here"),
-    ("shown", "As shown", "What the model is shown of it: a text with a viewport shows those lines alone"),
-    ("settings", "Settings", "Type, level, limit, description"),
-    ("history", "History", "Who changed it and when, each value, and the way back"),
-    ("access", "Who may", "Which agents may touch it, and how"),
+    ("value", mark("Value"), mark("All that it holds, to be changed here")),
+    ("shown", mark("As shown"), mark("What the model is shown of it: a text with a viewport shows those lines alone")),
+    ("settings", mark("Settings"), mark("Type, level, limit, description")),
+    ("history", mark("History"), mark("Who changed it and when, each value, and the way back")),
+    ("access", mark("Who may"), mark("Which agents may touch it, and how")),
 )
 
 
@@ -42,24 +43,23 @@ class BlockPane(QWidget):
         super().__init__()
         self.setObjectName("memory.block")
         self.content: BlockContent | None = None
-        self.header = SectionHeader("Block")
-        self.archive_button = named(QPushButton("Archive"), "memory.archive")
-        self.delete_button = named(
-            QPushButton("Delete..."), "memory.delete", spoken="Delete the block", tip="Forget it with its history"
-        )
+        self.header = SectionHeader(tr("Block"))
+        self.archive_button = named(QPushButton(tr("Archive")), "memory.archive")
+        spoken, tip = tr("Delete the block"), tr("Forget it with its history")
+        self.delete_button = named(QPushButton(tr("Delete...")), "memory.delete", spoken=spoken, tip=tip)
         tie_icon(self.delete_button, "trash")
         for button in (self.archive_button, self.delete_button):
             self.header.add_control(button)
         self.bar = named(MessageBar(), "memory.block_bar")
         self.place = named(ElidedLabel(role="muted"), "memory.place")
-        self.part = named(Segmented("What to show of the block", is_dense=True), "memory.part")
+        self.part = named(Segmented(tr("What to show of the block"), is_dense=True), "memory.part")
         for key, words, tip in PARTS:
-            self.part.add_segment(key, words, tooltip=tip)
+            self.part.add_segment(key, tr(words), tooltip=tr(tip))
         self.value = ValuePane(tasks)
-        self.shown = named(CodeView("What the model is shown"), "memory.shown")
+        self.shown = named(CodeView(tr("What the model is shown")), "memory.shown")
         self.settings = SettingsForm()
         self.history = HistoryPane(sizes)
-        self.access = named(AccessTable("Which agents may touch the block", GROUPS), "memory.access")
+        self.access = named(AccessTable(tr("Which agents may touch the block"), GROUPS), "memory.access")
         self._parts: dict[str, QWidget] = {
             "value": self.value,
             "shown": self.shown,
@@ -88,11 +88,13 @@ class BlockPane(QWidget):
         self.content = content
         self.header.set_title(record.label)
         self.header.set_note(record.description)
-        self.place.set_text(f"{row.kind_words}, {'own' if record.owner else 'shared'}. {place}")
+        self.place.set_text(f"{row.kind_words}, {tr('own') if record.owner else tr('shared')}. {place}")
         is_archived = record.type is BlockType.ARCHIVAL
-        self.archive_button.setText("Take out" if is_archived else "Archive")
+        self.archive_button.setText(tr("Take out") if is_archived else tr("Archive"))
         self.archive_button.setToolTip(
-            "Make it a working block again" if is_archived else "Put it away: out of context, found by its words"
+            tr("Make it a working block again")
+            if is_archived
+            else tr("Put it away: out of context, found by its words")
         )
         self.archive_button.setEnabled(is_archived or (record.type is BlockType.WORKING and not record.source_id))
         self.value.show_content(content, draft)
@@ -112,9 +114,9 @@ class BlockPane(QWidget):
             self.bar.hide()
             return
         last = content.steps[-1] if content.steps else None
-        who = author_words(last.author) if last is not None else "somebody"
-        text = f"{who} changed it meanwhile. What you typed is not saved."
-        self.bar.show_message("warning", text, action="Show theirs", other="Keep mine")
+        who = author_words(last.author) if last is not None else tr("somebody")
+        text = tr("{who} changed it meanwhile. What you typed is not saved.", who=who)
+        self.bar.show_message("warning", text, action=tr("Show theirs"), other=tr("Keep mine"))
 
     def _show_part(self, key: object = None) -> None:
         self._stack.setCurrentWidget(self._parts[str(key or "value")])

@@ -7,7 +7,7 @@ from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
-from gatewright.workspace.api import GatewrightError, Step, plural
+from gatewright.workspace.api import GatewrightError, Step
 from gatewright_gui.pages.memory.block_list import LINE, BlockDelegate, BlockLine, BlockModel
 from gatewright_gui.pages.memory.block_pane import BlockPane
 from gatewright_gui.pages.memory.create_dialog import CreateDialog
@@ -15,6 +15,7 @@ from gatewright_gui.pages.memory.text_dialog import Asked, TextDialog
 from gatewright_gui.pages.memory.value_pane import Draft
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -27,7 +28,9 @@ from gatewright_gui.session.block_access import BlockAccess, BlockRight, block_r
 from gatewright_gui.session.memory import WHO, BlockChanged, BlockContent, BlockList, BlockRow, Blocks, BlockSettings
 from gatewright_gui.session.typed import Typed, TypedText
 
-NO_BLOCKS = "A block is a text, a list or fields that an agent keeps under a label. Make one, or let an agent do it."
+NO_BLOCKS = mark(
+    "A block is a text, a list or fields that an agent keeps under a label. Make one, or let an agent do it."
+)
 
 _Act = Callable[[str, str], Awaitable[None]]
 
@@ -49,22 +52,24 @@ class BlocksPane(QWidget):
         self._typed = typed
         self._wanted: str | None = None
         """The label that is to be chosen as soon as it is there."""
-        self.header = SectionHeader("Blocks")
-        self.new_button = named(QPushButton("New..."), "memory.new", spoken="New block")
+        self.header = SectionHeader(tr("Blocks"))
+        self.new_button = named(QPushButton(tr("New...")), "memory.new", spoken=tr("New block"))
         tie_icon(self.new_button, "plus")
         self.header.add_control(self.new_button)
         self.bar = named(MessageBar(), "memory.bar")
-        self.filter = named(SearchField("Filter blocks"), "memory.filter")
+        self.filter = named(SearchField(tr("Filter blocks")), "memory.filter")
         self.model = BlockModel()
-        self.view = named(RowList(), "memory.blocks", spoken="Blocks")
+        self.view = named(RowList(), "memory.blocks", spoken=tr("Blocks"))
         self.view.setModel(self.model)
         self.view.setItemDelegate(BlockDelegate(self.view))
-        self.none_fits = EmptyState("search", "No block fits", "Change the filter, or clear it.")
+        self.none_fits = EmptyState("search", tr("No block fits"), tr("Change the filter, or clear it."))
         self._list = QStackedWidget()
         for part in (self.view, self.none_fits):
             self._list.addWidget(part)
         self.detail = BlockPane(context.sizes, context.tasks)
-        self.empty = named(EmptyState("database", "No blocks", NO_BLOCKS, action="New block..."), "memory.empty")
+        self.empty = named(
+            EmptyState("database", tr("No blocks"), tr(NO_BLOCKS), action=tr("New block...")), "memory.empty"
+        )
         left = holding(column_of(self.header, row_of(stretch(self.filter), margins=(2, 0, 2, 1)), stretch(self._list)))
         self._whole = Splitter(Qt.Orientation.Horizontal, "memory", context.sizes)
         self._stack = QStackedWidget()
@@ -142,7 +147,9 @@ class BlocksPane(QWidget):
             found = await self._blocks.list(agent_id)
         except GatewrightError as error:
             if isValid(self):
-                self.bar.show_message("error", f"{error}. What is shown may be old; nothing was changed.")
+                self.bar.show_message(
+                    "error", tr("{error}. What is shown may be old; nothing was changed.", error=error)
+                )
             return
         is_open = isValid(self) and self._document.is_open and workspace is self._document.workspace
         if is_open and agent_id == self._agent_id:
@@ -186,7 +193,8 @@ class BlocksPane(QWidget):
 
     def _tell_count(self) -> None:
         total, fits = self.model.total, len(self.model.lines)
-        self.header.set_note(f"{fits} of {total}" if fits < total else f"{total:,}" if total else "")
+        every = f"{total:,}" if total else ""
+        self.header.set_note(tr("{count} of {total}", count=fits, total=total) if fits < total else every)
         self._list.setCurrentWidget(self.view if fits or not total else self.none_fits)
 
     def _filter(self, text: str) -> None:
@@ -234,11 +242,13 @@ class BlocksPane(QWidget):
         self.detail.show_content(content, row, self._place(row), self._touching(row), draft)
 
     def _place(self, row: BlockRow) -> str:
-        if not self._agent_id:
-            return "Each agent that may read it has it; in context where it is core or pinned"
+        agent_id = self._agent_id
+        if not agent_id:
+            return tr("Each agent that may read it has it; in context where it is core or pinned")
         if row.position is None:
-            return f"Not in the context of {self._agent_id}"
-        return f"In the context of {self._agent_id}: {row.position} of {self._found.in_context}"
+            return tr("Not in the context of {agent}", agent=agent_id)
+        at, every = row.position, self._found.in_context
+        return tr("In the context of {agent}: {position} of {count}", agent=agent_id, position=at, count=every)
 
     def _touching(self, row: BlockRow) -> tuple[BlockAccess, ...]:
         agents = [self._agent_id] if row.record.owner else [agent.agent_id for agent in self._document.agents]
@@ -346,24 +356,29 @@ class BlocksPane(QWidget):
         row = self.current
         if row is None:
             return
-        steps = plural(row.info.steps, "change") if row.info is not None else "its history"
-        whose = "" if row.record.owner else " All agents share it."
-        text = f"Its value goes with its history of {steps}, and nothing brings it back.{whose}"
-        choices = (Choice("keep", "Keep it", "primary"), Choice("delete", "Delete", "danger"))
-        if await ask(self, f"Delete the block {row.label}?", text, choices, icon="trash", role="ask") == "delete":
+        steps = row.info.steps if row.info is not None else 0
+        told = [tr("Its value goes with its history, and nothing brings it back.")]
+        if steps:
+            changes = counted(steps, "change", "changes")
+            told = [tr("Its value goes with its history of {changes}, and nothing brings it back.", changes=changes)]
+        if not row.record.owner:
+            told.append(tr("All agents share it."))
+        choices = (Choice("keep", tr("Keep it"), "primary"), Choice("delete", tr("Delete"), "danger"))
+        title = tr("Delete the block {label}?", label=row.label)
+        if await ask(self, title, " ".join(told), choices, icon="trash", role="ask") == "delete":
             await self._blocks.delete(self._agent_id, row.label)
             self._typed.put(_name(row.record.block_id), None)
 
     async def _add(self) -> None:
         row = self.current
-        dialog = TextDialog(self, "Add to the end", (Asked("text", "What is to be added"),), "Add")
+        dialog = TextDialog(self, tr("Add to the end"), (Asked("text", tr("What is to be added")),), tr("Add"))
         if row is not None and await shown(dialog):
             await self._blocks.append(self._agent_id, row.label, dialog.texts["text"])
 
     async def _replace(self) -> None:
         row = self.current
-        asked = Asked("old", "The first place with this text", 4), Asked("new", "becomes", 4, is_needed=False)
-        dialog = TextDialog(self, "Replace a part", asked, "Replace")
+        asked = Asked("old", tr("The first place with this text"), 4), Asked("new", tr("becomes"), 4, is_needed=False)
+        dialog = TextDialog(self, tr("Replace a part"), asked, tr("Replace"))
         if row is not None and await shown(dialog):
             texts = dialog.texts
             await self._blocks.replace(self._agent_id, row.label, texts["old"], texts["new"], everywhere=False)

@@ -19,6 +19,7 @@ from gatewright_gui.pages.console.call_form import FieldFault
 from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.memory.settings_form import SettingsFields
 from gatewright_gui.pages.memory.value_form import ValueForm
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
@@ -28,11 +29,11 @@ from gatewright_gui.session.calls import ShownTool
 from gatewright_gui.session.memory import BlockType, NewBlock, new_value
 
 KINDS: tuple[tuple[str, str, Mapping[str, JsonValue]], ...] = (
-    ("text", "a text", {}),
-    ("map", "fields with names", {"fields": [{"name": "name", "type": "text"}]}),
-    ("list", "a list", {"item_type": "text"}),
-    ("log", "a log, which is only added to", {}),
-    ("composite", "sections of several kinds", {"sections": [{"name": "facts", "schema": {"type": "text"}}]}),
+    ("text", mark("a text"), {}),
+    ("map", mark("fields with names"), {"fields": [{"name": "name", "type": "text"}]}),
+    ("list", mark("a list"), {"item_type": "text"}),
+    ("log", mark("a log, which is only added to"), {}),
+    ("composite", mark("sections of several kinds"), {"sections": [{"name": "facts", "schema": {"type": "text"}}]}),
 )
 """What a block can hold, in words, and the schema that one begins with."""
 
@@ -46,22 +47,24 @@ class CreateDialog(QDialog):
     def __init__(self, parent: QWidget | None, agent_id: str, tasks: TaskOwner, make: Make) -> None:
         super().__init__(parent)
         self._agent_id, self._tasks, self._make = agent_id, tasks, make
-        named(self, "memory_new", spoken="New block")
-        self.setWindowTitle(title_text("New block"))
-        self.label = named(QLineEdit(), "memory_new.label", spoken="Label")
+        named(self, "memory_new", spoken=tr("New block"))
+        self.setWindowTitle(title_text(tr("New block")))
+        self.label = named(QLineEdit(), "memory_new.label", spoken=tr("Label"))
         self.label.setPlaceholderText("persona")
-        self.whose = named(QComboBox(), "memory_new.whose", spoken="Whose block")
+        self.whose = named(QComboBox(), "memory_new.whose", spoken=tr("Whose block"))
         if agent_id:
-            self.whose.addItem(f"of {agent_id} alone", False)
-        self.whose.addItem("shared by all agents", True)
-        self.kind = named(QComboBox(), "memory_new.kind", spoken="What it holds")
+            self.whose.addItem(tr("of {agent} alone", agent=agent_id), False)
+        self.whose.addItem(tr("shared by all agents"), True)
+        self.kind = named(QComboBox(), "memory_new.kind", spoken=tr("What it holds"))
         for key, words, _ in KINDS:
-            self.kind.addItem(words, key)
+            self.kind.addItem(tr(words), key)
         self.fields = SettingsFields("memory_new")
-        for at, (words, field) in enumerate((("Label", self.label), ("Whose", self.whose), ("Holds", self.kind))):
+        for at, (words, field) in enumerate(
+            ((tr("Label"), self.label), (tr("Whose"), self.whose), (tr("Holds"), self.kind))
+        ):
             self.fields.rows.insertRow(at, Label(words), field)
-        self.schema = FormPane(tasks, "memory_new.schema", "Parts")
-        self.content = named(LargeTextEdit("What is in it at first"), "memory_new.content")
+        self.schema = FormPane(tasks, "memory_new.schema", tr("Parts"))
+        self.content = named(LargeTextEdit(tr("What is in it at first")), "memory_new.content")
         self.value = ValueForm(tasks, "memory_new.value")
         self._shown: BlockSchema | None = None
         """The schema of which ``value`` is the form."""
@@ -70,10 +73,12 @@ class CreateDialog(QDialog):
             self._first.addWidget(part)
         self.fault = named(Label(), "memory_new.fault", kind="error")
         self.fault.setWordWrap(True)
-        self.make_button = named(QPushButton("Make it"), "memory_new.accept", spoken="Make the block", kind="primary")
-        self.cancel_button = named(QPushButton("Cancel"), "memory_new.cancel", spoken="Cancel")
-        self._parts = holding(column_of(Label("Its parts"), stretch(self.schema), space=1))
-        self._at_first = holding(column_of(Label("At first"), stretch(self._first), space=1))
+        self.make_button = named(
+            QPushButton(tr("Make it")), "memory_new.accept", spoken=tr("Make the block"), kind="primary"
+        )
+        self.cancel_button = named(QPushButton(tr("Cancel")), "memory_new.cancel", spoken=tr("Cancel"))
+        self._parts = holding(column_of(Label(tr("Its parts")), stretch(self.schema), space=1))
+        self._at_first = holding(column_of(Label(tr("At first")), stretch(self._first), space=1))
         buttons = row_of(stretch(self.fault), self.cancel_button, self.make_button, space=2)
         held = column_of(stretch(self._parts, 3), stretch(self._at_first, 2), space=2)
         whole = row_of(column_of(self.fields, stretch()), stretch(held), space=4)

@@ -1,6 +1,5 @@
 """The changes of a block, the newest first: who, when, what it changed, the value then, and the way back to it."""
 
-import time
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +7,8 @@ from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QWidget
 
 from gatewright.workspace.api import Step
+from gatewright_gui.pages.memory.block_list import ago_words
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import FlatModel, Index
@@ -18,7 +19,6 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import SizeStore, Splitter
 from gatewright_gui.session.calls import change_words
 from gatewright_gui.session.memory import author_words
-from gatewright_gui.session.question import span
 
 NUMBER, WHEN, WHO, WHAT = range(4)
 
@@ -26,7 +26,7 @@ NUMBER, WHEN, WHO, WHAT = range(4)
 class StepModel(FlatModel):
     """The steps of one block."""
 
-    headers = ("Step", "When", "Who", "What")
+    headers = (mark("Step"), mark("When"), mark("Who"), mark("What"))
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,18 +58,22 @@ class StepModel(FlatModel):
         step = self.step_at(index.row()) if index.isValid() else None
         if step is None:
             return None
+        what = step.kind.replace("_", " ")
         if role == Qt.ItemDataRole.DisplayRole:
-            ago = span(time.time() - step.at_s)
-            what = f"{step.kind} of step {step.target}" if step.target is not None else step.kind
+            if step.target is not None:
+                what = tr("{kind} of step {number}", kind=what, number=step.target)
             return (
                 f"{step.number:,}",
-                ago if ago == "now" else f"{ago} ago",
+                ago_words(step.at_s),
                 author_words(step.author),
-                what.replace("_", " "),
+                what,
             )[index.column()]
         if role == Qt.ItemDataRole.ToolTipRole:
             at = datetime.fromtimestamp(step.at_s).astimezone().isoformat(" ", "seconds")
-            return f"step {step.number}, {step.kind}, by {step.author or 'nobody said who'}, {at}"
+            who = step.author or tr("nobody said who")
+            return tr(
+                "step {number}, {kind}, by {author}, {time}", number=step.number, kind=step.kind, author=who, time=at
+            )
         return None
 
 
@@ -84,7 +88,7 @@ class HistoryPane(QWidget):
     def __init__(self, sizes: SizeStore) -> None:
         super().__init__()
         self.model = StepModel()
-        self.view = named(TableView("Changes of the block"), "memory.steps")
+        self.view = named(TableView(tr("Changes of the block")), "memory.steps")
         self.view.setModel(self.model)
         self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         header = self.view.horizontalHeader()
@@ -92,17 +96,17 @@ class HistoryPane(QWidget):
         header.setSectionResizeMode(WHO, QHeaderView.ResizeMode.Stretch)
         for column, width in ((NUMBER, 60), (WHEN, 110), (WHAT, 150)):
             self.view.setColumnWidth(column, width)
-        self.part = named(Segmented("What to show of the change"), "memory.step_part")
-        self.part.add_segment("difference", "Difference", tooltip="What the step changed")
-        self.part.add_segment("then", "Value then", tooltip="The whole value as it was after the step")
+        self.part = named(Segmented(tr("What to show of the change")), "memory.step_part")
+        self.part.add_segment("difference", tr("Difference"), tooltip=tr("What the step changed"))
+        self.part.add_segment("then", tr("Value then"), tooltip=tr("The whole value as it was after the step"))
         self.note = named(ElidedLabel(role="muted"), "memory.step_note")
         self.back_button = named(
-            QPushButton("Bring this back"),
+            QPushButton(tr("Bring this back")),
             "memory.bring_back",
-            tip="Make the value as it was after this step the present one, as a new edit",
+            tip=tr("Make the value as it was after this step the present one, as a new edit"),
         )
         tie_icon(self.back_button, "rotate-ccw")
-        self.code = named(CodeView("The change"), "memory.step_code")
+        self.code = named(CodeView(tr("The change")), "memory.step_code")
         bar = row_of(self.part, stretch(self.note), self.back_button, space=2, margins=(2, 1))
         splitter = Splitter(Qt.Orientation.Vertical, "memory.history", sizes)
         column_of(stretch(splitter), into=self)
@@ -136,9 +140,9 @@ class HistoryPane(QWidget):
         elif text:
             words, diff = change_words(text, "")
             self.code.set_diff(diff)
-            self.note.set_text(f"step {step.number:,} by {author_words(step.author)}: {words.partition(' · ')[2]}")
+            self.note.set_text(f"{_step_words(step)}: {words.partition(' · ')[2]}")
         else:
-            self.code.set_plain("The content stayed as it was.\n")
+            self.code.set_plain(tr("The content stayed as it was.") + "\n")
 
     def show_problem(self, step: Step, problem: str) -> None:
         """Why it cannot be shown."""
@@ -149,9 +153,13 @@ class HistoryPane(QWidget):
         step = self.step
         self.back_button.setEnabled(step is not None and self.view.currentIndex().row() > 0)
         if step is not None:
-            self.note.set_text(f"step {step.number:,} by {author_words(step.author)}")
+            self.note.set_text(_step_words(step))
             self.step_requested.emit(step, self.part.current)
 
     def _bring_back(self) -> None:
         if self.step is not None:
             self.bring_back_requested.emit(self.step)
+
+
+def _step_words(step: Step) -> str:
+    return tr("step {number:,} by {author}", number=step.number, author=author_words(step.author))

@@ -7,18 +7,19 @@ from PySide6.QtWidgets import QComboBox, QStackedWidget, QWidget
 from gatewright_gui.pages.memory.blocks_pane import BlocksPane
 from gatewright_gui.pages.memory.texts_pane import ArchivePane, ConversationsPane, NotesPane, TextsPane
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.typed import Typed
 
-SHARED = "shared by all agents"
+SHARED = mark("shared by all agents")
 PARTS = (
-    ("blocks", "Blocks", "Texts, lists and fields that the agent keeps under labels"),
-    ("notes", "Notes", "What agents keep for a user that they work for"),
-    ("archive", "Archive", "Texts that are kept for good and found by their words"),
-    ("conversations", "Conversations", "What was recorded of the agent's conversations"),
+    ("blocks", mark("Blocks"), mark("Texts, lists and fields that the agent keeps under labels")),
+    ("notes", mark("Notes"), mark("What agents keep for a user that they work for")),
+    ("archive", mark("Archive"), mark("Texts that are kept for good and found by their words")),
+    ("conversations", mark("Conversations"), mark("What was recorded of the agent's conversations")),
 )
 
 
@@ -30,17 +31,17 @@ class MemoryPage(Page):
         self.setObjectName("memory")
         self._context = context
         self._shows_shared = False
-        self.agent = named(QComboBox(), "memory.agent", spoken="Whose memory")
+        self.agent = named(QComboBox(), "memory.agent", spoken=tr("Whose memory"))
         self.agent.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.agent.setMinimumContentsLength(22)
-        self.part = named(Segmented("What to show of the memory"), "memory.kind")
+        self.part = named(Segmented(tr("What to show of the memory")), "memory.kind")
         for key, words, tip in PARTS:
-            self.part.add_segment(key, words, tooltip=tip)
+            self.part.add_segment(key, tr(words), tooltip=tr(tip))
         self.typed = Typed(context.document, context.tasks, self)
         self.blocks = BlocksPane(context, self.typed)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.blocks)
-        self._of = Label("Memory of")
+        self._of = Label(tr("Memory of"))
         top = row_of(self.part, Gap(3), self._of, self.agent, stretch(), space=2, margins=(2, 1))
         column_of(top, stretch(self._stack), into=self)
         self._watch = MemoryWatch(context.document, context.tasks, self.isVisible, parent=self)
@@ -81,7 +82,7 @@ class MemoryPage(Page):
         self.agent.clear()
         for agent in document.agents:
             self.agent.addItem(agent.agent_id, agent.agent_id)
-        self.agent.addItem(SHARED, "")
+        self.agent.addItem(tr(SHARED), "")
         is_there = chosen is not None and chosen in document.policy.agents
         at = self.agent.findData(chosen) if is_there and not self._shows_shared else self.agent.count() - 1
         self.agent.setCurrentIndex(at)

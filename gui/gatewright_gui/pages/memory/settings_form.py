@@ -4,6 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QPushButton, QWidget
 
 from gatewright.workspace.api import Permission
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.number_field import NumberField
@@ -11,18 +12,18 @@ from gatewright_gui.session.memory import BlockContent, BlockSettings, BlockType
 
 MOST_CHARS = 4 * 1024 * 1024
 _TYPES = {
-    BlockType.CORE: "core: always in context",
-    BlockType.WORKING: "working: in context while it is pinned",
-    BlockType.LOG: "log: a running record",
+    BlockType.CORE: mark("core: always in context"),
+    BlockType.WORKING: mark("working: in context while it is pinned"),
+    BlockType.LOG: mark("log: a running record"),
 }
 _LEVELS = {
-    Permission.READ_WRITE: "read_write: agents change it",
-    Permission.APPEND: "append: agents add to it",
-    Permission.PARTNER: "partner: agents ask before they change it",
-    Permission.HUMAN: "human: agents ask before they change it",
-    Permission.READ_ONLY: "read_only: agents read it",
-    Permission.ADMIN: "admin: agents change it and delete it",
-    Permission.NONE: "none: agents do not even see it",
+    Permission.READ_WRITE: mark("read_write: agents change it"),
+    Permission.APPEND: mark("append: agents add to it"),
+    Permission.PARTNER: mark("partner: agents ask before they change it"),
+    Permission.HUMAN: mark("human: agents ask before they change it"),
+    Permission.READ_ONLY: mark("read_only: agents read it"),
+    Permission.ADMIN: mark("admin: agents change it and delete it"),
+    Permission.NONE: mark("none: agents do not even see it"),
 }
 
 
@@ -33,22 +34,27 @@ class SettingsFields(QWidget):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.type = named(QComboBox(), f"{name}.type", spoken="Type")
+        self.type = named(QComboBox(), f"{name}.type", spoken=tr("Type"))
         for kind, words in _TYPES.items():
-            self.type.addItem(words, kind)
+            self.type.addItem(tr(words), kind)
         self.type.setCurrentIndex(1)
-        self.level = named(QComboBox(), f"{name}.level", spoken="Level for agents")
+        self.level = named(QComboBox(), f"{name}.level", spoken=tr("Level for agents"))
         for level, words in _LEVELS.items():
-            self.level.addItem(words, level)
-        self.limit = named(NumberField("Limit", 0, MOST_CHARS, unit="characters"), f"{name}.limit")
-        self.limit.setSpecialValueText("no limit of its own")
+            self.level.addItem(tr(words), level)
+        self.limit = named(NumberField(tr("Limit"), 0, MOST_CHARS, unit=tr("characters")), f"{name}.limit")
+        self.limit.setSpecialValueText(tr("no limit of its own"))
         self.limit.setGroupSeparatorShown(True)
-        self.pinned = named(QCheckBox("Pinned: it stays in context"), f"{name}.pinned")
-        self.about = named(QLineEdit(), f"{name}.about", spoken="Description")
-        self.about.setPlaceholderText("what it is about, told to the model")
+        self.pinned = named(QCheckBox(tr("Pinned: it stays in context")), f"{name}.pinned")
+        self.about = named(QLineEdit(), f"{name}.about", spoken=tr("Description"))
+        self.about.setPlaceholderText(tr("what it is about, told to the model"))
         self.rows = QFormLayout(self)
         self.rows.setContentsMargins(0, 0, 0, 0)
-        for words, field in (("Type", self.type), ("Level", self.level), ("Limit", self.limit), ("About", self.about)):
+        for words, field in (
+            (tr("Type"), self.type),
+            (tr("Level"), self.level),
+            (tr("Limit"), self.limit),
+            (tr("About"), self.about),
+        ):
             self.rows.addRow(Label(words), field)
         self.rows.addRow("", self.pinned)
         for signal in (
@@ -74,7 +80,7 @@ class SettingsFields(QWidget):
     def set_settings(self, of: BlockSettings) -> None:
         """Fill the fields."""
         if of.type is BlockType.ARCHIVAL and self.type.findData(of.type) < 0:
-            self.type.addItem("archival: put away", of.type)
+            self.type.addItem(tr("archival: put away"), of.type)
         elif of.type is not BlockType.ARCHIVAL and (at := self.type.findData(BlockType.ARCHIVAL)) >= 0:
             self.type.removeItem(at)
         self.type.setCurrentIndex(self.type.findData(of.type))
@@ -97,7 +103,9 @@ class SettingsForm(QWidget):
         self.fields = SettingsFields("memory.settings")
         self.note = named(Label(), "memory.settings_note", kind="muted")
         self.note.setWordWrap(True)
-        self.apply_button = named(QPushButton("Apply"), "memory.apply", spoken="Apply the settings", kind="primary")
+        self.apply_button = named(
+            QPushButton(tr("Apply")), "memory.apply", spoken=tr("Apply the settings"), kind="primary"
+        )
         foot = row_of(stretch(self.note), self.apply_button, space=2)
         column_of(self.fields, foot, stretch(), into=self, space=3, margins=3)
         self.fields.changed.connect(self._tell)
@@ -117,8 +125,8 @@ class SettingsForm(QWidget):
         self.fields.pinned.setEnabled(not is_archived)
         for field in (self.fields.level, self.fields.limit):
             field.setEnabled(not is_file)
-        said = ["level and size are those of the file: its source says them"] * is_file
-        said += ["it is archived: take it out to pin it or to give it another type"] * is_archived
+        said = [tr("level and size are those of the file: its source says them")] * is_file
+        said += [tr("it is archived: take it out to pin it or to give it another type")] * is_archived
         self.note.setText("; ".join(said))
         self._tell()
 

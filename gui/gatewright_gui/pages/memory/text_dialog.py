@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 
 from gatewright.workspace.api import frozen
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.plaintext import button_text, title_text
 from gatewright_gui.qt.widget.label import Label
@@ -44,7 +45,7 @@ class TextDialog(QDialog):
         self.accept_button = named(
             QPushButton(button_text(accept)), "memory_text.accept", spoken=accept, kind="primary"
         )
-        self.cancel_button = named(QPushButton("Cancel"), "memory_text.cancel", spoken="Cancel")
+        self.cancel_button = named(QPushButton(tr("Cancel")), "memory_text.cancel", spoken=tr("Cancel"))
         parts = [part for one in asked for part in (Label(one.words), stretch(self.editors[one.key], one.lines))]
         buttons = row_of(stretch(self.fault), self.cancel_button, self.accept_button, space=2)
         column_of(*parts, buttons, into=self, space=2, margins=4)

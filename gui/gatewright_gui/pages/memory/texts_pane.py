@@ -4,7 +4,6 @@ Each pane is a list with a search, and the chosen text beside it.
 """
 
 import json
-import time
 from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import datetime
@@ -15,9 +14,11 @@ from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QPushBu
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError, JsonValue, ToolFailure
+from gatewright_gui.pages.memory.block_list import ago_words
 from gatewright_gui.pages.memory.text_dialog import Asked, TextDialog
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import FlatModel, Index
@@ -32,7 +33,6 @@ from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.calls import cut
 from gatewright_gui.session.memory_watch import MemoryWatch
-from gatewright_gui.session.question import span
 from gatewright_gui.session.remembered import Remembered, TextRow
 from gatewright_gui.session.typed import Typed, TypedText
 
@@ -44,7 +44,7 @@ _KEPT = 300
 class TextModel(FlatModel):
     """The texts, each in a row."""
 
-    headers = ("Text", "About", "When", "Score")
+    headers = (mark("Text"), mark("About"), mark("When"), mark("Score"))
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,8 +79,7 @@ class TextModel(FlatModel):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
             text = " ".join((row.snippet or row.text)[:_KEPT].split())
-            ago = "" if row.at_s is None else span(time.time() - row.at_s)
-            when = f"{ago} ago" if ago not in ("", "now") else ago
+            when = "" if row.at_s is None else ago_words(row.at_s)
             return (text, row.about, when, "" if row.score is None else f"{row.score:.2f}")[index.column()]
         if role == Qt.ItemDataRole.ToolTipRole:
             return row.text
@@ -90,7 +89,7 @@ class TextModel(FlatModel):
 class TextsPane(QWidget):
     """A subclass says what is read and what can be done. ``name`` begins the names of its controls."""
 
-    def __init__(self, context: PageContext, name: str, search: str) -> None:
+    def __init__(self, context: PageContext, name: str, title: str, search: str) -> None:
         super().__init__()
         self.setObjectName(f"memory.{name}_pane")
         self._context, self._name = context, name
@@ -99,7 +98,7 @@ class TextsPane(QWidget):
         self.search = named(SearchField(search), f"memory.{name}_search")
         self.bar = named(MessageBar(), f"memory.{name}_bar")
         self.model = TextModel()
-        self.view = named(TableView(search.removeprefix("Search ").capitalize()), f"memory.{name}")
+        self.view = named(TableView(title), f"memory.{name}")
         self.view.setModel(self.model)
         self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         header = self.view.horizontalHeader()
@@ -128,7 +127,7 @@ class TextsPane(QWidget):
     # what a subclass says
 
     def _text_view(self) -> QWidget:
-        self.code = named(CodeView("The text"), f"memory.{self._name}_text")
+        self.code = named(CodeView(tr("The text")), f"memory.{self._name}_text")
         self.code.set_wrapping(on=True)
         return self.code
 
@@ -176,7 +175,7 @@ class TextsPane(QWidget):
             rows = await self._read(query)
         except GatewrightError as error:
             if isValid(self):
-                self._say(f"{error}. What is shown may be old; nothing was changed")
+                self._say(tr("{error}. What is shown may be old; nothing was changed.", error=error))
             return
         if not isValid(self) or agent_id != self._agent_id:
             return
@@ -196,7 +195,9 @@ class TextsPane(QWidget):
         row = self.current
         if row is not None:
             at = "" if row.at_s is None else datetime.fromtimestamp(row.at_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-            self.about.set_text(" · ".join(filter(None, (row.about, at, f"{len(row.text):,} chars", row.metadata))))
+            self.about.set_text(
+                " · ".join(filter(None, (row.about, at, tr("{count:,} chars", count=len(row.text)), row.metadata)))
+            )
             self._show_text(row)
 
     # doing
@@ -223,9 +224,11 @@ class ArchivePane(TextsPane):
     """Entries are never changed; the operator inserts some, and forgets one."""
 
     def __init__(self, context: PageContext) -> None:
-        super().__init__(context, "archive_entries", "Search the archive")
-        self.insert_button = self._add_button("Insert...", "plus", "insert", "Keep a text in the archive")
-        self.forget_button = self._add_button("Forget...", "trash", "forget", "Take the entry out of the archive")
+        super().__init__(context, "archive_entries", tr("The archive"), tr("Search the archive"))
+        self.insert_button = self._add_button(tr("Insert..."), "plus", "insert", tr("Keep a text in the archive"))
+        self.forget_button = self._add_button(
+            tr("Forget..."), "trash", "forget", tr("Take the entry out of the archive")
+        )
         self.top.addWidget(self.insert_button)
         self.foot.addWidget(self.forget_button)
         self.insert_button.clicked.connect(lambda: self._start(self._insert(), "memory.dialog"))
@@ -236,15 +239,20 @@ class ArchivePane(TextsPane):
 
     def _why_empty(self, query: str) -> tuple[str, str]:
         if query:
-            return "No entry has these words", "Words are found whole: a star at the end finds more, as in tid*."
+            return tr("No entry has these words"), tr(
+                "Words are found whole: a star at the end finds more, as in tid*."
+            )
         return (
-            "Nothing in the archive",
-            "Agents keep texts here with the tool recall. Insert one, or let an agent do it.",
+            tr("Nothing in the archive"),
+            tr("Agents keep texts here with the tool recall. Insert one, or let an agent do it."),
         )
 
     async def _insert(self) -> None:
-        asked = Asked("text", "What is to be kept for good", 6), Asked("metadata", "Metadata, a JSON object", 2, False)
-        dialog = TextDialog(self, "Insert into the archive", asked, "Insert", _metadata_fault)
+        asked = (
+            Asked("text", tr("What is to be kept for good"), 6),
+            Asked("metadata", tr("Metadata, a JSON object"), 2, False),
+        )
+        dialog = TextDialog(self, tr("Insert into the archive"), asked, tr("Insert"), _metadata_fault)
         if await shown(dialog):
             texts = dialog.texts
             metadata: dict[str, JsonValue] = json.loads(texts["metadata"].strip() or "{}")
@@ -254,9 +262,9 @@ class ArchivePane(TextsPane):
         row = self.current
         if row is None:
             return
-        choices = (Choice("keep", "Keep it", "primary"), Choice("forget", "Forget", "danger"))
-        text = "No agent finds it any more, and nothing brings it back."
-        if await ask(self, "Forget this entry?", text, choices, icon="trash", role="ask") == "forget":
+        choices = (Choice("keep", tr("Keep it"), "primary"), Choice("forget", tr("Forget"), "danger"))
+        text = tr("No agent finds it any more, and nothing brings it back.")
+        if await ask(self, tr("Forget this entry?"), text, choices, icon="trash", role="ask") == "forget":
             await self._remembered.forget(self._agent_id, row.text_id)
 
 
@@ -264,11 +272,11 @@ class ConversationsPane(TextsPane):
     """What the program that runs an agent recorded of its conversations with a user; only to be read."""
 
     def __init__(self, context: PageContext) -> None:
-        super().__init__(context, "messages", "Search the conversations")
-        self.user = named(QComboBox(), "memory.talk_user", spoken="With whom")
+        super().__init__(context, "messages", tr("The conversations"), tr("Search the conversations"))
+        self.user = named(QComboBox(), "memory.talk_user", spoken=tr("With whom"))
         self.user.setMinimumContentsLength(16)
-        self.user.addItem("nobody", None)
-        self.top.insertWidget(0, Label("With"))
+        self.user.addItem(tr("nobody"), None)
+        self.top.insertWidget(0, Label(tr("With")))
         self.top.insertWidget(1, self.user)
         self.user.activated.connect(self.refresh)
 
@@ -281,10 +289,12 @@ class ConversationsPane(TextsPane):
 
     def _why_empty(self, query: str) -> tuple[str, str]:
         if not self._agent_id:
-            return "Whose conversations?", "Choose an agent at the top: nobody shares conversations."
+            return tr("Whose conversations?"), tr("Choose an agent at the top: nobody shares conversations.")
         if query:
-            return "No message has these words", "Words are found whole: a star at the end finds more."
-        return "No conversation", "The program that runs the agent records them. Choose a user, where there is one."
+            return tr("No message has these words"), tr("Words are found whole: a star at the end finds more.")
+        return tr("No conversation"), tr(
+            "The program that runs the agent records them. Choose a user, where there is one."
+        )
 
     def _offer(self, users: tuple[str, ...]) -> None:
         known = [self.user.itemData(at) for at in range(1, self.user.count())]
@@ -292,7 +302,7 @@ class ConversationsPane(TextsPane):
             return
         chosen = self.user.currentData()
         self.user.clear()
-        self.user.addItem("nobody", None)
+        self.user.addItem(tr("nobody"), None)
         for user in users:
             self.user.addItem(user, user)
         self.user.setCurrentIndex(max(self.user.findData(chosen), 0) if chosen is not None else min(len(users), 1))
@@ -302,25 +312,29 @@ class NotesPane(TextsPane):
     """Notes of one user, whom one chooses or types; what is typed over a note stays with it until it is saved."""
 
     def __init__(self, context: PageContext, typed: Typed) -> None:
-        super().__init__(context, "notes", "Search the notes")
+        super().__init__(context, "notes", tr("The notes"), tr("Search the notes"))
         self.view.hideColumn(ABOUT)
         self._typed = typed
         self._over_now = ""
         """The note that what is typed is meant to go over as it is now, since somebody was told that it was changed."""
         self._editing: TextRow | None = None
-        self.user = named(QComboBox(), "memory.user", spoken="Whose notes")
+        self.user = named(QComboBox(), "memory.user", spoken=tr("Whose notes"))
         self.user.setEditable(True)
         self.user.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.user.setMinimumContentsLength(16)
         line = self.user.lineEdit()
         if line is not None:
-            named(line, "memory.user_id", spoken="User").setPlaceholderText("id of a user")
-        self.new_button = self._add_button("New note...", "plus", "new_note", "Keep a note for this user")
-        self.delete_button = self._add_button("Delete...", "trash", "delete_note", "Forget the note")
+            named(line, "memory.user_id", spoken=tr("User")).setPlaceholderText(tr("id of a user"))
+        self.new_button = self._add_button(tr("New note..."), "plus", "new_note", tr("Keep a note for this user"))
+        self.delete_button = self._add_button(tr("Delete..."), "trash", "delete_note", tr("Forget the note"))
         self.save_button = named(
-            QPushButton("Save"), "memory.save_note", spoken="Save the note", tip="Put this in its place", kind="primary"
+            QPushButton(tr("Save")),
+            "memory.save_note",
+            spoken=tr("Save the note"),
+            tip=tr("Put this in its place"),
+            kind="primary",
         )
-        self.top.insertWidget(0, Label("User"))
+        self.top.insertWidget(0, Label(tr("User")))
         self.top.insertWidget(1, self.user)
         self.top.addWidget(self.new_button)
         for button in (self.delete_button, self.save_button):
@@ -339,7 +353,7 @@ class NotesPane(TextsPane):
         """Whose notes are shown."""
 
     def _text_view(self) -> QWidget:
-        self.editor = named(LargeTextEdit("The note"), "memory.note_text")
+        self.editor = named(LargeTextEdit(tr("The note")), "memory.note_text")
         self.editor.edited.connect(self._tell)
         return self.editor
 
@@ -362,12 +376,14 @@ class NotesPane(TextsPane):
 
     def _why_empty(self, query: str) -> tuple[str, str]:
         if not self._user:
-            return "No notes", "No user has any yet. Type the id of a user, then make a note, or let an agent keep one."
+            return tr("No notes"), tr(
+                "No user has any yet. Type the id of a user, then make a note, or let an agent keep one."
+            )
         if query:
-            return "No note fits", "Search other words, or clear the search."
+            return tr("No note fits"), tr("Search other words, or clear the search.")
         return (
-            f"No notes for {self._user}",
-            "Agents keep them with the tool memory_save. Make one, or choose another user.",
+            tr("No notes for {user}", user=self._user),
+            tr("Agents keep them with the tool memory_save. Make one, or choose another user."),
         )
 
     def _show_text(self, row: TextRow) -> None:
@@ -409,7 +425,9 @@ class NotesPane(TextsPane):
 
     async def _add(self) -> None:
         user = self.user.currentText().strip()
-        dialog = TextDialog(self, f"A note for {user}", (Asked("text", "What is to be remembered"),), "Keep it")
+        dialog = TextDialog(
+            self, tr("A note for {user}", user=user), (Asked("text", tr("What is to be remembered")),), tr("Keep it")
+        )
         if await shown(dialog):
             await self._remembered.add_note(user, dialog.texts["text"])
 
@@ -417,9 +435,9 @@ class NotesPane(TextsPane):
         row = self.current
         if row is None:
             return
-        choices = (Choice("keep", "Keep it", "primary"), Choice("delete", "Delete", "danger"))
-        text = "No agent finds it any more, and nothing brings it back."
-        if await ask(self, "Delete this note?", text, choices, icon="trash", role="ask") == "delete":
+        choices = (Choice("keep", tr("Keep it"), "primary"), Choice("delete", tr("Delete"), "danger"))
+        text = tr("No agent finds it any more, and nothing brings it back.")
+        if await ask(self, tr("Delete this note?"), text, choices, icon="trash", role="ask") == "delete":
             await self._remembered.delete_note(self._user, row.text_id)
             self._typed.put(_name(row), None)
 
@@ -433,6 +451,6 @@ def _metadata_fault(texts: dict[str, str]) -> str:
     if not text:
         return ""
     try:
-        return "" if isinstance(json.loads(text), dict) else "metadata is a JSON object"
+        return "" if isinstance(json.loads(text), dict) else tr("metadata is a JSON object")
     except (ValueError, RecursionError) as error:
-        return f"metadata: it is no JSON: {error}"
+        return tr("metadata: it is no JSON: {error}", error=error)

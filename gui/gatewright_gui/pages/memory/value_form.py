@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 from gatewright.workspace.api import BlockSchema, CompositeSchema, JsonValue, ListSchema, LogSchema, value_schema
 from gatewright_gui.pages.console.call_form import FieldFault
 from gatewright_gui.pages.console.form import FormPane
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.calls import ShownTool
@@ -25,7 +26,7 @@ class ValueForm(QWidget):
 
     def __init__(self, tasks: TaskOwner, name: str) -> None:
         super().__init__()
-        self.pane = FormPane(tasks, name, "Value")
+        self.pane = FormPane(tasks, name, tr("Value"))
         self._is_list = False
         self._before: dict[str, JsonValue] = {}
         self._logs: dict[str, JsonValue] = {}

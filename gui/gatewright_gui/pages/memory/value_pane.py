@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.memory.value_form import ValueForm
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.task import TaskOwner
@@ -16,8 +17,11 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.memory import BlockContent, json_fault
 
 SAVE_KEYS = "Ctrl+Return"
-MODES = (("form", "Form", "Each part in a field of its own"), ("json", "JSON", "The whole value as JSON"))
-TOO_LARGE = "too large to be typed in as a whole: replace a part of it, or add to its end"
+MODES = (
+    ("form", mark("Form"), mark("Each part in a field of its own")),
+    ("json", mark("JSON"), mark("The whole value as JSON")),
+)
+TOO_LARGE = mark("too large to be typed in as a whole: replace a part of it, or add to its end")
 
 
 @frozen
@@ -43,23 +47,29 @@ class ValuePane(QWidget):
         super().__init__()
         self._content: BlockContent | None = None
         self._is_dirty = False
-        self.mode = named(Segmented("How to edit the value", is_dense=True), "memory.value_mode")
+        self.mode = named(Segmented(tr("How to edit the value"), is_dense=True), "memory.value_mode")
         for key, words, tip in MODES:
-            self.mode.add_segment(key, words, tooltip=tip)
+            self.mode.add_segment(key, tr(words), tooltip=tr(tip))
         self.form = ValueForm(tasks, "memory.value_form")
-        self.editor = named(LargeTextEdit("Value of the block"), "memory.value")
-        self.view = named(CodeView("Value of the block, to read"), "memory.value_view")
+        self.editor = named(LargeTextEdit(tr("Value of the block")), "memory.value")
+        self.view = named(CodeView(tr("Value of the block, to read")), "memory.value_view")
         self._stack = QStackedWidget()
         for part in (self.editor, self.form, self.view):
             self._stack.addWidget(part)
         self.note = named(ElidedLabel(role="muted"), "memory.value_note")
-        self.undo_button = _button("Undo", "undo", "undo", "Take back your own last edit; what others did stays")
-        self.redo_button = _button("Redo", "redo", "redo", "Do again what you took back last")
-        self.add_button = _button("Add...", "plus", "add_entry", "Add to the end")
-        self.replace_button = _button("Replace...", "pencil", "replace", "Put one text in the place of another")
-        self.revert_button = _button("Revert", "x", "revert", "Throw away what was typed here")
+        self.undo_button = _button(
+            tr("Undo"), "undo", "undo", tr("Take back your own last edit; what others did stays")
+        )
+        self.redo_button = _button(tr("Redo"), "redo", "redo", tr("Do again what you took back last"))
+        self.add_button = _button(tr("Add..."), "plus", "add_entry", tr("Add to the end"))
+        self.replace_button = _button(tr("Replace..."), "pencil", "replace", tr("Put one text in the place of another"))
+        self.revert_button = _button(tr("Revert"), "x", "revert", tr("Throw away what was typed here"))
         self.save_button = named(
-            QPushButton("Save"), "memory.save", spoken="Save the value", tip=f"Save ({SAVE_KEYS})", kind="primary"
+            QPushButton(tr("Save")),
+            "memory.save",
+            spoken=tr("Save the value"),
+            tip=tr("Save ({keys})", keys=SAVE_KEYS),
+            kind="primary",
         )
         buttons = (self.undo_button, self.redo_button, self.add_button, self.replace_button, self.revert_button)
         foot = holding(row_of(self.mode, stretch(self.note), *buttons, self.save_button, space=1, margins=(2, 1)))
@@ -179,18 +189,24 @@ class ValuePane(QWidget):
             return
         self.save_button.setEnabled(self.can_save)
         self.revert_button.setEnabled(self._is_dirty)
-        limit = content.info.record.char_limit
-        of = f" of {limit:,}" if limit else ""
         fault = self._fault() if self._is_dirty else ""
         if fault:
             self.note.set_text(fault)
         elif not content.can_type:
-            self.note.set_text(f"{content.info.size.chars:,}{of} characters, {TOO_LARGE}")
+            self.note.set_text(f"{_size_words(content, content.info.size.chars)}, {tr(TOO_LARGE)}")
         elif content.is_log:
-            self.note.set_text("entries of a log are only ever added")
+            self.note.set_text(tr("entries of a log are only ever added"))
         else:
             chars = len(self.text) if content.is_text else content.info.size.chars
-            self.note.set_text(f"{chars:,}{of} characters" + (", not saved" if self._is_dirty else ""))
+            size = _size_words(content, chars)
+            self.note.set_text(tr("{size}, not saved", size=size) if self._is_dirty else size)
+
+
+def _size_words(content: BlockContent, chars: int) -> str:
+    limit = content.info.record.char_limit
+    if not limit:
+        return counted(chars, "character", "characters")
+    return tr("{count:,} of {limit:,} characters", count=chars, limit=limit)
 
 
 def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
