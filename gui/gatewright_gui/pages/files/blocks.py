@@ -9,6 +9,7 @@ from shiboken6 import isValid
 from gatewright.workspace.api import GatewrightError, frozen
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import title_text
@@ -30,17 +31,27 @@ class StateLook:
 
 
 STATES: Mapping[FileState, StateLook] = {
-    FileState.SYNCED: StateLook("loaded", "layers", "muted", "agents work on a block of it, which is as the disk is"),
+    FileState.SYNCED: StateLook(
+        mark("loaded"), "layers", "muted", mark("agents work on a block of it, which is as the disk is")
+    ),
     FileState.BLOCK_MODIFIED: StateLook(
-        "unsaved", "pencil", "ask", "its block holds edits that were not written to disk"
+        mark("unsaved"), "pencil", "ask", mark("its block holds edits that were not written to disk")
     ),
     FileState.DISK_MODIFIED: StateLook(
-        "disk changed", "refresh-cw", "accent", "the file changed outside; its block, without edits, is older"
+        mark("disk changed"),
+        "refresh-cw",
+        "accent",
+        mark("the file changed outside; its block, without edits, is older"),
     ),
     FileState.CONFLICT: StateLook(
-        "conflict", "triangle-alert", "deny", "its block holds edits, and the file changed outside meanwhile"
+        mark("conflict"),
+        "triangle-alert",
+        "deny",
+        mark("its block holds edits, and the file changed outside meanwhile"),
     ),
-    FileState.DISK_DELETED: StateLook("gone", "trash", "deny", "the file is gone from disk; its block is still there"),
+    FileState.DISK_DELETED: StateLook(
+        mark("gone"), "trash", "deny", mark("the file is gone from disk; its block is still there")
+    ),
 }
 
 
@@ -53,20 +64,21 @@ def words_of(standing: FileStanding | FolderStanding | None) -> str:
     """The word of a file's state, or how many files below a folder have it; empty for none."""
     if standing is None:
         return ""
-    word = look_of(standing.state).word
+    word = tr(look_of(standing.state).word)
     return f"{standing.count:,} {word}" if isinstance(standing, FolderStanding) else word
 
 
 def sentence_of(standing: FileStanding) -> str:
     """What is to be known of a file with a block."""
-    return f"{look_of(standing.state).explanation}{f': {standing.problem}' if standing.problem else ''}"
+    explanation = tr(look_of(standing.state).explanation)
+    return f"{explanation}: {standing.problem}" if standing.problem else explanation
 
 
 _WAYS = (
-    ("ours", "Keep block", "The block stays as it is; writing it would then replace what is on disk"),
-    ("theirs", "Take disk", "The block takes what is on disk; its edits are gone"),
-    ("merge", "Merge", "The block gets both changes; where they meet nothing is done"),
-    ("ask", "Show both", "What the block and the disk each changed since they were in step"),
+    ("ours", mark("Keep block"), mark("The block stays as it is; writing it would then replace what is on disk")),
+    ("theirs", mark("Take disk"), mark("The block takes what is on disk; its edits are gone")),
+    ("merge", mark("Merge"), mark("The block gets both changes; where they meet nothing is done")),
+    ("ask", mark("Show both"), mark("What the block and the disk each changed since they were in step")),
 )
 
 
@@ -82,7 +94,7 @@ class ReconcileBar(QWidget):
         self._icon = IconLabel("layers", "muted", size=14)
         self._words = Label()
         self._words.setWordWrap(True)
-        self.buttons = {strategy: self._button(strategy, word, tip) for strategy, word, tip in _WAYS}
+        self.buttons = {strategy: self._button(strategy, tr(word), tr(tip)) for strategy, word, tip in _WAYS}
         said = row_of(aligned(self._icon, Qt.AlignmentFlag.AlignTop), stretch(self._words), space=2)
         column_of(said, row_of(*self.buttons.values(), stretch(), space=2), into=self, space=1)
         self.hide()
@@ -94,7 +106,7 @@ class ReconcileBar(QWidget):
             return
         look = look_of(standing.state)
         self._icon.set_icon(look.icon, look.role)
-        self._words.setText(f"{look.word}: {sentence_of(standing)}")
+        self._words.setText(f"{tr(look.word)}: {sentence_of(standing)}")
         self.setAccessibleName(self._words.text())
         for button in self.buttons.values():
             button.setVisible(standing.needs_reconciling and standing.problem is None)
@@ -112,13 +124,13 @@ class BothDialog(QDialog):
     def __init__(self, parent: QWidget | None, told: Reconciled) -> None:
         super().__init__(parent)
         self.setObjectName("files.both")
-        self.setWindowTitle(title_text(f"Block and disk: {told.path}"))
+        self.setWindowTitle(title_text(tr("Block and disk: {path}", path=told.path)))
         self.resize(900, 460)
-        block = _side("The block changed", "files.blockdiff", told.block_diff)
-        disk = _side("The disk changed", "files.diskdiff", told.disk_diff)
+        block = _side(tr("The block changed"), "files.blockdiff", told.block_diff)
+        disk = _side(tr("The disk changed"), "files.diskdiff", told.disk_diff)
         why = named(Label(told.why), kind="muted")
         why.setWordWrap(True)
-        close = named(QPushButton("Close"), "files.closeboth")
+        close = named(QPushButton(tr("Close")), "files.closeboth")
         close.setDefault(True)
         close.clicked.connect(self.accept)
         sides = row_of(stretch(block), stretch(disk), space=2)
@@ -127,17 +139,17 @@ class BothDialog(QDialog):
 
 def _side(title: str, name: str, diff: str) -> QVBoxLayout:
     view = named(CodeView(title), name)
-    view.set_diff(diff) if diff else view.set_plain("not known: the text that both began with is not kept")
+    view.set_diff(diff) if diff else view.set_plain(tr("not known: the text that both began with is not kept"))
     return column_of(SectionHeader(title), stretch(view))
 
 
 _DONE = {
-    "nothing": "`{path}`: block and file were in step already",
-    "kept_block": "`{path}`: the block stays, and is now compared with the file as it is on disk",
-    "took_disk": "`{path}`: the block took what is on disk",
-    "merged": "`{path}`: merged into the block; nothing was written to disk",
-    "forgotten": "`{path}`: the file is gone, and its block with it",
-    "conflict": "`{path}`: nothing was done, {why}",
+    "nothing": mark("`{path}`: block and file were in step already"),
+    "kept_block": mark("`{path}`: the block stays, and is now compared with the file as it is on disk"),
+    "took_disk": mark("`{path}`: the block took what is on disk"),
+    "merged": mark("`{path}`: merged into the block; nothing was written to disk"),
+    "forgotten": mark("`{path}`: the file is gone, and its block with it"),
+    "conflict": mark("`{path}`: nothing was done, {why}"),
 }
 
 
@@ -180,7 +192,7 @@ class Blocks(QObject):
         try:
             told = await self._folder.reconcile(source_id, path, strategy)
         except GatewrightError as error:
-            self._context.document.say("error", f"not reconciled: {error}")
+            self._context.document.say("error", tr("not reconciled: {reason}", reason=error))
             return
         if isValid(self):
             await self._tell(source_id, told, strategy)
@@ -188,15 +200,15 @@ class Blocks(QObject):
     async def _may_lose(self, standing: FileStanding) -> bool:
         if not standing.is_conflict:
             return True
-        text = f"What was edited in the block of {standing.path} and not written to disk is gone then."
-        choices = (Choice("keep", "Keep the edits", "primary"), Choice("take", "Take disk", "danger"))
-        title = "Throw the edits of the block away?"
+        text = tr("What was edited in the block of {path} and not written to disk is gone then.", path=standing.path)
+        choices = (Choice("keep", tr("Keep the edits"), "primary"), Choice("take", tr("Take disk"), "danger"))
+        title = tr("Throw the edits of the block away?")
         return await ask(self._page, title, text, choices, icon="triangle-alert", role="ask") == "take"
 
     async def _tell(self, source_id: str, told: Reconciled, strategy: str) -> None:
         self.look(source_id)
         if strategy != "ask":
-            words = _DONE.get(told.outcome, "`{path}`: {why}").format(path=told.path, why=told.why)
+            words = tr(_DONE.get(told.outcome, "`{path}`: {why}"), path=told.path, why=told.why)
             self._context.document.say("warning" if told.is_conflict else "info", words)
         if told.is_conflict:
             await shown(BothDialog(self._page, told))

@@ -29,6 +29,7 @@ from gatewright_gui.pages.files.folder_levels import FolderLevels
 from gatewright_gui.pages.files.rule_model import Insertion
 from gatewright_gui.pages.files.rules_panel import RulesPanel
 from gatewright_gui.pages.files.shown_source import ShownSource
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session import file_index
 from gatewright_gui.session.document import Document
@@ -44,7 +45,6 @@ TYPED_MS = 120
 SOON_MS = 400
 _REST = 4
 """A walk is followed by a rest of so many times its length, however much happens on the disk."""
-_COUNTING = "Counting the files of each rule"
 
 
 class FileCounts(QObject):
@@ -116,7 +116,7 @@ class FileCounts(QObject):
         """Give the count up, by the operator's word."""
         self._stop()
         self._is_due = False
-        self._rules.show_not_counted("counting stopped", "F5 counts again")
+        self._rules.show_not_counted(tr("counting stopped"), tr("F5 counts again"))
 
     def put_off(self) -> None:
         """Nobody looks: what is being counted is counted another time."""
@@ -127,7 +127,7 @@ class FileCounts(QObject):
         """There are no counts."""
         self._question, self._is_new = None, False
         self._stop()
-        self._rules.show_not_counted("not counted", why)
+        self._rules.show_not_counted(tr("not counted"), why)
         self.show_levels()
 
     def show_levels(self) -> None:
@@ -155,7 +155,7 @@ class FileCounts(QObject):
         self._later.stop()
         self._turn += 1
         self._is_counting = True
-        self._rules.strip.start(_COUNTING)
+        self._rules.strip.start(tr("Counting the files of each rule"))
         self._start(self._count(source.source_id, self._turn, afresh=afresh), COUNT)
 
     def count_soon(self) -> None:
@@ -183,7 +183,7 @@ class FileCounts(QObject):
 
     def _tell(self, turn: int, seen: int) -> None:
         if self._is_wanted(turn):
-            self._rules.strip.set_progress(None, f"{_COUNTING}: {seen:,} seen")
+            self._rules.strip.set_progress(None, tr("Counting the files of each rule: {count:,} seen", count=seen))
 
     async def _count(self, source_id: str, turn: int, *, afresh: bool) -> None:
         try:

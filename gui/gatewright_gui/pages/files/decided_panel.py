@@ -16,16 +16,16 @@ from gatewright.workspace.api import (
     Source,
     Verdict,
     frozen,
-    plural,
 )
 from gatewright_gui.pages.files.blocks import Blocks, ReconcileBar
 from gatewright_gui.pages.files.flow_layout import FlowLayout
 from gatewright_gui.pages.files.folder_panel import FolderPanel
-from gatewright_gui.pages.files.level import LEVELS, mark_of
+from gatewright_gui.pages.files.level import ACTION_WORDS, LEVELS, mark_of
 from gatewright_gui.pages.files.path_field import PathField
 from gatewright_gui.pages.files.rules_panel import RulesPanel
 from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import button_text
@@ -39,7 +39,7 @@ from gatewright_gui.session.verbs import sources
 TOOL = "file"
 
 
-_WORDS = {Verdict.ALLOW: "allow", Verdict.ASK: "ask first", Verdict.DENY: "deny"}
+_WORDS = {Verdict.ALLOW: mark("allow"), Verdict.ASK: mark("ask first"), Verdict.DENY: mark("deny")}
 
 
 @frozen
@@ -57,26 +57,29 @@ class PathMeaning:
         if not said:
             return ""
         rest = max(said, key=lambda verdict: len(self.operations[verdict]))
-        every = "every operation" if len(said) == 1 else "every other operation"
-        named = [f"{_WORDS[verdict]}: {', '.join(self.operations[verdict])}" for verdict in said if verdict is not rest]
-        return " \u00b7 ".join([*named, f"{_WORDS[rest]}: {every} of `{TOOL}`"])
+        every = tr("every operation") if len(said) == 1 else tr("every other operation")
+        others = (verdict for verdict in said if verdict is not rest)
+        named = [f"{tr(_WORDS[verdict])}: {', '.join(self.operations[verdict])}" for verdict in others]
+        whole = tr("{verdict}: {operations} of `{tool}`", verdict=tr(_WORDS[rest]), operations=every, tool=TOOL)
+        return " \u00b7 ".join([*named, whole])
 
     @property
     def all_operations(self) -> str:
         """Every operation, a line for each verdict."""
-        named = {_WORDS[verdict]: names for verdict, names in self.operations.items() if names}
+        named = {tr(_WORDS[verdict]): names for verdict, names in self.operations.items() if names}
         return "\n".join(f"{word}: {', '.join(names)}" for word, names in named.items())
 
     @property
     def agents_line(self) -> str:
         """Who reaches the source, in a line."""
         if not self.of:
-            return "there is no agent yet"
+            return tr("there is no agent yet")
         if not self.agents:
-            return "no agent has this source"
-        one = len(self.agents) == 1
-        count = f"{len(self.agents):,} of {self.of:,} agents {'has' if one else 'have'} this source"
-        return f"{count}: {', '.join(self.agents)}"
+            return tr("no agent has this source")
+        count, names = len(self.agents), ", ".join(self.agents)
+        if count == 1:
+            return tr("{count:,} of {total:,} agents has this source: {names}", count=count, total=self.of, names=names)
+        return tr("{count:,} of {total:,} agents have this source: {names}", count=count, total=self.of, names=names)
 
 
 def meaning_of(document: Document, source: Source, level: PathLevel) -> PathMeaning:
@@ -105,13 +108,13 @@ def _said(operation: OperationFacts, level: PathLevel) -> Iterable[tuple[Verdict
         yield verdict, f"{operation.name} ({action})"
 
 
-_NOTHING = "Choose a file or folder above, or type a path."
+_NOTHING = mark("Choose a file or folder above, or type a path.")
 
 
-_BY_LEVEL = "By the level of this path alone: an agent also needs the operation on, and nothing else against it."
+_BY_LEVEL = mark("By the level of this path alone: an agent also needs the operation on, and nothing else against it.")
 
 
-_BY_SOURCE = "An agent without this source gets to none of its files, whatever the levels say."
+_BY_SOURCE = mark("An agent without this source gets to none of its files, whatever the levels say.")
 
 
 class DecidedPanel(QWidget):
@@ -125,8 +128,8 @@ class DecidedPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._shown: PathLevel | None = None
-        self.field = PathField("Try a path that need not exist, such as drafts/new.md or drafts/")
-        named(self.field, "files.try", spoken="Try a path")
+        self.field = PathField(tr("Try a path that need not exist, such as drafts/new.md or drafts/"))
+        named(self.field, "files.try", spoken=tr("Try a path"))
         self.field.textChanged.connect(self.tried.emit)
         self.hint = named(ElidedLabel(mono=True, role="muted"), "files.hint")
         self.field.hint_changed.connect(self._show_hint)
@@ -176,13 +179,15 @@ class DecidedPanel(QWidget):
         decides = level is not None and (level.index is not None or level.is_default)
         self.rule_button.setVisible(decides)
         if level is not None and decides:
-            words = f"Go to {'the default' if level.is_default else level.rule_word}"
+            words = tr("Go to the default")
+            if not level.is_default:
+                words = tr("Go to {rule}", rule=level.rule_word)
             self.rule_button.setText(button_text(words))
             self.rule_button.setAccessibleName(words)
         if level is None:
             self._path.set_text("")
-            self._sentence.setText(_NOTHING)
-            self.body.setAccessibleName(_NOTHING)
+            self._sentence.setText(tr(_NOTHING))
+            self.body.setAccessibleName(tr(_NOTHING))
             return
         mark = mark_of(level)
         self._path.set_text(level.path or ".")
@@ -191,14 +196,14 @@ class DecidedPanel(QWidget):
         self.files.set_text(of_folder)
         for action, badge in self._badges.items():
             badge.set_verdict(level.verdict(action).value)
-            badge.setAccessibleName(f"{action} {badge.text}")
+            badge.setAccessibleName(f"{tr(ACTION_WORDS[action])} {badge.text}")
         self.body.setAccessibleName(f"{level.path}: {level.sentence}")
 
     def _show_meaning(self, meaning: PathMeaning | None) -> None:
         operations, agents = (meaning.operations_line, meaning.agents_line) if meaning is not None else ("", "")
-        whole = f"{meaning.all_operations}\n\n{_BY_LEVEL}" if meaning is not None else ""
+        whole = f"{meaning.all_operations}\n\n{tr(_BY_LEVEL)}" if meaning is not None else ""
         self.operations.set_text(operations.replace("`", ""), whole)
-        self.agents.set_text(agents, f"{agents}\n\n{_BY_SOURCE}")
+        self.agents.set_text(agents, f"{agents}\n\n{tr(_BY_SOURCE)}")
         self.operations.setVisible(bool(operations))
         self.agents.setVisible(bool(agents))
 
@@ -211,7 +216,7 @@ class DecidedPanel(QWidget):
         flow = FlowLayout(self._actions, spacing=current_look().tokens.space_1)
         flow.setContentsMargins(0, 0, 0, 0)
         for action, badge in self._badges.items():
-            word = named(Label(str(action)), kind="small")
+            word = named(Label(tr(ACTION_WORDS[action])), kind="small")
             flow.addWidget(holding(row_of(word, badge, space=1, margins=(0, 0, 2, 0))))
         column_of(
             row_of(self._chip, stretch(self._path), self.rule_button, space=2),
@@ -227,7 +232,7 @@ class DecidedPanel(QWidget):
         )
         self.hint.hide()
         padded = column_of(self.field, self.hint, self.body, space=2, margins=(2, 0, 2, 2))
-        column_of(SectionHeader("What decides"), padded, into=self)
+        column_of(SectionHeader(tr("What decides")), padded, into=self)
 
 
 def _whole(level: PathLevel) -> str:
@@ -235,8 +240,8 @@ def _whole(level: PathLevel) -> str:
     if level.is_closed:
         return level.sentence
     if level.path.endswith("/"):
-        return f"a new file in it: {level.sentence}"
-    return f"{level.sentence}: {LEVELS[level.permission].explanation}"
+        return tr("a new file in it: {level}", level=level.sentence)
+    return f"{level.sentence}: {LEVELS[level.permission].meaning}"
 
 
 class OnePath(QObject):
@@ -292,7 +297,7 @@ class OnePath(QObject):
         below = self._shown.tree_model.below(path)
         said = [below.sentence] if below is not None else []
         if own is not None and told is not None and own.permission is not told.permission:
-            said.append(f"the folder itself is {own.permission} ({own.rule_word})")
+            said.append(tr("the folder itself is {level} ({rule})", level=own.permission, rule=own.rule_word))
         return "; ".join(said)
 
     def show_again(self) -> None:
@@ -303,10 +308,11 @@ class OnePath(QObject):
         """How files and their blocks stand to each other."""
         self._shown.tree_model.set_standings(standings)
         count, open_conflicts = len(standings.files), standings.open_conflicts
-        more = "more than " if standings.truncated else ""
-        told = f"{more}{plural(count, 'block')}" if count else ""
-        conflicts = f", {plural(open_conflicts, 'conflict')}" if open_conflicts else ""
-        self._folder.set_note(f"{told}{conflicts}")
+        blocks = counted(count, "block", "blocks")
+        told = [tr("more than {blocks}", blocks=blocks) if standings.truncated else blocks] if count else []
+        if open_conflicts:
+            told.append(counted(open_conflicts, "conflict", "conflicts"))
+        self._folder.set_note(", ".join(told))
         self.show_again()
 
     def _choose(self, path: str) -> None:

@@ -6,6 +6,7 @@ from gatewright.workspace.api import Permission, Source, Verdict, place_rights
 from gatewright_gui.pages.files.folder_panel import FolderPanel
 from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.path_share import FileUse
 
 TASK = "files.use"
@@ -58,4 +59,5 @@ class ShownUse(QObject):
 
         self._shown.tree_model.set_judge(judge)
         called = f"{tool}.{operation}" if operation else tool
-        self._bar.show_message("info", f"What `{called}` of `{agent_id}` comes to at each file", action="Show levels")
+        text = tr("What `{operation}` of `{agent}` comes to at each file", operation=called, agent=agent_id)
+        self._bar.show_message("info", text, action=tr("Show levels"))

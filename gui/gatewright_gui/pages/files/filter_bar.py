@@ -12,6 +12,7 @@ from gatewright.workspace.api import Permission
 from gatewright_gui.pages.files.file_filter import NO_FILTER, TreeFilter
 from gatewright_gui.pages.files.flow_layout import FlowLayout
 from gatewright_gui.pages.files.level import LEVELS, PROTECTED_ICON, PROTECTED_WORD
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.widget import IconButton, SearchField, chip_width
@@ -24,7 +25,7 @@ _ICON = 12
 
 
 _LEVEL_TIPS = {str(level): look.explanation for level, look in LEVELS.items()} | {
-    PROTECTED_WORD: "belongs to the policy, its state, its keys or a source that was moved: no rule opens it"
+    PROTECTED_WORD: mark("belongs to the policy, its state, its keys or a source that was moved: no rule opens it")
 }
 
 
@@ -115,13 +116,18 @@ class LevelChip(QAbstractButton):
             painter.drawRoundedRect(rect, radius, radius)
 
     def _text(self) -> str:
-        return f"{self.word} {self._count}".rstrip()
+        return f"{self._shown_word} {self._count}".rstrip()
+
+    @property
+    def _shown_word(self) -> str:
+        return tr(self.word) if self.word == PROTECTED_WORD else self.word  # the names of levels are the policy's
 
     def _tell(self, _on: bool = False) -> None:
-        files = f", {self._count} files" if self._count else ""
-        self.setAccessibleName(f"{self.word}{files}{', only such files are shown' if self.isChecked() else ''}")
-        act = "Click to show all again" if self.isChecked() else "Click to show only such files"
-        self.setToolTip(f"{self.word}: {_LEVEL_TIPS[self.word]}\n{act}")
+        files = [tr("{count} files", count=self._count)] if self._count else []
+        alone = [tr("only such files are shown")] if self.isChecked() else []
+        self.setAccessibleName(", ".join((self._shown_word, *files, *alone)))
+        act = tr("Click to show all again") if self.isChecked() else tr("Click to show only such files")
+        self.setToolTip(f"{self._shown_word}: {tr(_LEVEL_TIPS[self.word])}\n{act}")
 
 
 class FilterBar(QWidget):
@@ -138,16 +144,18 @@ class FilterBar(QWidget):
         super().__init__(parent)
         self._filter = NO_FILTER
         self._known: set[str] = set()
-        self.field = SearchField("Filter by a part of the path")
-        named(self.field, "files.search", spoken="Filter files by path")
+        self.field = SearchField(tr("Filter by a part of the path"))
+        named(self.field, "files.search", spoken=tr("Filter files by path"))
         self.field.setMinimumWidth(90)
         self._typed = QTimer(self, singleShot=True, interval=TYPED_MS)
         self._typed.timeout.connect(self._take_text)
         self.chips = {word: LevelChip(word) for word in WORDS}
         self.shown = named(ElidedLabel(), "files.shown")
-        self.previous_button = named(IconButton("chevron-up", "Previous match (Shift+F3)"), "files.previous")
-        self.next_button = named(IconButton("chevron-down", "Next match (F3)"), "files.next")
-        self.clear_button = named(QPushButton("Show all"), "files.showall", spoken="Show all files again", kind="link")
+        self.previous_button = named(IconButton("chevron-up", tr("Previous match (Shift+F3)")), "files.previous")
+        self.next_button = named(IconButton("chevron-down", tr("Next match (F3)")), "files.next")
+        self.clear_button = named(
+            QPushButton(tr("Show all")), "files.showall", spoken=tr("Show all files again"), kind="link"
+        )
         self._lay_out()
         self._connect()
         self.set_levels((), None)
@@ -187,7 +195,7 @@ class FilterBar(QWidget):
 
     def show_fitting(self, count: int | None, of: int, *, what: str = "") -> None:
         """How much fits; None while that is being found out."""
-        told = "filtering..." if count is None else f"{count:,} of {of:,} files"
+        told = tr("filtering...") if count is None else tr("{count:,} of {total:,} files", count=count, total=of)
         self.shown.set_text(f"{told}{f', {what}' if what else ''}")
         for button in (self.previous_button, self.next_button):
             button.setEnabled(bool(count))
@@ -229,7 +237,7 @@ class FilterBar(QWidget):
         line = row_of(stretch(self.shown), self.previous_button, self.next_button, self.clear_button, space=1)
         self._line = holding(line)
         self._line.hide()
-        legend = named(QWidget(), spoken="Levels: what the colours mean, and a filter")
+        legend = named(QWidget(), spoken=tr("Levels: what the colours mean, and a filter"))
         self._flow = FlowLayout(legend, spacing=current_look().tokens.space_1)
         self._flow.setContentsMargins(0, 0, 0, 0)
         for chip in self.chips.values():

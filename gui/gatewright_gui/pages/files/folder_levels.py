@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from gatewright.workspace.api import Permission, Source, frozen
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, PROTECTED_WORD, Decided, level_word
 
 _NAMED = 2
@@ -27,8 +28,10 @@ class FilesBelow:
     @property
     def sentence(self) -> str:
         """As words."""
-        *most, last = self.words
-        return f"the files in it are {', '.join(most)} and {last}" if most else f"every file in it is {last}"
+        *most, last = (tr(word) if word == PROTECTED_WORD else word for word in self.words)
+        if not most:
+            return tr("every file in it is {level}", level=last)
+        return tr("the files in it are {levels} and {level}", levels=", ".join(most), level=last)
 
 
 class FolderLevels:
@@ -83,11 +86,14 @@ def _meant(decided: Decided, source: Source) -> dict[int, tuple[str, int]]:
 
 def _deciders(found: set[int]) -> str:
     rules = sorted(at for at in found if at >= 0)
-    others = [word for code, word in _OTHERS.items() if code in found]
+    others = [tr(word) for code, word in _OTHERS.items() if code in found]
     if len(rules) + len(others) > _NAMED:
-        return f"{len(rules)} rules" if not others else "several"
-    named = [f"rule{'' if len(rules) == 1 else 's'} {', '.join(str(at + 1) for at in rules)}"] if rules else []
-    return ", ".join([*named, *others])
+        return counted(len(rules), "rule", "rules") if not others else tr("several")
+    numbers = ", ".join(str(at + 1) for at in rules)
+    if rules:
+        text = tr("rule {number}", number=numbers) if len(rules) == 1 else tr("rules {numbers}", numbers=numbers)
+        others.insert(0, text)
+    return ", ".join(others)
 
 
-_OTHERS = {DEFAULT: "default", PROTECTED: "protected", ELSEWHERE: "other source"}
+_OTHERS = {DEFAULT: mark("default"), PROTECTED: mark("protected"), ELSEWHERE: mark("other source")}

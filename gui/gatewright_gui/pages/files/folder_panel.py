@@ -24,6 +24,7 @@ from gatewright_gui.pages.files.level import (
     is_selected,
     rect_of,
 )
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import button_text
@@ -86,7 +87,7 @@ Given = Callable[[str], Permission | None]
 """The level that a path has now; None where no rule can give it another."""
 
 
-_NO_FILES = ("folder-open", "The folder is empty", "Files that are put into it appear here")
+_NO_FILES = (mark("The folder is empty"), mark("Files that are put into it appear here"))
 
 
 class _Tree(TreeView):
@@ -134,17 +135,17 @@ class FolderPanel(QWidget):
         self.tree = self._make_tree(model)
         self.bar = FilterBar()
         self.bar.leave_requested.connect(self.tree.setFocus)
-        self.help_button = named(IconButton("circle-help", "What the levels mean (Shift+F1)"), "files.help")
+        self.help_button = named(IconButton("circle-help", tr("What the levels mean (Shift+F1)")), "files.help")
         self.help_button.clicked.connect(self.help_requested)
         self.use_bar = named(MessageBar(), "files.use")
         self.strip = ProgressStrip()
         self.strip.cancel_requested.connect(self.read_cancelled)
-        self.empty = named(EmptyState(*_NO_FILES, parent=self._stack), "files.empty")
+        self.empty = named(EmptyState("folder-open", *map(tr, _NO_FILES), parent=self._stack), "files.empty")
         self.empty.action_requested.connect(self._act)
         self._stack.addWidget(self.tree)
         self._stack.addWidget(self.empty)
         self._path = ElidedLabel(path=True, mono=True, role="muted")
-        self.refresh_button = named(IconButton("refresh-cw", "Read the folder again (F5)"), "files.refresh")
+        self.refresh_button = named(IconButton("refresh-cw", tr("Read the folder again (F5)")), "files.refresh")
         self.refresh_button.setShortcut("F5")
         self.refresh_button.clicked.connect(self.refresh_requested)
         self._lay_out()
@@ -156,16 +157,16 @@ class FolderPanel(QWidget):
     def show_tree(self) -> None:
         """The folder was read."""
         if self._model.is_empty and self.bar.filter.is_on:
-            self.empty.set_state("search", "No file fits", "The filter leaves nothing", action="Show all")
+            self.empty.set_state("search", tr("No file fits"), tr("The filter leaves nothing"), action=tr("Show all"))
         elif self._model.is_empty:
-            self.empty.set_state(*_NO_FILES, action="Read again")
+            self.empty.set_state("folder-open", *map(tr, _NO_FILES), action=tr("Read again"))
         self._stack.setCurrentWidget(self.empty if self._model.is_empty else self.tree)
         self.strip.stop()
 
     def show_reading(self) -> None:
         """The folder is being read."""
         self._stack.setCurrentWidget(self.tree)
-        self.strip.start("Reading the folder")
+        self.strip.start(tr("Reading the folder"))
 
     def set_note(self, text: str, tip: str = "") -> None:
         """What is to be known of the whole folder."""
@@ -174,7 +175,7 @@ class FolderPanel(QWidget):
 
     def show_failure(self, message: str) -> None:
         """The folder cannot be shown."""
-        self.empty.set_state("folder-lock", "The folder cannot be shown", message, action="Try again")
+        self.empty.set_state("folder-lock", tr("The folder cannot be shown"), message, action=tr("Try again"))
         self._stack.setCurrentWidget(self.empty)
         self.strip.stop()
 
@@ -237,17 +238,19 @@ class FolderPanel(QWidget):
         """The way to the rule, and the levels that a path can have; `now` None: no rule gives it one."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction("Go to the rule that decides it").triggered.connect(partial(self._ask_rule, path))
-        kind = "folder" if path.endswith("/") else "file"
-        menu.addAction(f"Who can touch this {kind}?\tF4").triggered.connect(partial(self._ask_who, path))
+        menu.addAction(tr("Go to the rule that decides it")).triggered.connect(partial(self._ask_rule, path))
+        is_folder = path.endswith("/")
+        who = tr("Who can touch this folder?") if is_folder else tr("Who can touch this file?")
+        menu.addAction(f"{who}\tF4").triggered.connect(partial(self._ask_who, path))
         menu.addSeparator()
         if now is None:
-            menu.addAction("No rule of this source can give it a level").setEnabled(False)
+            menu.addAction(tr("No rule of this source can give it a level")).setEnabled(False)
             return menu
-        of_what = "Level of what is in " if path.endswith("/") else "Level of "
-        menu.addAction(of_what + button_text(path)).setEnabled(False)
+        name = button_text(path)
+        title = tr("Level of what is in {folder}", folder=name) if is_folder else tr("Level of {file}", file=name)
+        menu.addAction(title).setEnabled(False)
         for level, look in LEVELS.items():
-            action = menu.addAction(f"{level}\t{look.explanation}")
+            action = menu.addAction(f"{level}\t{look.meaning}")
             action.setCheckable(True)
             action.setChecked(level is now)
             action.triggered.connect(partial(self._ask_level, path, level))
@@ -263,7 +266,7 @@ class FolderPanel(QWidget):
         self.level_asked.emit(path, level)
 
     def _make_tree(self, model: FolderTreeModel) -> _Tree:
-        tree = _Tree("Folder with levels", self._stack)
+        tree = _Tree(tr("Folder with levels"), self._stack)
         tree.setObjectName("files.tree")
         tree.setModel(model)
         tree.setItemDelegate(FolderDelegate(tree))
@@ -291,7 +294,7 @@ class FolderPanel(QWidget):
         self.tree.viewport().update()
 
     def _lay_out(self) -> None:
-        header = self._header = SectionHeader("Folder")
+        header = self._header = SectionHeader(tr("Folder"))
         header.add_control(self.help_button)
         header.add_control(self.refresh_button)
         path = column_of(self._path, margins=(2, 0, 2, 1))

@@ -16,6 +16,7 @@ from gatewright.workspace.api import Permission, Verdict, frozen
 from gatewright_gui.pages.files.blocks import look_of, sentence_of, words_of
 from gatewright_gui.pages.files.folder_levels import FilesBelow
 from gatewright_gui.pages.files.level import LevelMark, mark_below, mark_of, mark_of_verdicts
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.session.file_state import FileStanding, FolderStanding, Standings
 from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel, inside
@@ -26,7 +27,7 @@ Index = QModelIndex | QPersistentModelIndex
 NAME, LEVEL, RULE, STATE = range(4)
 
 
-HEADERS = ("Name", "Level", "Decided by", "State")
+HEADERS = (mark("Name"), mark("Level"), mark("Decided by"), mark("State"))
 
 
 PAGE = 500
@@ -365,7 +366,7 @@ class FolderTreeModel(QAbstractItemModel):
     ) -> Any:
         """Names of the columns."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return "Verdict" if section == LEVEL and self._judge is not None else HEADERS[section]
+            return tr("Verdict") if section == LEVEL and self._judge is not None else tr(HEADERS[section])
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -488,7 +489,8 @@ class FolderTreeModel(QAbstractItemModel):
         (mark, rule_word), state = self._given(node), words_of(standing)
         news = self._news.get(node.relative, "")
         told = "".join(f", {words}" for words in (state, news) if words)
-        return f"{node.kind} {node.name}, {mark.word}, {rule_word}{told}"
+        kind = tr("folder") if node.kind == "folder" else tr("file")
+        return f"{kind} {node.name}, {mark.word}, {rule_word}{told}"
 
     # which rows there are: of a large folder one page, as the view asks for every row that it has
 
@@ -497,14 +499,17 @@ class FolderTreeModel(QAbstractItemModel):
         entries = node.listing.entries if node.listing is not None else ()
         node.first = max(0, min(node.first, (len(entries) - 1) // PAGE * PAGE))
         last = min(node.first + PAGE, len(entries))
-        above = [(f"{node.first:,} entries before these: click to show", node.first - PAGE)] if node.first else []
+        above: list[tuple[str, int | None]] = []
         below: list[tuple[str, int | None]] = []
+        if node.first:
+            above.append((tr("{count:,} entries before these: click to show", count=node.first), node.first - PAGE))
         if last < len(entries):
-            below.append((f"{len(entries) - last:,} more entries: click to show", last))
+            below.append((tr("{count:,} more entries: click to show", count=len(entries) - last), last))
         if node.listing is not None and node.listing.is_partial:
-            below.append((f"the first {len(entries):,} entries: the others are being looked at", None))
+            below.append((tr("the first {count:,} entries: the others are being looked at", count=len(entries)), None))
         elif node.listing is not None and node.listing.truncated:
-            below.append((f"more than {len(entries):,} entries: the rest is not listed, the filter finds it", None))
+            rest = tr("more than {count:,} entries: the rest is not listed, the filter finds it", count=len(entries))
+            below.append((rest, None))
         self._merge(node, entries[node.first : last], above, below)
 
     def _merge(

@@ -7,34 +7,33 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, 
 from PySide6.QtGui import QColor, QIcon, QPainter
 from PySide6.QtWidgets import QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
-from gatewright.workspace.api import Permission, Verdict, frozen
+from gatewright.workspace.api import Action, Permission, Verdict, frozen
 from gatewright_gui.pages.files.folder_levels import FilesBelow
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import LevelName, Role, VerdictName, current_look, role_colour
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget import chip_width, paint_chip
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.session.file_index import PROTECTED_WORD
 from gatewright_gui.session.files import PathLevel
-
-PROTECTED_WORD = "protected"
-
 
 PROTECTED_ICON = "lock"
 
 
-OUTSIDE_WORD = "outside"
+OUTSIDE_WORD = mark("outside")
 
 
 OUTSIDE_ICON = "circle-slash"
 
 
-UNUSABLE_WORD = "unusable"
+UNUSABLE_WORD = mark("unusable")
 
 
 UNUSABLE_ICON = "ban"
 
 
-MIXED_WORD = "mixed"
+MIXED_WORD = mark("mixed")
 
 
 MIXED_ICON = "layers"
@@ -48,15 +47,28 @@ class LevelLook:
     icon: str
     explanation: str
 
+    @property
+    def meaning(self) -> str:
+        """The explanation in the language of the app."""
+        return tr(self.explanation)
+
 
 LEVELS: Mapping[Permission, LevelLook] = {
-    Permission.NONE: LevelLook("none", "eye-off", "not even read or listed"),
-    Permission.READ_ONLY: LevelLook("read_only", "eye", "read; every change is refused"),
-    Permission.PARTNER: LevelLook("partner", "users", "read; every change asks first (same as human)"),
-    Permission.HUMAN: LevelLook("human", "hand", "read; every change asks first (same as partner)"),
-    Permission.APPEND: LevelLook("append", "plus", "read, create, add at the end; no overwriting or deleting"),
-    Permission.READ_WRITE: LevelLook("read_write", "pencil", "read and write; deleting asks first"),
-    Permission.ADMIN: LevelLook("admin", "shield", "everything, deleting too"),
+    Permission.NONE: LevelLook("none", "eye-off", mark("not even read or listed")),
+    Permission.READ_ONLY: LevelLook("read_only", "eye", mark("read; every change is refused")),
+    Permission.PARTNER: LevelLook("partner", "users", mark("read; every change asks first (same as human)")),
+    Permission.HUMAN: LevelLook("human", "hand", mark("read; every change asks first (same as partner)")),
+    Permission.APPEND: LevelLook("append", "plus", mark("read, create, add at the end; no overwriting or deleting")),
+    Permission.READ_WRITE: LevelLook("read_write", "pencil", mark("read and write; deleting asks first")),
+    Permission.ADMIN: LevelLook("admin", "shield", mark("everything, deleting too")),
+}
+
+
+ACTION_WORDS: Mapping[Action, str] = {
+    Action.READ: mark("read"),
+    Action.APPEND: mark("append"),
+    Action.OVERWRITE: mark("overwrite"),
+    Action.DELETE: mark("delete"),
 }
 
 
@@ -73,7 +85,7 @@ def mark_of_verdicts(verdicts: Iterable[Verdict]) -> LevelMark:
     """What to show for what an operation comes to at a file, or at the files of a folder."""
     verdict, *others = set(verdicts)
     if others:
-        return LevelMark(MIXED_WORD, MIXED_ICON, "neutral")
+        return LevelMark(tr(MIXED_WORD), MIXED_ICON, "neutral")
     name = _VERDICTS[verdict]
     return LevelMark(VERDICT_WORDS[name], VERDICT_ICONS[name], name)
 
@@ -85,9 +97,9 @@ def mark_below(below: FilesBelow) -> LevelMark:
     """What to show for a folder: the level that its files have, or that they have several."""
     word, *others = below.words
     if others:
-        return LevelMark(MIXED_WORD, MIXED_ICON, "neutral")
+        return LevelMark(tr(MIXED_WORD), MIXED_ICON, "neutral")
     if word == PROTECTED_WORD:
-        return LevelMark(PROTECTED_WORD, PROTECTED_ICON, "none")
+        return LevelMark(tr(PROTECTED_WORD), PROTECTED_ICON, "none")
     look = LEVELS[Permission(word)]
     return LevelMark(word, look.icon, look.role)
 
@@ -95,11 +107,11 @@ def mark_below(below: FilesBelow) -> LevelMark:
 def mark_of(level: PathLevel) -> LevelMark:
     """What to show for a path: its level, or that it is protected or outside."""
     if level.protected:
-        return LevelMark(PROTECTED_WORD, PROTECTED_ICON, "none")
+        return LevelMark(tr(PROTECTED_WORD), PROTECTED_ICON, "none")
     if level.outside:
-        return LevelMark(OUTSIDE_WORD, OUTSIDE_ICON, "none")
+        return LevelMark(tr(OUTSIDE_WORD), OUTSIDE_ICON, "none")
     if level.unusable is not None:
-        return LevelMark(UNUSABLE_WORD, UNUSABLE_ICON, "none")
+        return LevelMark(tr(UNUSABLE_WORD), UNUSABLE_ICON, "none")
     look = LEVELS[level.permission]
     return LevelMark(str(level.permission), look.icon, look.role)
 
@@ -231,14 +243,14 @@ def level_combo(parent: QWidget) -> LevelCombo:
     combo = LevelCombo(parent)
     combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
     combo.setObjectName("files.level")
-    combo.setAccessibleName("Level")
+    combo.setAccessibleName(tr("Level"))
     for level, look in LEVELS.items():
         combo.addItem(current_look().icon(look.icon, look.role), str(level), str(level))
         row = combo.count() - 1
-        combo.setItemData(row, look.explanation, _EXPLANATION)
+        combo.setItemData(row, look.meaning, _EXPLANATION)
         combo.setItemData(row, level, _ROLE)
-        combo.setItemData(row, f"{level}: {look.explanation}", Qt.ItemDataRole.ToolTipRole)
-        combo.setItemData(row, f"{level}, {look.explanation}", Qt.ItemDataRole.AccessibleTextRole)
+        combo.setItemData(row, f"{level}: {look.meaning}", Qt.ItemDataRole.ToolTipRole)
+        combo.setItemData(row, f"{level}, {look.meaning}", Qt.ItemDataRole.AccessibleTextRole)
     items = _LevelItems(combo)
     combo.setItemDelegate(items)
     combo.setMaxVisibleItems(len(LEVELS))

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QPushButt
 
 from gatewright.workspace.api import Action, Verdict, verdict_for
 from gatewright_gui.pages.files.level import LEVELS, Index, draw_chip, draw_ground, rect_of
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, named
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.table_model import FlatModel
@@ -17,29 +18,28 @@ from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label
 
 _WIDTH = 880
-_ASK = (
+_ASK = mark(
     "Ask first: the call waits until a person answers it; of a call that you try in the Console that is you."
     " partner and human do the same: they are two names for one level, as policies of Pattern have them."
 )
-_WHERE = (
+_WHERE = mark(
     "Levels hold in the folders of sources: for the file and block tools, and for any other tool where an argument is a"
     " path into such a folder. What a program does beside its arguments no level sees. In roots that lie in no source"
     " there are no levels: FsRead and FsWrite of the agents decide there."
 )
-_APPEND = (
+_APPEND = mark(
     "Append is also making a new file, and saving one that only grew. Delete is deleting. Whatever else changes a file"
     " is an overwrite."
 )
-_ORDER = "The first rule that matches a path gives its level; what no rule matches gets the default."
+_ORDER = mark("The first rule that matches a path gives its level; what no rule matches gets the default.")
 _LEVELS, _ACTIONS = tuple(LEVELS), tuple(Action)
 _MEANING = len(_ACTIONS) + 1
-_HEADERS = ("Level", *(str(action) for action in _ACTIONS), "In words")
 
 
 class _LevelTable(FlatModel):
     """A row for each level, the strictest first: what it says to each action, and what that means."""
 
-    headers = tuple(header.capitalize() for header in _HEADERS)
+    headers = (mark("Level"), mark("Read"), mark("Append"), mark("Overwrite"), mark("Delete"), mark("In words"))
 
     def count(self) -> int:
         """How many levels."""
@@ -52,14 +52,14 @@ class _LevelTable(FlatModel):
         if column == 0:
             words = str(level)
         elif column == _MEANING:
-            words = LEVELS[level].explanation
+            words = LEVELS[level].meaning
         else:
-            words = _verdict_at(index).words
+            words = tr(_verdict_at(index).words)
         match role:
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
                 return words
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{level}, {_HEADERS[column]}: {words}"
+                return f"{level}, {tr(self.headers[column])}: {words}"
             case _:
                 return None
 
@@ -90,17 +90,17 @@ class LevelHelp(QDialog):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent, Qt.WindowType.Popup)
-        named(self, "files.levelhelp", spoken="What the levels mean")
-        self.setWindowTitle("What the levels mean")
+        named(self, "files.levelhelp", spoken=tr("What the levels mean"))
+        self.setWindowTitle(tr("What the levels mean"))
         self.table = self._make_table()
-        close = named(QPushButton("Close"), "files.levelhelp.close")
+        close = named(QPushButton(tr("Close")), "files.levelhelp.close")
         close.setDefault(True)
         close.clicked.connect(self.accept)
-        notes = [named(Label(words), kind="muted") for words in (_ASK, _APPEND, _ORDER, _WHERE)]
+        notes = [named(Label(tr(words)), kind="muted") for words in (_ASK, _APPEND, _ORDER, _WHERE)]
         for note in notes:
             note.setWordWrap(True)
         self._column = column_of(
-            named(Label("What the levels mean"), kind="heading"),
+            named(Label(tr("What the levels mean")), kind="heading"),
             self.table,
             *notes,
             aligned(close, Qt.AlignmentFlag.AlignRight),
@@ -111,7 +111,7 @@ class LevelHelp(QDialog):
         self.resize(_WIDTH, self.sizeHint().height())
 
     def _make_table(self) -> TableView:
-        table = named(TableView("What each level lets an agent do"), "files.levelhelp.table")
+        table = named(TableView(tr("What each level lets an agent do")), "files.levelhelp.table")
         table.setModel(_LevelTable(table))
         table.setItemDelegate(_Cells(table))
         table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)

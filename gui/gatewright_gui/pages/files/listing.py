@@ -17,6 +17,7 @@ from gatewright_gui.pages.files.file_filter import DEFAULT, Fitting, TreeFilter
 from gatewright_gui.pages.files.folder_panel import FolderPanel
 from gatewright_gui.pages.files.rules_panel import RulesPanel
 from gatewright_gui.pages.files.shown_source import ShownSource
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.files import FolderListing
 
@@ -206,9 +207,9 @@ class Listing(QObject):
         self._stop()
         for relative in given_up:
             if relative:
-                self._model.set_failed(relative, "reading stopped; F5 reads again")
+                self._model.set_failed(relative, tr("reading stopped; F5 reads again"))
             else:
-                self._panel.show_failure("Reading was stopped")
+                self._panel.show_failure(tr("Reading was stopped"))
 
     def _stop(self) -> None:
         for relative in self._reading:
@@ -224,4 +225,6 @@ def _task_of(relative: str) -> str:
 def _decided_by(wanted: TreeFilter) -> str:
     if wanted.rule is None:
         return ""
-    return "decided by the default" if wanted.rule == DEFAULT else f"decided by rule {wanted.rule + 1}"
+    if wanted.rule == DEFAULT:
+        return tr("decided by the default")
+    return tr("decided by rule {number}", number=wanted.rule + 1)

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 from gatewright.workspace.api import Permission, PermissionRule
 from gatewright_gui.pages.files.level import level_combo
 from gatewright_gui.pages.files.rule_model import PermissionRuleModel
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.widget import IconButton
@@ -23,7 +24,7 @@ class PatternEdit(QLineEdit):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
-        named(self, "files.pattern", spoken="Pattern")
+        named(self, "files.pattern", spoken=tr("Pattern"))
         self.setFont(current_look().mono_font)
         self.setFrame(False)
         self.fault: str | None = None
@@ -54,12 +55,12 @@ class NewRuleBar(QWidget):
         super().__init__(parent)
         self._row = 0
         self._where = named(Label(), kind="small")
-        self.pattern = named(PatternEdit(self), "files.newpattern", spoken="Pattern of the new rule")
+        self.pattern = named(PatternEdit(self), "files.newpattern", spoken=tr("Pattern of the new rule"))
         self.pattern.setFrame(True)
         self.pattern.checked.connect(self._checked)
         self.pattern.textChanged.connect(self._tell)
         self.pattern.installEventFilter(self)
-        self.level = named(level_combo(self), "files.newlevel", spoken="Level of the new rule")
+        self.level = named(level_combo(self), "files.newlevel", spoken=tr("Level of the new rule"))
         self.level.installEventFilter(self)
         self.count = named(Label(), "files.newcount", kind="small")
         self._found: PatternCount | None = None
@@ -70,9 +71,9 @@ class NewRuleBar(QWidget):
         self.level.currentIndexChanged.connect(self._level_chosen)
         self._fault = named(Label(), kind="error")
         self._fault.setWordWrap(True)
-        self.add_button = named(QPushButton("Add"), "files.addrule", spoken="Add the rule (Return)")
+        self.add_button = named(QPushButton(tr("Add")), "files.addrule", spoken=tr("Add the rule (Return)"))
         self.add_button.clicked.connect(self._add)
-        self.leave_button = named(IconButton("x", "Add no rule (Esc)"), "files.leaverule")
+        self.leave_button = named(IconButton("x", tr("Add no rule (Esc)")), "files.leaverule")
         self.leave_button.clicked.connect(self.leave)
         fields = row_of(self._where, stretch(self.pattern), self.level, self.add_button, self.leave_button, space=2)
         column_of(
@@ -148,7 +149,7 @@ class NewRuleBar(QWidget):
 
     def _add(self) -> None:
         text = self.pattern.text().strip()
-        self._checked(self.pattern.fault if text else "an empty pattern matches nothing")
+        self._checked(self.pattern.fault if text else tr("an empty pattern matches nothing"))
         if not self._fault.isHidden():
             return
         self.written.emit(PermissionRule(text, Permission(str(self.level.currentData()))), self._row)

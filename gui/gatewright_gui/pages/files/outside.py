@@ -13,12 +13,13 @@ from shiboken6 import isValid
 from gatewright.workspace.api import WorkspaceError
 from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.file_state import OutsideChanges
 from gatewright_gui.session.files import FolderNews, FolderWatch
 
 NEWS_MS = 8_000
 """How long it is said of a path that it just changed."""
-CAME, CHANGED = "new just now", "changed just now"
+CAME, CHANGED = mark("new just now"), mark("changed just now")
 
 
 class Outside(QObject):
@@ -96,8 +97,8 @@ class Outside(QObject):
         paths = frozenset(path for path in news.paths if not self._shown.level(path).protected)
         if not paths:
             return
-        self._news |= dict.fromkeys(paths & news.came, CAME)
-        self._news |= {path: CHANGED for path in paths & news.changed if self._news.get(path) != CAME}
+        self._news |= dict.fromkeys(paths & news.came, tr(CAME))
+        self._news |= {path: tr(CHANGED) for path in paths & news.changed if self._news.get(path) != tr(CAME)}
         if paths & (news.came | news.went):
             self.moved.emit(paths)
         self._shown.tree_model.set_news(self._news)

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from gatewright.workspace.api import ChangeSet, Source, plural
+from gatewright.workspace.api import ChangeSet, Source
 from gatewright_gui.pages.files.blocks import Blocks
 from gatewright_gui.pages.files.counts import FileCounts
 from gatewright_gui.pages.files.decided_panel import DecidedPanel, OnePath
@@ -22,12 +22,13 @@ from gatewright_gui.pages.files.shown_source import ShownSource, root_line
 from gatewright_gui.pages.files.source_dialog import SourceQuestions
 from gatewright_gui.pages.files.who_dialog import WhoQuestion
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import holding, row_of
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget import EmptyState, Splitter
 from gatewright_gui.session.files import SourceFolder
 
-_NONE = ("folder-tree", "No source of files in this policy", "A source is a folder that agents reach through levels")
+_NONE = mark("No source of files in this policy"), mark("A source is a folder that agents reach through levels")
 
 
 class FilesPage(Page):
@@ -60,7 +61,7 @@ class FilesPage(Page):
         self._counts = FileCounts(context.document, context.tasks, shown, self.rules, self.folder.bar, self)
         self.use = ShownUse(context, shown, self.folder)
         self._who = WhoQuestion(context, self)
-        self.who_action = QAction("Who can touch this file or folder?", self)
+        self.who_action = QAction(tr("Who can touch this file or folder?"), self)
         self.listing = Listing(context.tasks, shown, self.folder, self.rules, self._counts)
         self._seen = QTimer(self, singleShot=True, interval=0)
         self._connect()
@@ -162,8 +163,9 @@ class FilesPage(Page):
         policy = self._context.document.policy
         streams = tuple(source for source in policy.sources if source not in policy.file_sources)
         self.rules.header.show_streams(streams)
-        other = f"{plural(len(streams), 'stream')} of changes..." if streams else None
-        self.no_source.set_state(*_NONE, action="New source...", other=other)
+        count = counted(len(streams), "stream of changes", "streams of changes")
+        other = f"{count}..." if streams else None
+        self.no_source.set_state("folder-tree", *map(tr, _NONE), action=tr("New source..."), other=other)
 
     def _pop_up_streams(self) -> None:
         button = self.no_source.other_button
@@ -227,11 +229,13 @@ class FilesPage(Page):
             self._is_behind = True
 
     def _vanished(self, why: str) -> None:
-        self.folder.show_failure(f"Nothing to show: {why}. It comes back by itself; another one, with *Reload*.")
+        self.folder.show_failure(
+            tr("Nothing to show: {why}. It comes back by itself; another one, with *Reload*.", why=why)
+        )
         self._counts.fail(why)
 
     def _unwatched(self, why: str) -> None:
-        self.folder.set_note("changes outside are not noticed, F5 reads again", why)
+        self.folder.set_note(tr("changes outside are not noticed, F5 reads again"), why)
 
     def _moved(self, paths: frozenset[str]) -> None:
         self.decided.field.forget_names()
@@ -244,7 +248,7 @@ class FilesPage(Page):
             self._blocks.look(self._shown.source_id)
 
     def _blocks_failed(self, why: str) -> None:
-        self.folder.set_note("blocks not known", why)
+        self.folder.set_note(tr("blocks not known"), why)
 
     # the parts
 
@@ -300,7 +304,7 @@ class FilesPage(Page):
         split = Splitter(Qt.Orientation.Horizontal, "files.split", self._context.sizes)
         parts.addWidget(split)
         right = Splitter(Qt.Orientation.Vertical, "files.right", self._context.sizes)
-        none = self.no_source = EmptyState(*_NONE, action="New source...")
+        none = self.no_source = EmptyState("folder-tree", *map(tr, _NONE), action=tr("New source..."))
         none.setObjectName("files.nosource")
         parts.addWidget(holding(row_of(none, margins=2)))
         row_of(parts, into=self)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import SearchField
@@ -86,7 +87,7 @@ class PathField(SearchField):
         for path in found[:MAX_LISTED]:
             menu.addAction(button_text(path)).triggered.connect(partial(self._take, path))
         if len(found) > MAX_LISTED:
-            menu.addAction(f"and {len(found) - MAX_LISTED:,} more").setEnabled(False)
+            menu.addAction(tr("and {count:,} more", count=len(found) - MAX_LISTED)).setEnabled(False)
         menu.popup(self.mapToGlobal(QPoint(0, self.height())))
         menu.setActiveAction(menu.actions()[0])
 
@@ -104,8 +105,12 @@ class PathField(SearchField):
         if not found:
             self.hint_changed.emit("")
             return
-        named = ", ".join(found[:_NAMED]) + (f" and {len(found) - _NAMED:,} more" if len(found) > _NAMED else "")
-        self.hint_changed.emit(f"Tab: {named}" if len(found) == 1 else f"Tab or Down: {named}")
+        named, rest = ", ".join(found[:_NAMED]), len(found) - _NAMED
+        if rest > 0:
+            named = tr("{names} and {count:,} more", names=named, count=rest)
+        self.hint_changed.emit(
+            tr("Tab: {names}", names=named) if len(found) == 1 else tr("Tab or Down: {names}", names=named)
+        )
 
 
 def _common_start(texts: tuple[str, ...]) -> str:

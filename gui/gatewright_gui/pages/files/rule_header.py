@@ -4,6 +4,7 @@ from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtWidgets import QComboBox, QMenu, QToolButton, QWidget
 
 from gatewright.workspace.api import Source
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import button_text
@@ -23,16 +24,16 @@ class RuleHeader(SectionHeader):
     """As before."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Levels", parent=parent)
-        self.picker = named(QComboBox(), "files.source", spoken="Source")
+        super().__init__(tr("Levels"), parent=parent)
+        self.picker = named(QComboBox(), "files.source", spoken=tr("Source"))
         self.picker.activated.connect(self._choose)
         self.add_control(self.picker)
-        self.add_button = self._button("add", "plus", "Add rule (Ins)")
-        self.remove_button = self._button("remove", "trash", "Remove rule (Del)")
-        self.up_button = self._button("up", "arrow-up", "Move up (Alt+Up)")
-        self.down_button = self._button("down", "arrow-down", "Move down (Alt+Down)")
+        self.add_button = self._button("add", "plus", tr("Add rule (Ins)"))
+        self.remove_button = self._button("remove", "trash", tr("Remove rule (Del)"))
+        self.up_button = self._button("up", "arrow-up", tr("Move up (Alt+Up)"))
+        self.down_button = self._button("down", "arrow-down", tr("Move down (Alt+Down)"))
         self.files_button = self._button(
-            "showfiles", "list-filter", "Show the files that the rule decides (Ctrl+Return)"
+            "showfiles", "list-filter", tr("Show the files that the rule decides (Ctrl+Return)")
         )
         self.source_menu = QMenu(self)
         self.add_control(self._source_button())
@@ -50,7 +51,8 @@ class RuleHeader(SectionHeader):
             self.picker.addItem(source.source_id, source.source_id)
         self.picker.setCurrentIndex(self.picker.findData(chosen))
         self.picker.setVisible(len(shown) > 1)
-        self.set_title("Levels" if len(shown) > 1 else f"Levels of {chosen}" if chosen else "Levels")
+        is_named = chosen and len(shown) <= 1
+        self.set_title(tr("Levels of {source}", source=chosen) if is_named else tr("Levels"))
 
     def choose_source(self, source_id: str) -> None:
         """Show another one as chosen."""
@@ -58,12 +60,13 @@ class RuleHeader(SectionHeader):
 
     def show_hits(self, hits: Hits | None, dead: int) -> None:
         """What was counted, None before; `dead`: rules that can never decide."""
-        told = [f"{dead} dead"] if dead else []
+        told = [tr("{count} dead", count=dead)] if dead else []
         if hits is not None:
-            told += [f"{'more than ' if hits.truncated else ''}{hits.files:,} files"]
-            told += [f"{hits.unreadable_folders:,} folders unreadable"] if hits.unreadable_folders else []
+            files, closed = counted(hits.files, "file", "files"), hits.unreadable_folders
+            told.append(tr("more than {files}", files=files) if hits.truncated else files)
+            told += [tr("{count:,} folders unreadable", count=closed)] if closed else []
         self.set_note(", ".join(told))
-        never = "dead: a rule that can never decide, since rules above it match all that it matches"
+        never = tr("dead: a rule that can never decide, since rules above it match all that it matches")
         self.setToolTip("\n".join(part for part in (never if dead else "", _beside(hits)) if part))
 
     def _button(self, name: str, icon: str, words: str) -> IconButton:
@@ -78,8 +81,8 @@ class RuleHeader(SectionHeader):
         button = named(
             QToolButton(),
             "files.sourcemenu",
-            spoken="Source: new, settings, remove",
-            tip="Add a source, change or remove this one",
+            spoken=tr("Source: new, settings, remove"),
+            tip=tr("Add a source, change or remove this one"),
         )
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -92,16 +95,16 @@ class RuleHeader(SectionHeader):
         for old in self.source_menu.findChildren(QMenu):
             old.deleteLater()
         self.source_menu.clear()
-        self.source_menu.addAction("&New source...").triggered.connect(self.add_source_requested)
-        self._offer(self.source_menu, "&Settings of this source...", self.change_source_requested, "")
+        self.source_menu.addAction(tr("&New source...")).triggered.connect(self.add_source_requested)
+        self._offer(self.source_menu, tr("&Settings of this source..."), self.change_source_requested, "")
         self.source_menu.addSeparator()
-        self._offer(self.source_menu, "&Remove this source...", self.remove_source_requested, "")
+        self._offer(self.source_menu, tr("&Remove this source..."), self.remove_source_requested, "")
         if streams:
             self.source_menu.addSeparator()
         for stream in streams:
-            menu = self.source_menu.addMenu(f"Stream {button_text(stream.source_id)}")
-            self._offer(menu, "&Settings...", self.change_source_requested, stream.source_id)
-            self._offer(menu, "&Remove...", self.remove_source_requested, stream.source_id)
+            menu = self.source_menu.addMenu(tr("Stream {source}", source=button_text(stream.source_id)))
+            self._offer(menu, tr("&Settings..."), self.change_source_requested, stream.source_id)
+            self._offer(menu, tr("&Remove..."), self.remove_source_requested, stream.source_id)
 
     def _offer(self, menu: QMenu, words: str, signal: SignalInstance, source_id: str) -> None:
         menu.addAction(words).triggered.connect(lambda _checked=False: signal.emit(source_id))
@@ -111,7 +114,11 @@ def _beside(hits: Hits | None) -> str:
     """What is not in the counts of the rules."""
     if hits is None:
         return ""
-    told = [f"{hits.protected:,} files are protected: no rule opens them"] if hits.protected else []
-    told += [f"{hits.elsewhere:,} files are decided by another source, which is stricter"] if hits.elsewhere else []
-    told += ["folders that cannot be read are not counted"] if hits.unreadable_folders else []
+    told: list[str] = []
+    if hits.protected:
+        told.append(tr("{count:,} files are protected: no rule opens them", count=hits.protected))
+    if hits.elsewhere:
+        told.append(tr("{count:,} files are decided by another source, which is stricter", count=hits.elsewhere))
+    if hits.unreadable_folders:
+        told.append(tr("folders that cannot be read are not counted"))
     return "\n".join(told)

@@ -12,6 +12,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 
 from gatewright.workspace.api import Permission, PermissionRule, Shadow, Source, check_pattern, frozen
 from gatewright_gui.pages.files.level import LEVELS
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.file_index import DEFAULT, PatternCount
 from gatewright_gui.session.files import Hits
 
@@ -36,7 +37,7 @@ PATTERN, NUMBER, LEVEL, HITS, COMMENT = range(5)
 """The pattern comes first, since it stays when rows are put in; a view shows the number before it."""
 
 
-HEADERS = ("Pattern", "#", "Level", "Files", "Comment")
+HEADERS = (mark("Pattern"), "#", mark("Level"), mark("Files"), mark("Comment"))
 
 
 SHOWN = Qt.ItemDataRole.UserRole + 1
@@ -59,7 +60,14 @@ _ANSWERED = frozenset(
 """A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
 
 
-DEFAULT_TEXT = "no rule matched"
+DEFAULT_TEXT = mark("no rule matched")
+_DEAD_SAME = mark(
+    "dead, it can never decide: whatever it matches is decided above it, with the same level, so that it can go,"
+    " by rule {rules}"
+)
+_DEAD_OTHER = mark(
+    "dead, it can never decide: whatever it matches is decided above it, with another level, by rule {rules}"
+)
 
 
 _RULE = (
@@ -231,7 +239,7 @@ class PermissionRuleModel(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal:
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return HEADERS[section]
+            return tr(HEADERS[section])
         if role == Qt.ItemDataRole.TextAlignmentRole and section in {NUMBER, HITS}:
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         return None
@@ -324,7 +332,7 @@ class PermissionRuleModel(QAbstractTableModel):
     def _raw(self, row: int, column: int) -> str:
         rule = self.rule_at(row)
         if column == PATTERN:
-            return rule.pattern if rule else DEFAULT_TEXT
+            return rule.pattern if rule else tr(DEFAULT_TEXT)
         return (rule.comment or "") if rule and column == COMMENT else ""
 
     def _hit_text(self, row: int) -> str:
@@ -357,20 +365,20 @@ class PermissionRuleModel(QAbstractTableModel):
         shadow, hits = self._shadow(row), self.hits
         if shadow is not None:
             first, *rest = shadow.by
-            return f"shadowed by rule {first + 1}" + (f" and {len(rest)} more" if rest else "")
+            told = tr("shadowed by rule {number}", number=first + 1)
+            return tr("{names} and {count:,} more", names=told, count=len(rest)) if rest else told
         is_counted = row < len(self._rules) and hits is not None and not hits.truncated
-        return "no file yet" if is_counted and self._count(row) == 0 else ""
+        return tr("no file yet") if is_counted and self._count(row) == 0 else ""
 
     def _idle_sentence(self, row: int) -> str:
         shadow = self._shadow(row)
         if shadow is None:
-            return (
+            return tr(
                 "decides no file that is in the folder now: none matches it, or a rule above decides those that do;"
                 " it holds for files to come"
             )
         names = ", ".join(f"{at + 1} `{self._rules[at].pattern}`" for at in shadow.by if at < len(self._rules))
-        level = "with the same level, so that it can go" if self._is_harmless(shadow) else "with another level"
-        return f"dead, it can never decide: whatever it matches is decided above it, {level}, by rule {names}"
+        return tr(_DEAD_SAME if self._is_harmless(shadow) else _DEAD_OTHER, rules=names)
 
     def _is_harmless(self, shadow: Shadow) -> bool:
         """By the levels as they are shown: those may be newer than the count."""
@@ -380,17 +388,20 @@ class PermissionRuleModel(QAbstractTableModel):
     def _tooltip(self, row: int, column: int) -> str:
         if column == LEVEL:
             level = self.level_at(row)
-            return f"{level}: {LEVELS[level].explanation}"
+            return f"{level}: {LEVELS[level].meaning}"
         if column in {HITS, COMMENT} and self._idle_words(row):
             return "\n".join(part for part in (self._idle_sentence(row), self._raw(row, COMMENT)) if part)
         if column == HITS:
-            return "files that this row decides"
+            return tr("files that this row decides")
         return self._text(row, column)
 
     def _spoken(self, row: int, column: int) -> str:
-        idle = f", {self._idle_words(row)}" if column == HITS and self._idle_words(row) else ""
-        deciding = ", decides the path that is looked at" if column == PATTERN and row == self._deciding else ""
-        return f"{HEADERS[column]} {self._text(row, column)}{idle}{deciding}"
+        told = [f"{tr(HEADERS[column])} {self._text(row, column)}"]
+        if column == HITS and self._idle_words(row):
+            told.append(self._idle_words(row))
+        if column == PATTERN and row == self._deciding:
+            told.append(tr("decides the path that is looked at"))
+        return ", ".join(told)
 
     def _all_changed(self) -> None:
         self._shown.clear()

@@ -41,6 +41,7 @@ from gatewright_gui.pages.files.level import (
 )
 from gatewright_gui.pages.files.new_rule_bar import PatternEdit
 from gatewright_gui.pages.files.rule_model import PermissionRuleModel, RuleRow
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.widget import chip_width
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -254,7 +255,7 @@ class RuleTable(OrderedTable):
     fixed_rows = 1
 
     def __init__(self, model: PermissionRuleModel, parent: QWidget | None = None) -> None:
-        super().__init__("Levels in order", parent)
+        super().__init__(tr("Levels in order"), parent)
         self.pressed_at = QPoint()
         self._pattern_width = self._comment_width = self._chip_width = self._given_width = 0
         self.setObjectName("files.rules")

@@ -12,6 +12,7 @@ from gatewright_gui.pages.files.new_rule_bar import NewRuleBar
 from gatewright_gui.pages.files.rule_header import RuleHeader
 from gatewright_gui.pages.files.rule_model import Insertion, PermissionRuleModel
 from gatewright_gui.pages.files.rule_table import RuleTable, edit_at_once, idle_chip_width
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
@@ -123,7 +124,7 @@ class RulesPanel(QWidget):
             self._new.show_count(count if is_new else None)
         self.model.set_trial(row, count)
         shown = row is not None and not is_new and count is not None
-        self.trial.setText(f"Pattern: {count.sentence}" if shown and count is not None else "")
+        self.trial.setText(tr("Pattern: {what}", what=count.sentence) if shown and count is not None else "")
         self.trial.setVisible(shown and self.fault.isHidden())
 
     @property
@@ -172,7 +173,7 @@ class RulesPanel(QWidget):
 
     def _begin_rule(self, row: int) -> None:
         at = row if 0 <= row < self.model.default_row else self.model.default_row
-        where = f"above rule {at + 1}" if at < self.model.default_row else "as the last rule"
+        where = tr("above rule {number}", number=at + 1) if at < self.model.default_row else tr("as the last rule")
         self.new.begin(at, where, self._suggestion or "new/**")
 
     def _add(self, rule: PermissionRule, at: int) -> None:
@@ -224,24 +225,28 @@ class RulesPanel(QWidget):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         rows, last, by = self.table.chosen, self.model.default_row, self.model.shown(index.row()).shadowed_by
         pattern, level = (index.siblingAtColumn(column) for column in (rule_model.PATTERN, rule_model.LEVEL))
-        several = f" {len(rows)} rules" if len(rows) > 1 else ""
+        rules = counted(len(rows), "rule", "rules")
+        up, down, remove = tr("Move up"), tr("Move down"), tr("Remove")
+        if len(rows) > 1:
+            up, down = tr("Move {rules} up", rules=rules), tr("Move {rules} down", rules=rules)
+            remove = tr("Remove {rules}", rules=rules)
 
         def add(words: str, act: Callable[[], None], *, on: bool = True) -> None:
             action = menu.addAction(words)
             action.setEnabled(on)
             action.triggered.connect(lambda: act())  # noqa: PLW0108  # a partial would be given the tick
 
-        add("Show the files that it decides\tCtrl+Return", self.show_files)
+        add(f"{tr('Show the files that it decides')}\tCtrl+Return", self.show_files)
         if by is not None:
-            add(f"Go to rule {by + 1}, which hides it", partial(self.go_to, by))
+            add(tr("Go to rule {number}, which hides it", number=by + 1), partial(self.go_to, by))
         menu.addSeparator()
-        add("Edit the pattern\tF2", partial(edit_at_once, self.table, pattern), on=index.row() < last)
-        add("Change the level", partial(edit_at_once, self.table, level))
-        add("Add a rule above\tIns", self.add_above_chosen)
+        add(f"{tr('Edit the pattern')}\tF2", partial(edit_at_once, self.table, pattern), on=index.row() < last)
+        add(tr("Change the level"), partial(edit_at_once, self.table, level))
+        add(f"{tr('Add a rule above')}\tIns", self.add_above_chosen)
         menu.addSeparator()
-        add(f"Move{several} up\tAlt+Up", partial(self.move_rule, -1), on=bool(rows) and rows[0] > 0)
-        add(f"Move{several} down\tAlt+Down", partial(self.move_rule, 1), on=bool(rows) and rows[0] + len(rows) < last)
-        add(f"Remove{several}\tDel", self.remove_rule, on=bool(rows))
+        add(f"{up}\tAlt+Up", partial(self.move_rule, -1), on=bool(rows) and rows[0] > 0)
+        add(f"{down}\tAlt+Down", partial(self.move_rule, 1), on=bool(rows) and rows[0] + len(rows) < last)
+        add(f"{remove}\tDel", self.remove_rule, on=bool(rows))
         return menu
 
     def _hide_new(self) -> None:
@@ -267,7 +272,7 @@ class RulesPanel(QWidget):
     def _refuse(self, row: int, text: str, fault: str) -> None:
         self._refused = (row, text)
         self.fault.hide()
-        self.message.show_message("error", f"not taken: {fault}", action="Edit again")
+        self.message.show_message("error", tr("not taken: {reason}", reason=fault), action=tr("Edit again"))
 
     def _show_fault(self, fault: str | None) -> None:
         self.fault.setText(fault or "")
@@ -341,7 +346,7 @@ class RulesPanel(QWidget):
     def _lay_out(self) -> None:
         tokens = current_look().tokens
         order = named(
-            Label("The first pattern that matches wins; what no rule matches gets the default."), kind="small"
+            Label(tr("The first pattern that matches wins; what no rule matches gets the default.")), kind="small"
         )
         for label in (order, self.fault, self.trial, self.roots):
             label.setWordWrap(True)

@@ -8,8 +8,13 @@ from PySide6.QtCore import QObject
 
 from gatewright.workspace.api import Permission, PermissionRules, Source
 from gatewright_gui.pages.files.folder_tree import Below, FolderTreeModel
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import PathLevel, SourceFolder, inside
+
+_NO_LEVELS = mark(
+    "{roots}: no levels there; what an agent may read and write there is set per agent (FsRead and FsWrite)."
+)
 
 
 class ShownSource:
@@ -82,7 +87,7 @@ def root_line(document: Document) -> tuple[str, str]:
         if holder is None:
             plain.append(shown)
         else:
-            levelled.append(f"{shown} lies in source {holder}: its levels hold there too.")
+            levelled.append(tr("{root} lies in source {source}: its levels hold there too.", root=shown, source=holder))
         whole.append(f"{name}: {real}")
     said = [_plain(plain)] if plain else []
     return " ".join([*said, *levelled]), "\n".join(whole)
@@ -90,8 +95,10 @@ def root_line(document: Document) -> tuple[str, str]:
 
 def _plain(names: list[str]) -> str:
     *most, last = names
-    named = f"Roots {', '.join(most)} and {last}" if most else f"Root {last}"
-    return f"{named}: no levels there; what an agent may read and write there is set per agent (FsRead and FsWrite)."
+    named = tr("Root {root}", root=last)
+    if most:
+        named = tr("Roots {roots} and {root}", roots=", ".join(most), root=last)
+    return tr(_NO_LEVELS, roots=named)
 
 
 def _real(folder: Path, written: str) -> Path:

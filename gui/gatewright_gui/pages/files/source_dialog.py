@@ -20,6 +20,7 @@ from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.filedialog import dress
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import title_text
@@ -29,9 +30,17 @@ from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs import sources
 
 _KINDS = {
-    SourceType.FILE: "Files that agents work with",
-    SourceType.FOLDER_CHANGES: "Stream of the changes below a folder",
+    SourceType.FILE: mark("Files that agents work with"),
+    SourceType.FOLDER_CHANGES: mark("Stream of the changes below a folder"),
 }
+_WHICH_STREAM = mark("The folder whose changes are told: choose one, or write it from the policy file on.")
+_WHICH_FOLDER = mark(
+    "The folder that agents reach through this source: choose one, or write it from the policy file on."
+)
+_OUTSIDE = mark(
+    "{folder} lies outside the folder of the policy. Agents reach it only once you trust it; what is trusted is kept"
+    " with your keys, not in the policy."
+)
 KIB = 1024
 MAX_KIB = 1024 * 1024
 
@@ -45,38 +54,41 @@ class SourceDialog(QDialog):
     def __init__(self, parent: QWidget | None, document: Document, before: Source | None = None) -> None:
         super().__init__(parent)
         self._document, self._is_new, self._before = document, before is None, before or Source("", "")
-        title = "New source" if before is None else f"Settings of {before.source_id}"
+        title = tr("New source") if before is None else tr("Settings of {source}", source=before.source_id)
         named(self, "source", spoken=title)
         self.setWindowTitle(title_text(title))
-        accept = "Add source" if self._is_new else "Change"
-        self.kind = named(QComboBox(), "source.kind", spoken="Kind of source")
+        accept = tr("Add source") if self._is_new else tr("Change")
+        self.kind = named(QComboBox(), "source.kind", spoken=tr("Kind of source"))
         for kind, words in _KINDS.items():
-            self.kind.addItem(words, str(kind))
+            self.kind.addItem(tr(words), str(kind))
         self.kind.setEnabled(self._is_new)
-        self.kind.setToolTip("" if self._is_new else "A source stays what it is: remove it and add another one")
-        self.name = named(QLineEdit(self._before.source_id), "source.name", spoken="Name of the source")
-        self.folder = named(QLineEdit(self._before.base_path), "source.folder", spoken="Folder of the source")
-        self.browse_button = named(QPushButton("C&hoose..."), "source.browse", spoken="Choose the folder")
+        self.kind.setToolTip("" if self._is_new else tr("A source stays what it is: remove it and add another one"))
+        self.name = named(QLineEdit(self._before.source_id), "source.name", spoken=tr("Name of the source"))
+        self.folder = named(QLineEdit(self._before.base_path), "source.folder", spoken=tr("Folder of the source"))
+        self.browse_button = named(QPushButton(tr("C&hoose...")), "source.browse", spoken=tr("Choose the folder"))
         self.level = named(
-            level_combo(self), "source.level", spoken="Default level", tip="What a path gets that no rule matches"
+            level_combo(self),
+            "source.level",
+            spoken=tr("Default level"),
+            tip=tr("What a path gets that no rule matches"),
         )
-        limit = "Size limit of a file, in KiB"
+        limit = tr("Size limit of a file, in KiB")
         self.limit = named(NumberField(limit, 1, MAX_KIB, unit="KiB"), "source.limit", spoken=limit)
         self.watch = named(
-            QCheckBox("&Take changes made outside into open blocks (watch)"),
+            QCheckBox(tr("&Take changes made outside into open blocks (watch)")),
             "source.watch",
-            spoken="Take changes made outside into open blocks",
-            tip="Edits of other lines are kept in the block; of the same lines they are told as a conflict",
+            spoken=tr("Take changes made outside into open blocks"),
+            tip=tr("Edits of other lines are kept in the block; of the same lines they are told as a conflict"),
         )
         self.trust = named(
-            QCheckBox("&Trust this folder, although it lies outside the workspace"),
+            QCheckBox(tr("&Trust this folder, although it lies outside the workspace")),
             "source.trust",
-            spoken="Trust this folder outside the workspace",
+            spoken=tr("Trust this folder outside the workspace"),
         )
         self.note = named(Label(), "source.note", kind="muted")
         self.fault = named(Label(), "source.fault", kind="error")
         self.accept_button = named(QPushButton(accept), "source.accept", spoken=accept, kind="primary")
-        self.cancel_button = named(QPushButton("Cancel"), "source.cancel", spoken="Cancel")
+        self.cancel_button = named(QPushButton(tr("Cancel")), "source.cancel", spoken=tr("Cancel"))
         self._fill()
         self._lay_out(title)
         self._connect()
@@ -120,11 +132,11 @@ class SourceDialog(QDialog):
     def _fault(self) -> str:
         source = self.source
         if not source.source_id.strip():
-            return "a source needs a name"
+            return tr("a source needs a name")
         if not source.base_path.strip():
-            return "a source needs a folder"
+            return tr("a source needs a folder")
         if not self.trust.isHidden() and not self.trusts:
-            return "choose a folder inside the workspace, or tick that you trust this one"
+            return tr("choose a folder inside the workspace, or tick that you trust this one")
         if self.trusts and self._document.workspace.outside(source.base_path) is not None:
             # trust is given with the edit: what else would be refused is asked for a folder that needs none
             source = replace(source, base_path="." if self._is_new else self._before.base_path)
@@ -147,7 +159,7 @@ class SourceDialog(QDialog):
         self._say(fault)
         same = not self._is_new and self.source == self._before
         self.accept_button.setEnabled(not empty and not fault and not same)
-        self.accept_button.setToolTip("It is so already" if same else "")
+        self.accept_button.setToolTip(tr("It is so already") if same else "")
         QTimer.singleShot(0, self, self._grow)
 
     def _grow(self) -> None:
@@ -158,17 +170,13 @@ class SourceDialog(QDialog):
 
     def _about(self, written: str, outside: Path | None) -> str:
         if not written.strip():
-            what = "whose changes are told" if self.is_stream else "that agents reach through this source"
-            return f"The folder {what}: choose one, or write it from the policy file on."
+            return tr(_WHICH_STREAM if self.is_stream else _WHICH_FOLDER)
         told: list[str] = []
         if outside is not None:
-            told.append(
-                f"{outside} lies outside the folder of the policy. Agents reach it only once you trust it; what is"
-                " trusted is kept with your keys, not in the policy."
-            )
+            told.append(tr(_OUTSIDE, folder=outside))
         place = self._place(written)
         if not place.is_dir():
-            told.append(f"{place} is not there yet: nothing can be read in it until it is made.")
+            told.append(tr("{folder} is not there yet: nothing can be read in it until it is made.", folder=place))
         return " ".join(told)
 
     def _place(self, written: str) -> Path:
@@ -181,11 +189,11 @@ class SourceDialog(QDialog):
 
     def _browse(self) -> None:
         start = self._place(self.folder.text() or ".")
-        dialog = QFileDialog(self, "Folder of the source", str(start if start.is_dir() else start.parent))
+        dialog = QFileDialog(self, tr("Folder of the source"), str(start if start.is_dir() else start.parent))
         dialog.setObjectName("source.folderdialog")
         dialog.setFileMode(QFileDialog.FileMode.Directory)
         dialog.setOption(QFileDialog.Option.ShowDirsOnly, on=True)
-        dialog.setLabelText(QFileDialog.DialogLabel.FileName, "Folder:")
+        dialog.setLabelText(QFileDialog.DialogLabel.FileName, tr("Folder:"))
         dress(dialog)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.fileSelected.connect(self._take_folder)
@@ -208,22 +216,22 @@ class SourceDialog(QDialog):
         self.level.setCurrentIndex(self.level.findData(str(self._before.default_permission)))
         self.limit.setValue(_kib(self._before.max_file_bytes))
         self.watch.setChecked(self._before.watch)
-        self.name.setPlaceholderText("as agents write it, such as notes")
-        self.folder.setPlaceholderText("from the policy file on, such as shared/notes")
+        self.name.setPlaceholderText(tr("as agents write it, such as notes"))
+        self.folder.setPlaceholderText(tr("from the policy file on, such as shared/notes"))
 
     def _lay_out(self, title: str) -> None:
         form = self._form = QFormLayout()
         form.setSpacing(current_look().tokens.space_2)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
-        form.addRow("&Kind", self.kind)
-        form.addRow("&Name", self.name)
-        label = Label("&Folder")
+        form.addRow(tr("&Kind"), self.kind)
+        form.addRow(tr("&Name"), self.name)
+        label = Label(tr("&Folder"))
         label.setBuddy(self.folder)
         form.addRow(label, row_of(stretch(self.folder), self.browse_button, space=2))
         form.addRow("", self.note)
         form.addRow("", self.trust)
-        form.addRow("&Default level", self.level)
-        form.addRow("&Size limit of a file", self.limit)
+        form.addRow(tr("&Default level"), self.level)
+        form.addRow(tr("&Size limit of a file"), self.limit)
         form.addRow("", self.watch)
         self.accept_button.setDefault(True)
         for button in (self.browse_button, self.cancel_button):
@@ -305,20 +313,26 @@ class SourceQuestions(QObject):
         if done and isValid(self) and source.kind is SourceType.FILE and source.source_id != self._shown.source_id:
             self.taken.emit(source.source_id)
         if done and before is None:
-            document.say("info", f"source `{source.source_id}` was added: agents get it on the page Agents (Sources)")
+            text = tr(
+                "source `{source}` was added: agents get it on the page Agents (Sources)", source=source.source_id
+            )
+            document.say("info", text)
 
     async def _ask_removal(self, source_id: str) -> None:
         document = self._document
         if refusal := sources.remove_refusal(document, source_id):
-            document.say("warning", f"source `{source_id}` stays: {refusal}")
+            document.say("warning", tr("source `{source}` stays: {reason}", source=source_id, reason=refusal))
             return
         agents = sources.listed_by(document, source_id)
-        names = ", ".join(agents[:4]) + (f" and {len(agents) - 4} more" if len(agents) > 4 else "")
-        text = "Its rules go with it; no file is touched. Undo brings it back."
+        text = tr("Its rules go with it; no file is touched. Undo brings it back.")
         if agents:
-            text += f" It is also taken from the lists of {names}."
-        choices = (Choice("keep", "Keep it"), Choice("remove", "Remove", "danger"))
-        answer = await ask(self._page, f"Remove source {source_id}?", text, choices, icon="trash", role="ask")
+            names = ", ".join(agents[:4])
+            if len(agents) > 4:
+                names = tr("{names} and {count:,} more", names=names, count=len(agents) - 4)
+            text += " " + tr("It is also taken from the lists of {agents}.", agents=names)
+        choices = (Choice("keep", tr("Keep it")), Choice("remove", tr("Remove"), "danger"))
+        title = tr("Remove source {source}?", source=source_id)
+        answer = await ask(self._page, title, text, choices, icon="trash", role="ask")
         if answer == "remove":
             sources.remove_source(document, source_id)
 

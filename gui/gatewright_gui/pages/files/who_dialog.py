@@ -9,6 +9,7 @@ from shiboken6 import isValid
 from gatewright.workspace.api import GatewrightError
 from gatewright_gui.models.access import AccessTable
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget import ElidedLabel, ProgressStrip
@@ -18,7 +19,7 @@ from gatewright_gui.session.block_access import mildest
 from gatewright_gui.session.file_access import GROUPS, TOOL, FileAccess, OperationAnswer, file_access
 
 TASK = "files.who"
-_HINT = "Choose a cell to read why. Return or a double click goes to the operation."
+_HINT = mark("Choose a cell to read why. Return or a double click goes to the operation.")
 
 
 class WhoDialog(QDialog):
@@ -31,17 +32,17 @@ class WhoDialog(QDialog):
         super().__init__(parent)
         self.setObjectName("files.who")
         self._path = path
-        self.setWindowTitle(title_text(f"Who can touch {path}?"))
+        self.setWindowTitle(title_text(tr("Who can touch {path}?", path=path)))
         self.resize(800, 420)
-        self.table = named(AccessTable(f"Who can touch {path}", GROUPS, cell_width=148), "who.table")
-        self.why = named(Label(_HINT), "who.why", kind="muted")
+        self.table = named(AccessTable(tr("Who can touch {path}", path=path), GROUPS, cell_width=148), "who.table")
+        self.why = named(Label(tr(_HINT)), "who.why", kind="muted")
         self.why.setWordWrap(True)
         self.strip = ProgressStrip()
         self.strip.cancel_requested.connect(self.reject)
-        self.copy_button = named(CopyButton("Copy as text", self.text), "who.copy")
-        self.go_button = named(QPushButton("Go to the operation"), "who.go")
+        self.copy_button = named(CopyButton(tr("Copy as text"), self.text), "who.copy")
+        self.go_button = named(QPushButton(tr("Go to the operation")), "who.go")
         self.go_button.setAutoDefault(False)
-        self.close_button = named(QPushButton("Close"), "who.close")
+        self.close_button = named(QPushButton(tr("Close")), "who.close")
         self.close_button.clicked.connect(self.accept)
         self.go_button.clicked.connect(lambda: self._go(self.table.currentIndex()))
         self.table.cell_requested.connect(self._go)
@@ -62,11 +63,11 @@ class WhoDialog(QDialog):
         if answers:
             self.table.setCurrentIndex(self.table.rows.index(0, 1))
         else:
-            self.why.setText("There is no agent yet.")
+            self.why.setText(tr("There is no agent yet."))
 
     def _say_why(self, index: QModelIndex, _before: QModelIndex) -> None:
         words = [one.words for one in self.table.rows.operations_at(index)] if index.isValid() else []
-        self.why.setText("\n".join(words) or _HINT)
+        self.why.setText("\n".join(words) or tr(_HINT))
         self.go_button.setEnabled(index.isValid())
 
     def _go(self, index: QModelIndex) -> None:
@@ -92,7 +93,7 @@ class WhoQuestion(QObject):
         dialog = WhoDialog(path, self._page)
         dialog.operation_requested.connect(self._go)
         dialog.finished.connect(partial(self._end, dialog))
-        dialog.strip.start("Asking the gate")
+        dialog.strip.start(tr("Asking the gate"))
         dialog.open()
         self._context.tasks.start(self._answer(dialog, source_id, path), TASK, replace=True)
 
@@ -101,7 +102,8 @@ class WhoQuestion(QObject):
 
         def progress(done: object) -> None:
             if isValid(dialog) and isinstance(done, int):
-                dialog.strip.set_progress(done / agents, f"Asking the gate: {done:,} of {agents:,} agents")
+                told = tr("Asking the gate: {count:,} of {total:,} agents", count=done, total=agents)
+                dialog.strip.set_progress(done / agents, told)
 
         try:
             found = await self._context.deriver.derive_in_pieces(file_access, progress, source_id, path)

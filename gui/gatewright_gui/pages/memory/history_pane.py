@@ -26,7 +26,7 @@ NUMBER, WHEN, WHO, WHAT = range(4)
 class StepModel(FlatModel):
     """The steps of one block."""
 
-    headers = (mark("Step"), mark("When"), mark("Who"), mark("What"))
+    headers = (mark("Step"), mark("Time"), mark("Who"), mark("What"))
 
     def __init__(self) -> None:
         super().__init__()

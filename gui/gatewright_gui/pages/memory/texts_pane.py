@@ -44,7 +44,7 @@ _KEPT = 300
 class TextModel(FlatModel):
     """The texts, each in a row."""
 
-    headers = (mark("Text"), mark("About"), mark("When"), mark("Score"))
+    headers = (mark("Text"), mark("About"), mark("Time"), mark("Score"))
 
     def __init__(self) -> None:
         super().__init__()

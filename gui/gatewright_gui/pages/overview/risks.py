@@ -47,7 +47,7 @@ class RiskModel(FlatModel):
             case Qt.ItemDataRole.DisplayRole:
                 return (op, why, f"{len(risk.agents):,}: {', '.join(risk.agents[:3])}")[index.column()]
             case Qt.ItemDataRole.ToolTipRole:
-                agents = tr("{agents} and {count:,} more", agents=named, count=more) if more > 0 else named
+                agents = tr("{names} and {count:,} more", names=named, count=more) if more > 0 else named
                 told = tr("{operation}, {why}, is on without asking for {agents}", operation=op, why=why, agents=agents)
                 return told + "\n" + tr("Enter or a click shows it")
             case Qt.ItemDataRole.AccessibleTextRole if index.column() == 0:
