@@ -16,11 +16,11 @@ from shiboken6 import isValid
 from gatewright.workspace.api import GatewrightError, JsonValue, ToolFailure
 from gatewright_gui.pages.memory.block_list import ago_words
 from gatewright_gui.pages.memory.text_dialog import Asked, TextDialog
+from gatewright_gui.pages.memory.value_pane import memory_button
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
-from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -141,11 +141,6 @@ class TextsPane(QWidget):
     def _show_text(self, row: TextRow) -> None:
         self.code.set_plain(cut(row.text))
 
-    def _add_button(self, words: str, icon: str, name: str, tip: str) -> QPushButton:
-        button = named(QPushButton(words), f"memory.{name}", spoken=words.rstrip("."), tip=tip)
-        tie_icon(button, icon)
-        return button
-
     # reading
 
     def show_agent(self, agent_id: str) -> None:
@@ -225,10 +220,8 @@ class ArchivePane(TextsPane):
 
     def __init__(self, context: PageContext) -> None:
         super().__init__(context, "archive_entries", tr("The archive"), tr("Search the archive"))
-        self.insert_button = self._add_button(tr("Insert..."), "plus", "insert", tr("Keep a text in the archive"))
-        self.forget_button = self._add_button(
-            tr("Forget..."), "trash", "forget", tr("Take the entry out of the archive")
-        )
+        self.insert_button = memory_button(tr("Insert..."), "plus", "insert", tr("Keep a text in the archive"))
+        self.forget_button = memory_button(tr("Forget..."), "trash", "forget", tr("Take the entry out of the archive"))
         self.top.addWidget(self.insert_button)
         self.foot.addWidget(self.forget_button)
         self.insert_button.clicked.connect(lambda: self._start(self._insert(), "memory.dialog"))
@@ -325,8 +318,8 @@ class NotesPane(TextsPane):
         line = self.user.lineEdit()
         if line is not None:
             named(line, "memory.user_id", spoken=tr("User")).setPlaceholderText(tr("id of a user"))
-        self.new_button = self._add_button(tr("New note..."), "plus", "new_note", tr("Keep a note for this user"))
-        self.delete_button = self._add_button(tr("Delete..."), "trash", "delete_note", tr("Forget the note"))
+        self.new_button = memory_button(tr("New note..."), "plus", "new_note", tr("Keep a note for this user"))
+        self.delete_button = memory_button(tr("Delete..."), "trash", "delete_note", tr("Forget the note"))
         self.save_button = named(
             QPushButton(tr("Save")),
             "memory.save_note",

@@ -57,13 +57,15 @@ class ValuePane(QWidget):
         for part in (self.editor, self.form, self.view):
             self._stack.addWidget(part)
         self.note = named(ElidedLabel(role="muted"), "memory.value_note")
-        self.undo_button = _button(
+        self.undo_button = memory_button(
             tr("Undo"), "undo", "undo", tr("Take back your own last edit; what others did stays")
         )
-        self.redo_button = _button(tr("Redo"), "redo", "redo", tr("Do again what you took back last"))
-        self.add_button = _button(tr("Add..."), "plus", "add_entry", tr("Add to the end"))
-        self.replace_button = _button(tr("Replace..."), "pencil", "replace", tr("Put one text in the place of another"))
-        self.revert_button = _button(tr("Revert"), "x", "revert", tr("Throw away what was typed here"))
+        self.redo_button = memory_button(tr("Redo"), "redo", "redo", tr("Do again what you took back last"))
+        self.add_button = memory_button(tr("Add..."), "plus", "add_entry", tr("Add to the end"))
+        self.replace_button = memory_button(
+            tr("Replace..."), "pencil", "replace", tr("Put one text in the place of another")
+        )
+        self.revert_button = memory_button(tr("Revert"), "x", "revert", tr("Throw away what was typed here"))
         self.save_button = named(
             QPushButton(tr("Save")),
             "memory.save",
@@ -209,7 +211,8 @@ def _size_words(content: BlockContent, chars: int) -> str:
     return tr("{count:,} of {limit:,} characters", count=chars, limit=limit)
 
 
-def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
+def memory_button(words: str, icon: str, name: str, tip: str) -> QPushButton:
+    """A button of this page, with its icon."""
     button = named(QPushButton(words), f"memory.{name}", spoken=words.rstrip("."), tip=tip)
     tie_icon(button, icon)
     return button
