@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import socket
 from collections import deque
 from contextlib import contextmanager, suppress
@@ -55,6 +56,8 @@ MOST_KEPT_BYTES = 4 * 1024 * 1024
 """Of what a session has sent so much is kept, the latest, for a client whose stream broke off."""
 _MOST_KEPT = 1_000
 _LONGEST_HEADER = 1 << 16
+_PLACE = re.compile(rb"(?:https?://)?(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+"""What Host and Origin look like at all: the SDK looks no further than the colon before a port."""
 _TOO_LARGE = f"a request has at most {LARGEST_BODY:,} bytes"
 _NOT_WHOLE = "the request did not come in whole, in time"
 _log = logging.getLogger(__name__)
@@ -181,6 +184,9 @@ class HttpGateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
         if scope["type"] != "http":
+            return
+        if not all(_PLACE.fullmatch(value) for name, value in scope["headers"] if name in {b"host", b"origin"}):
+            await _answer(send, 421, "Host and Origin are names of the gateway, with a port or without")
             return
         token = _bearer(scope)
         try:

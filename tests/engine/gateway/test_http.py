@@ -79,6 +79,10 @@ def test_a_request_without_a_good_token_or_from_elsewhere_is_refused(place: Plac
         assert status({**JSON, "authorization": "Bearer"}) == 401
         assert status(JSON, f"{gate.url}?token={token}") == 401
         assert status({**bearer, "host": "evil.example"}) == 421
+        for more in ("x", "80.evil.example", "80@evil.example", "80/", "1,evil.example", " 80", ""):
+            assert status({**bearer, "host": f"localhost:{more}"}) == 421, more
+            assert status({**bearer, "origin": f"http://localhost:{more}"}) in {403, 421}, more
+        assert status({**bearer, "origin": "null"}) == 403
         assert status({**bearer, "origin": "http://evil.example"}) == 403
         assert status({**bearer, "origin": "http://localhost:3000"}) == 200
         assert status(bearer, gate.url.replace("/mcp", "/agents/writer")) == 404
