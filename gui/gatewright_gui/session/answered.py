@@ -5,22 +5,23 @@ from datetime import datetime
 from typing import Any, cast
 
 from gatewright.workspace.api import AuditFilter, AuditIndex, AuditRow, Workspace, frozen
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.calls import visible
 from gatewright_gui.session.question import SCOPE_DAYS, span
 
 MOST_ROWS = 50_000
 """The newest rows of the log that are looked through."""
 _NOBODY = {
-    "approval-timed-out": "nobody answered in time",
-    "approval-rate": "too many questions",
-    "approval-unavailable": "could not be asked",
-    "approval-too-large": "too large to be asked",
+    "approval-timed-out": mark("nobody answered in time"),
+    "approval-rate": mark("too many questions"),
+    "approval-unavailable": mark("could not be asked"),
+    "approval-too-large": mark("too large to be asked"),
 }
 _ENDS = {
-    "ToolCompleted": "done",
-    "ToolFailed": "failed",
-    "ToolTimedOut": "timed out",
-    "ToolAbandoned": "given up by its caller",
+    "ToolCompleted": mark("done"),
+    "ToolFailed": mark("failed"),
+    "ToolTimedOut": mark("timed out"),
+    "ToolAbandoned": mark("given up by its caller"),
 }
 
 
@@ -74,9 +75,10 @@ def _answered(call_id: str, rows: dict[str, AuditRow]) -> Answered:
     resolved, denied = rows.get("ApprovalResolved"), rows.get("ToolDenied")
     told = resolved or denied or asked
     said, code = (_body(resolved) if resolved is not None else {}), str(_body(denied).get("code", "")) if denied else ""
-    outcome = next((words for kind, words in _ENDS.items() if kind in rows), "")
+    outcome = next((tr(words) for kind, words in _ENDS.items() if kind in rows), "")
     if denied is not None:
-        outcome = _NOBODY.get(code, "not made" if code == "approval-refused" else f"denied: {visible(code)}")
+        other = tr("not made") if code == "approval-refused" else tr("denied: {code}", code=visible(code))
+        outcome = tr(_NOBODY[code]) if code in _NOBODY else other
     called = visible(f"{asked.tool}.{asked.operation}" if asked.operation else asked.tool)
     wall_s = datetime.fromisoformat(told.time).timestamp()
     is_approved = said.get("approved") is True
@@ -85,15 +87,20 @@ def _answered(call_id: str, rows: dict[str, AuditRow]) -> Answered:
 
 def _words(said: dict[str, Any], code: str) -> str:
     if not said or code in _NOBODY:
-        return _NOBODY.get(code, "not answered")
-    who = visible(str(said.get("who") or "the operator"))
+        return tr(_NOBODY[code]) if code in _NOBODY else tr("not answered")
+    who = visible(str(said.get("who") or tr("the operator")))
     if said.get("approved") is not True:
-        return f"denied by {who}"
+        return tr("denied by {who}", who=who)
     seconds = said.get("seconds")
-    how = {"scope": f"for {SCOPE_DAYS} days in its session", "once": "once"}.get(str(said.get("remember")), "")
     if isinstance(seconds, int | float):
-        how = f"for {span(seconds)}"
-    return f"allowed {how} by {who}"
+        return tr("allowed for {time} by {who}", time=span(seconds), who=who)
+    match said.get("remember"):
+        case "scope":
+            return tr("allowed for {days} days in its session by {who}", days=SCOPE_DAYS, who=who)
+        case "once":
+            return tr("allowed once by {who}", who=who)
+        case _:
+            return tr("allowed by {who}", who=who)
 
 
 def _body(row: AuditRow) -> dict[str, Any]:

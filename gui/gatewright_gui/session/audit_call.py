@@ -31,23 +31,26 @@ from gatewright.workspace.api import (
     ruleedit,
     sourceedit,
 )
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.call_record import line_of
 from gatewright_gui.session.files import pattern_of
 
 ENDS: Mapping[str, str] = {
-    RowKind.TOOL_COMPLETED: "completed",
-    RowKind.TOOL_FAILED: "failed",
-    RowKind.TOOL_TIMED_OUT: "timed out",
-    RowKind.TOOL_ABANDONED: "abandoned",
-    RowKind.TOOL_DENIED: "not made",
+    RowKind.TOOL_COMPLETED: mark("completed"),
+    RowKind.TOOL_FAILED: mark("failed"),
+    RowKind.TOOL_TIMED_OUT: mark("timed out"),
+    RowKind.TOOL_ABANDONED: mark("abandoned"),
+    RowKind.TOOL_DENIED: mark("not made"),
 }
 EVENTS: Mapping[str, str] = {
-    RowKind.LOG_OPENED: "Log",
-    RowKind.LOG_MOVED: "Log moved",
-    RowKind.POLICY_CHANGED: "Policy changed",
-    RowKind.GRANT_REVOKED: "Approval taken back",
-    RowKind.CATALOG_ACCEPTED: "Tools accepted",
+    RowKind.LOG_OPENED: mark("Log"),
+    RowKind.LOG_MOVED: mark("Log moved"),
+    RowKind.POLICY_CHANGED: mark("Policy changed"),
+    RowKind.GRANT_REVOKED: mark("Approval taken back"),
+    RowKind.CATALOG_ACCEPTED: mark("Tools accepted"),
 }
+_NO_END, _WAITS = mark("no end"), mark("waits")
+_VERDICTS = {"allow": mark("allow"), "ask": mark("ask"), "deny": mark("deny")}
 _STAGE_NAMES = tuple(stage.name for stage in STAGES)
 _LONGEST = 80
 _PART = re.compile(r"[^.\[\]]+|\[(\d+)\]")
@@ -59,15 +62,15 @@ def outcome_words(call: LoggedCall) -> str:
         return ""
     match call.verdict, call.ended:
         case "allow", RowKind.TOOL_COMPLETED:
-            return "allow"
+            return tr("allow")
         case "allow", ended:
-            return f"allow, {ENDS.get(ended, 'no end')}"
+            return ", ".join((tr("allow"), tr(ENDS.get(ended, _NO_END))))
         case "ask", RowKind.TOOL_DENIED:
-            return "ask, unanswered"
+            return tr("ask, unanswered")
         case "ask", ended:
-            return f"ask, {ENDS.get(ended, 'waits')}"
+            return ", ".join((tr("ask"), tr(ENDS.get(ended, _WAITS))))
         case verdict, _:
-            return verdict or "begun"
+            return tr(_VERDICTS.get(verdict, verdict)) or tr("begun")
 
 
 @frozen
@@ -113,25 +116,29 @@ def _facts(call: LoggedCall, told: Mapping[str, Mapping[str, Any]]) -> Sequence[
     answered, ended = told.get(RowKind.APPROVAL_RESOLVED), told.get(call.ended, {})
     checked = told.get(RowKind.CAPABILITY_CHECK)
     stage = str(decided.get("stage") or "")
-    found = [("Stage", _stage_words(stage, str(decided.get("code") or "")))] if stage else []
+    found = [(tr("Stage"), _stage_words(stage, str(decided.get("code") or "")))] if stage else []
     if checked is not None:
         kinds = ", ".join(map(str, checked.get("kinds") or ()))
-        found.append(("Capabilities", f"{kinds}: {'granted' if checked.get('allowed') else 'not granted'}"))
+        said = tr("granted") if checked.get("allowed") else tr("not granted")
+        found.append((tr("Capabilities"), f"{kinds}: {said}"))
     if answered is not None:
-        found.append(("Approval", _answer_words(answered)))
+        found.append((tr("Approval"), _answer_words(answered)))
     elif decided.get("grant"):
-        found.append(("Approval", f"stood already ({decided['grant']})"))
+        found.append((tr("Approval"), tr("stood already ({grant})", grant=decided["grant"])))
     elif asked is not None:
-        found.append(("Approval", "asked, and nobody answered" if call.ended else "asked, no answer yet"))
+        said = tr("asked, and nobody answered") if call.ended else tr("asked, no answer yet")
+        found.append((tr("Approval"), said))
     if call.ended and call.ended != RowKind.TOOL_DENIED:
-        found.append(("Result", _result_words(call, ended)))
+        found.append((tr("Result"), _result_words(call, ended)))
     if call.is_call and not call.ended:
-        still = "waits" if asked is not None and answered is None else "runs"
-        found.append(("Result", f"none yet: it still {still}, or its program has ended"))
+        still = tr("none yet: it still runs, or its program has ended")
+        if asked is not None and answered is None:
+            still = tr("none yet: it still waits, or its program has ended")
+        found.append((tr("Result"), still))
     if call.client:
-        found.append(("Client", call.client))
+        found.append((tr("Client"), call.client))
     if call.session:
-        found.append(("Session", call.session))
+        found.append((tr("Session"), call.session))
     return found
 
 
@@ -139,29 +146,33 @@ def _stage_words(stage: str, code: str) -> str:
     words = f"{stage} ({code})" if code else stage
     if stage not in _STAGE_NAMES:
         return words
-    return f"{words}, stage {_STAGE_NAMES.index(stage) + 1} of {len(_STAGE_NAMES)}"
+    number, count = _STAGE_NAMES.index(stage) + 1, len(_STAGE_NAMES)
+    return tr("{words}, stage {number} of {count}", words=words, number=number, count=count)
 
 
 def _answer_words(answered: Mapping[str, Any]) -> str:
-    words = f"{'allowed' if answered.get('approved') else 'refused'} by {answered.get('who') or 'somebody'}"
+    text = tr("allowed by {who}") if answered.get("approved") else tr("refused by {who}")
+    words = [text.format(who=answered.get("who") or tr("somebody"))]
     seconds = answered.get("seconds")
     if isinstance(seconds, int | float):
-        words += f", for {duration_words(seconds)}"
+        words.append(tr("for {time}", time=duration_words(seconds)))
     elif answered.get("remember"):
-        words += f", for {str(answered['remember']).replace('_', ' ')}"
-    return f"{words}, scope {answered['scope']}" if answered.get("scope") else words
+        words.append(tr("for {time}", time=str(answered["remember"]).replace("_", " ")))
+    if answered.get("scope"):
+        words.append(tr("scope {scope}", scope=answered["scope"]))
+    return ", ".join(words)
 
 
 def _result_words(call: LoggedCall, ended: Mapping[str, Any]) -> str:
-    words = [ENDS.get(call.ended, call.ended)]
+    words = [tr(ENDS.get(call.ended, call.ended))]
     if ended.get("code"):
         words.append(str(ended["code"]))
     if call.elapsed_ms is not None:
-        words.append(f"in {call.elapsed_ms:,.1f} ms")
+        words.append(tr("in {time}", time=f"{call.elapsed_ms:,.1f} ms"))
     if isinstance(ended.get("bytes"), int):
-        words.append(f"{ended['bytes']:,} bytes")
+        words.append(counted(ended["bytes"], "byte", "bytes"))
     if ended.get("hash"):
-        words.append(f"hash {str(ended['hash'])[:12]}…")
+        words.append(tr("hash {hash}", hash=f"{str(ended['hash'])[:12]}…"))
     return ", ".join(words)
 
 
@@ -218,11 +229,15 @@ class Again:
 
     def words(self, then: str) -> str:
         """What it was and what it would be."""
-        now, words = str(self.decision.verdict), {"allow": "allowed", "ask": "asked first", "deny": "denied"}
-        was, will = words.get(then, then or "not decided"), words[now]
-        same = "still be" if now == then else "be"
-        beginning = f"Then {was}. Today it would {same} {will} at {self.decision.stage}: {self.decision.reason}"
-        return f"{beginning} ({self.lacks}: with these it may differ)" if self.lacks else beginning
+        now = str(self.decision.verdict)
+        words = {"allow": tr("allowed"), "ask": tr("asked first"), "deny": tr("denied")}
+        text = tr("Then {was}. Today it would be {will} at {stage}: {reason}")
+        if now == then:
+            text = tr("Then {was}. Today it would still be {will} at {stage}: {reason}")
+        was = words.get(then, then or tr("not decided"))
+        said = text.format(was=was, will=words[now], stage=self.decision.stage, reason=self.decision.reason)
+        lacks = tr("{lacks}: with these it may differ", lacks=self.lacks)
+        return f"{said} ({lacks})" if self.lacks else said
 
 
 def decide_today(workspace: Workspace, detail: CallDetail) -> Again:
@@ -282,15 +297,15 @@ def _boxes(call: LoggedCall, facts: ToolFacts, operation: str) -> list[Mending]:
     table = {facts.name: (operation,)}
     what = f"`{facts.name}.{operation}`" if operation else f"`{facts.name}`"
     wishes = (
-        (Verdict.ALLOW, f"Allow {what}"),
-        (Verdict.ASK, f"Ask first for {what}"),
-        (Verdict.DENY, f"Turn off {what}"),
+        (Verdict.ALLOW, tr("Allow {what} for `{agent}`")),
+        (Verdict.ASK, tr("Ask first for {what} for `{agent}`")),
+        (Verdict.DENY, tr("Turn off {what} for `{agent}`")),
     )
 
     def made(verdict: Verdict) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
         return lambda policy, tools: rights.set_many(policy, tools, call.agent, table, verdict)
 
-    return [Mending(f"{words} for `{call.agent}`", made(verdict)) for verdict, words in wishes]
+    return [Mending(words.format(what=what, agent=call.agent), made(verdict)) for verdict, words in wishes]
 
 
 def _limits(call: LoggedCall, facts: ToolFacts, operation: str, detail: CallDetail) -> list[Mending]:
@@ -303,8 +318,9 @@ def _limits(call: LoggedCall, facts: ToolFacts, operation: str, detail: CallDeta
             policy, tools, call.agent, facts.name, field, schema, operations
         )
 
+    text = tr("Let `{field}` of {what} be only `{value}` for `{agent}`")
     return [
-        Mending(f"Let `{field}` of {what} be only `{value}` for `{call.agent}`", made(field, value))
+        Mending(text.format(field=field, what=what, value=value, agent=call.agent), made(field, value))
         for field, value in (detail.arguments or {}).items()
         if isinstance(value, str | int | float) and value != operation and len(str(value)) <= _LONGEST
         if not (detail.scrubbed and "[REDACTED]" in str(value))
@@ -329,11 +345,10 @@ def _levels(policy: Policy, detail: CallDetail) -> list[Mending]:
         rule = PermissionRule(pattern_of(path.removeprefix("./")), level)
         return lambda now, _tools: sourceedit.add_rule(now, source_id, rule, at)
 
+    text = tr("Give `{path}` of `{source}` the level {level}, for every agent")
     levels = (Permission.READ_WRITE, Permission.APPEND, Permission.READ_ONLY)
     return [
-        Mending(f"Give `{path}` of `{source_id}` the level {level}, for every agent", made(level))
-        for level in levels
-        if level != now
+        Mending(text.format(path=path, source=source_id, level=level), made(level)) for level in levels if level != now
     ]
 
 

@@ -4,11 +4,15 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from gatewright.workspace.api import Action, Permission, Verdict, Workspace, frozen, strictest, verdict_for
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.session.verdict import verdict_words
 
-GROUPS: Mapping[str, str] = {"look": "Look", "append": "Append", "change": "Change", "keep": "Pin, put away"}
+GROUPS: Mapping[str, str] = {
+    "look": mark("Look"), "append": mark("Append"), "change": mark("Change"), "keep": mark("Pin, put away"),
+}  # fmt: skip
 TOOLS = ("block", "block_edit")
-_ARCHIVED = "the block is archived: agents read it and change nothing"
-_OTHER_SOURCE = "the agent does not have the source of this file"
+_ARCHIVED = mark("the block is archived: agents read it and change nothing")
+_OTHER_SOURCE = mark("the agent does not have the source of this file")
 
 
 def mildest(verdicts: Iterable[Verdict]) -> Verdict:
@@ -49,9 +53,10 @@ class OperationAccess:
     @property
     def words(self) -> str:
         """For a tooltip: `block_edit append: ask first, the level partner asks`."""
-        more = "; some calls are judged more strictly by what is in them" if self.right.by_value else ""
-        why = f", {self.why}" if self.why else ""
-        return f"{self.right.tool} {self.right.operation}: {self.verdict.words}{why}{more}"
+        words = f"{self.right.tool} {self.right.operation}: {verdict_words(self.verdict)}"
+        words = f"{words}, {self.why}" if self.why else words
+        more = tr("some calls are judged more strictly by what is in them")
+        return f"{words}; {more}" if self.right.by_value else words
 
 
 @frozen
@@ -72,14 +77,18 @@ class BlockAccess:
     @property
     def summary(self) -> tuple[str, str]:
         """The most that it may do in a word or two, and the colour for that."""
-        does_what: tuple[tuple[str, str], ...] = (("change", "edits"), ("append", "appends"), ("look", "reads"))
+        does_what: tuple[tuple[str, str], ...] = (
+            ("change", tr("edits")),
+            ("append", tr("appends")),
+            ("look", tr("reads")),
+        )
         for group, does in does_what:
             best = self.best(group)
             if best is not Verdict.DENY:
                 if best is Verdict.ASK:
-                    return f"{does}, asks first", "ask"
+                    return tr("{does}, asks first", does=does), "ask"
                 return does, {"change": "read_write", "append": "append"}.get(group, "read_only")
-        return "no tool for it", "none"
+        return tr("no tool for it"), "none"
 
 
 def block_rights(workspace: Workspace) -> Mapping[str, tuple[BlockRight, ...]]:
@@ -125,11 +134,12 @@ def _access(right: BlockRight, level: Permission, *, is_reachable: bool, archive
     if right.verdict is Verdict.DENY:
         return OperationAccess(right, right.verdict, right.why)
     if not is_reachable:
-        return OperationAccess(right, Verdict.DENY, _OTHER_SOURCE)
+        return OperationAccess(right, Verdict.DENY, tr(_OTHER_SOURCE))
     if archived and right.actions != (Action.READ,):
-        return OperationAccess(right, Verdict.DENY, _ARCHIVED)
+        return OperationAccess(right, Verdict.DENY, tr(_ARCHIVED))
     by_level = strictest(*(verdict_for(level, action) for action in right.actions))
     verdict = strictest(right.verdict, by_level)
     if verdict is right.verdict:
         return OperationAccess(right, verdict, right.why)
-    return OperationAccess(right, verdict, f"the level {level} {'asks' if verdict is Verdict.ASK else 'denies it'}")
+    why = tr("the level {level} asks") if verdict is Verdict.ASK else tr("the level {level} denies it")
+    return OperationAccess(right, verdict, why.format(level=level))

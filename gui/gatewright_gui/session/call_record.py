@@ -22,6 +22,7 @@ from gatewright.workspace.api import (
     dotted,
     frozen,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import (
     CANCELLED,
     CallRecord,
@@ -34,7 +35,7 @@ from gatewright_gui.session.calls import (
     visible,
 )
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.question import own
+from gatewright_gui.session.question import own, who_words
 from gatewright_gui.session.ruleplace import RulePlace, place_of
 
 MAX_WHOLE = 16_000_000
@@ -136,11 +137,12 @@ def _earlier(reason: str, gate: Workspace) -> str:
     if found is None:
         return reason
     grant = gate.broker.grants.get(found[1])
-    until = ""
+    said = {"who": who_words(found[2]), "grant": found[1]}
     if grant is not None and grant.expires_wall_s is not None:
         form = "%H:%M" if grant.expires_wall_s - time.time() < 43_200 else "%Y-%m-%d"
-        until = f", until {time.strftime(form, time.localtime(grant.expires_wall_s))}"
-    return f"approved earlier by {own(found[2])}{until} (standing approval {found[1]})"
+        until = time.strftime(form, time.localtime(grant.expires_wall_s))
+        return tr("approved earlier by {who}, until {time} (standing approval {grant})", **said, time=until)
+    return tr("approved earlier by {who} (standing approval {grant})", **said)
 
 
 def stage_row(row: StageTrace, workspace: Workspace, gate: Workspace) -> StageRow:
@@ -259,8 +261,8 @@ def record_of_cancelled(run: CallRun) -> CallRecord:
     progress, is_run = run.progress, run.kind == "run"
     stage, passed = progress.stage, tuple(progress.stages.values())
     acted = "execute" in progress.stages or stage == "execute"
-    undone = "; what the tool had done by then stays done" if acted else "; the call was not run"
-    seen = "" if passed else " before the gate saw it"
+    said = tr("cancelled by you") if passed else tr("cancelled by you before the gate saw it")
+    undone = tr("what the tool had done by then stays done") if acted else tr("the call was not run")
     return CallRecord(
         run.number,
         run.kind,
@@ -270,7 +272,7 @@ def record_of_cancelled(run: CallRun) -> CallRecord:
         Verdict.ASK if progress.is_asked else Verdict.ALLOW,
         stage,
         CANCELLED,
-        f"cancelled by you{seen}{undone if is_run else ''}",
+        f"{said}; {undone}" if is_run else said,
         None,
         None,
         passed,

@@ -14,9 +14,9 @@ from gatewright.workspace.api import (
     Verdict,
     Workspace,
     frozen,
-    plural,
     printable,
 )
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.session.call_paths import FilesOf, files_of
 from gatewright_gui.session.readings import BUILT_IN
 
@@ -281,7 +281,7 @@ def _shown(
 def _why_hidden(right: "ToolRight") -> str:
     """What closes the tool, or its first operation."""
     reasons = right.reasons or next((row.reasons for row in right.operations if row.reasons), ())
-    return next((one.text for one in reasons if one.verdict is Verdict.DENY), "all of it is off")
+    return next((one.text for one in reasons if one.verdict is Verdict.DENY), tr("all of it is off"))
 
 
 _FIRST = ("path", "file", "url", "name", "label", "query", "pattern")
@@ -309,9 +309,9 @@ def change_words(diff: str, operation: str) -> tuple[str, str]:
     added = sum(line.startswith("+") for line in lines[2:])
     removed = sum(line.startswith("-") for line in lines[2:])
     was_empty = re.match(r"@@ -[01],0 ", lines[2]) is not None
-    said = ["new file" if operation == "create" else "empty before"] if was_empty else []
-    said += ["the whole file" if takes_away(diff) else ""] if not was_empty else []
-    counts = [f"{sign}{plural(count, 'line')}" for sign, count in (("+", added), ("-", removed)) if count]
+    said = [tr("new file") if operation == "create" else tr("empty before")] if was_empty else []
+    said += [tr("the whole file") if takes_away(diff) else ""] if not was_empty else []
+    counts = [sign + counted(count, "line", "lines") for sign, count in (("+", added), ("-", removed)) if count]
     told = (visible(lines[0][4:].rstrip("\n")), *said, *counts)
     return " · ".join(filter(None, told)), "".join(lines[2:])
 
@@ -335,7 +335,9 @@ def cut(text: str) -> str:
 def laid_out(text: str) -> str:
     """As `cut`, with the characters as they are."""
     shown = _LONG_LINE.sub(_line_cut, text[:MAX_SHOWN])
-    return shown if len(text) <= MAX_SHOWN else f"{shown}\n... {len(text) - MAX_SHOWN:,} more characters"
+    if len(text) <= MAX_SHOWN:
+        return shown
+    return f"{shown}\n" + tr("... {count} more characters", count=f"{len(text) - MAX_SHOWN:,}")
 
 
 _LONG_LINE = re.compile(rf"[^\n]{{{MAX_LINE + 1},}}")
@@ -343,7 +345,7 @@ _LONG_LINE = re.compile(rf"[^\n]{{{MAX_LINE + 1},}}")
 
 def _line_cut(found: re.Match[str]) -> str:
     line = found.group()
-    return f"{line[:MAX_LINE]} ... {len(line) - MAX_LINE:,} more characters in this line"
+    return f"{line[:MAX_LINE]} " + tr("... {count} more characters in this line", count=f"{len(line) - MAX_LINE:,}")
 
 
 def argument_text(arguments: Mapping[str, JsonValue]) -> str:

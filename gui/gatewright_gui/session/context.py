@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from gatewright.workspace.api import GatewrightError, Workspace, frozen, plural
+from gatewright.workspace.api import GatewrightError, Workspace, frozen
+from gatewright_gui.qt.language import counted
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import AgentContext
@@ -32,7 +33,10 @@ async def context_text(workspace: Workspace, agent_id: str, count: CountTokens) 
     if not text:
         return ContextText(agent_id, "", "")
     tokens = await count(text)
-    return None if tokens is None else ContextText(agent_id, text, f"{held}, {shown}, ~{tokens:,} tokens")
+    if tokens is None:
+        return None
+    cost = counted(tokens, "token", "tokens")
+    return ContextText(agent_id, text, f"{held}, {shown}, ~{cost}")
 
 
 def text_tokens(_: Workspace, text: str) -> int:
@@ -45,4 +49,4 @@ def text_tokens(_: Workspace, text: str) -> int:
 def _context(workspace: Workspace, agent_id: str) -> tuple[str, str, str]:
     found: AgentContext = workspace.context(agent_id)
     text = found.text
-    return text, plural(len(found.blocks), "block"), f"{len(text):,} characters"
+    return text, counted(len(found.blocks), "block", "blocks"), counted(len(text), "character", "characters")

@@ -24,6 +24,7 @@ from gatewright.workspace.api import (
     frozen,
     rate_words,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import RuleLink, visible
 from gatewright_gui.session.question import Standing, standing_of
 
@@ -113,7 +114,9 @@ class _Look:
         succeeded = cast("Mapping[str, int]", self._session.to_json()["successes"])
         for name, made in calls:
             good = succeeded.get(name, 0)
-            text = f"{made} run" if good == made else f"{made} run, {good} succeeded"
+            text = tr("{count} run", count=made)
+            if good != made:
+                text = tr("{count} run, {good} succeeded", count=made, good=good)
             yield Fact("calls", visible(name), text)
 
     def limits(self) -> Iterator[Fact]:
@@ -129,14 +132,14 @@ class _Look:
         """What must succeed before the loop may end."""
         rules = {visible(str(test.required)): test.bound.address for test in self._agent.rules.requirements}
         for name in pending:
-            yield Fact("exit", name, "has to succeed before the end", True, rule=self._link(rules.get(name)))
+            yield Fact("exit", name, tr("has to succeed before the end"), True, rule=self._link(rules.get(name)))
 
     def due(self) -> Iterator[Fact]:
         """What the model is reminded of now."""
         if self._facts.began_s is None:
             return
         for sentence in self._workspace.gate.reminders(self._agent.agent.agent_id, self._session):
-            yield Fact("due", "reminder", visible(sentence.replace("`", "")), True)
+            yield Fact("due", tr("reminder"), visible(sentence.replace("`", "")), True)
 
     def _tests(self) -> Iterator[SessionTest | RateTest]:
         for plan in self._agent.plans():
@@ -150,25 +153,34 @@ class _Look:
     def _limit(self, test: SessionTest | RateTest) -> Iterator[Fact]:
         bound = test.bound
         link, at = self._link(bound.address), bound.source_id or ""
-        of = f" at {at}" if at else ""
+
+        def named(what: object) -> str:
+            return visible(tr("{what} at {source}", what=what, source=at) if at else str(what))
+
         match test:
             case CallsTest():
                 made = self._facts.calls(test.counted.tool, test.counted.operations, at)
-                text = f"{made:,} of {test.calls:,} calls made, {max(0, test.calls - made):,} left"
-                yield Fact("cap", visible(f"{test.counted}{of}"), text, made >= test.calls, rule=link)
+                text = tr(
+                    "{made} of {all} calls made, {left} left",
+                    made=f"{made:,}",
+                    all=f"{test.calls:,}",
+                    left=f"{max(0, test.calls - made):,}",
+                )
+                yield Fact("cap", named(test.counted), text, made >= test.calls, rule=link)
             case GapTest():
                 start_s = self._facts.last_start_s(test.counted.tool, test.counted.operations, at)
                 left_s = 0.0 if start_s is None else max(0.0, test.gap_s - (self._now_s - start_s))
-                text = f"{duration_words(test.gap_s)} from start to start"
-                name = visible(f"{test.counted}{of}")
-                yield Fact("pause", name, text, left_s > 0, left_s, self._seen_s, link)
+                text = tr("{time} from start to start", time=duration_words(test.gap_s))
+                yield Fact("pause", named(test.counted), text, left_s > 0, left_s, self._seen_s, link)
             case GroupTest():
                 used = [str(ref) for ref in (*test.own, *test.others) if self._facts.calls(ref.tool, ref.operations)]
                 names = ", ".join(str(ref) for ref in (*test.own, *test.others))
-                text = f"used: {', '.join(used)}; the others are closed" if used else "one of them can be used"
+                text = tr("one of them can be used")
+                if used:
+                    text = tr("used: {names}; the others are closed", names=", ".join(used))
                 yield Fact("group", visible(names), visible(text), bool(used), rule=link)
             case RateTest():
-                yield self._rate(test.rate.key, test.rate.rule, visible(f"{bound.rule.tool_name}{of}"), link)
+                yield self._rate(test.rate.key, test.rate.rule, named(bound.rule.tool_name), link)
             case _:
                 return
 

@@ -82,7 +82,7 @@ class DisposableCopy:
             nonlocal told_at
             if time.monotonic() - told_at >= TELL_S:
                 told_at = time.monotonic()
-                done = f"{counted(files, 'file', 'files')}, {size / 1_000_000:,.1f} MB"
+                done = counted(files, "file", "files") + f", {size / 1_000_000:,.1f} MB"
                 self._told(tr("copying the workspace: {done}", done=done))
 
         try:

@@ -9,13 +9,15 @@ from gatewright.workspace.api import (
     Workspace,
     frozen,
 )
+from gatewright_gui.qt.language import mark
+from gatewright_gui.session.verdict import verdict_words
 
 TOOL = "file"
 GROUPS: Mapping[str, str] = {
-    "read": "Read",
-    "append": "Append",
-    "overwrite": "Overwrite",
-    "delete": "Delete",
+    "read": mark("Read"),
+    "append": mark("Append"),
+    "overwrite": mark("Overwrite"),
+    "delete": mark("Delete"),
 }
 """What is done to a file, as the columns say it."""
 _NEW = "new"
@@ -33,7 +35,7 @@ class OperationAnswer:
     @property
     def words(self) -> str:
         """For a tooltip: `append: ask first, ...`."""
-        return f"{self.operation}: {self.verdict.words}, {self.why}"
+        return f"{self.operation}: {verdict_words(self.verdict)}, {self.why}"
 
 
 @frozen

@@ -22,8 +22,8 @@ from gatewright.workspace.api import (
     frozen,
     is_leftover,
     is_more_open,
-    plural,
 )
+from gatewright_gui.qt.language import counted, tr
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import Overlay
@@ -133,24 +133,30 @@ class PatternCount:
         opened = self.opened(level)
         others = [one for one in self.before if one not in opened and one.level is not level]
         said = [
-            f"{path}: {one.level} -> {level}{', more open' if one in opened else ''}"
+            tr("{change}, more open", change=f"{path}: {one.level} -> {level}")
+            if one in opened
+            else f"{path}: {one.level} -> {level}"
             for one in (*opened, *others)
             for path in one.first
         ]
         left = sum(one.files for one in (*opened, *others)) - len(said[:_TOLD])
-        more = f"; {left:,} more" if left else ""
-        return f"{'; '.join(said[:_TOLD])}{more}" if said else ""
+        more = [tr("{count} more", count=f"{left:,}")] if left and said else []
+        return "; ".join([*said[:_TOLD], *more])
 
     @property
     def sentence(self) -> str:
         """As words."""
-        more = "more than " if self.truncated else ""
         if not self.matches:
-            return "matches no file now"
-        files = f"{more}{plural(self.matches, 'file')}"
+            return tr("matches no file now")
+        files = counted(self.matches, "file", "files")
+        if self.truncated:
+            files = tr("more than {files}", files=files)
         if self.decides == self.matches:
-            return f"{files}, {'it is' if self.matches == 1 else 'all'} decided by it"
-        return f"{files}, {self.decides:,} of them decided by it" if self.decides else f"{files}, none decided by it"
+            one = self.matches == 1
+            text = tr("{files}, it is decided by it") if one else tr("{files}, all decided by it")
+        else:
+            text = tr("{files}, {count} of them decided by it") if self.decides else tr("{files}, none decided by it")
+        return text.format(files=files, count=f"{self.decides:,}")
 
 
 @frozen

@@ -31,6 +31,7 @@ from gatewright.workspace.api import (
     frozen,
     verdict_for,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.courtesy import give_way
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_state import Reconciled, Standings, reconciled, standings_of
@@ -90,27 +91,33 @@ class PathLevel:
     def rule_word(self) -> str:
         """What decided, in a word or two, for a narrow column."""
         if self.protected:
-            return "protected"
+            return tr("protected")
         if self.outside:
-            return "outside"
+            return tr("outside")
         if self.overlapped:
-            return "other source"
-        return "default" if self.index is None else f"rule {self.index + 1}"
+            return tr("other source")
+        return tr("default") if self.index is None else tr("rule {number}", number=self.index + 1)
 
     @property
     def sentence(self) -> str:
         """What decided, as a sentence."""
         if self.protected:
-            return "protected: it belongs to the policy, its state or its keys, or to a source whose folder was moved"
+            return tr(
+                "protected: it belongs to the policy, its state or its keys, or to a source whose folder was moved"
+            )
         if self.outside:
-            return f"{_why_outside(self.path)}: no agent gets there, whatever the rules say"
+            why = _why_outside(self.path)
+            return tr("{reason}: no agent gets there, whatever the rules say", reason=why)
         if self.unusable is not None:
-            return f"no operation can use it, whatever the rules say: {self.unusable}"
+            return tr("no operation can use it, whatever the rules say: {reason}", reason=self.unusable)
         if self.overlapped:
-            return f"another source holds this folder too, and its level is stricter: {self.permission}"
-        if self.index is None:
-            return f"no rule matches: the default gives {self.permission}"
-        return f"rule {self.index + 1} `{self.pattern}` gives {self.permission}"
+            text = tr("another source holds this folder too, and its level is stricter: {level}")
+        elif self.index is None:
+            text = tr("no rule matches: the default gives {level}")
+        else:
+            text = tr("rule {number} `{pattern}` gives {level}")
+        number = 0 if self.index is None else self.index + 1
+        return text.format(level=self.permission, number=number, pattern=self.pattern)
 
     def verdict(self, action: Action) -> Verdict:
         """What the level says to an action."""
@@ -272,7 +279,7 @@ class SourceFolder:
         """How the files with a block stand to it. Raises WorkspaceError."""
         source = self._sources().get(source_id)
         if source is None:
-            raise WorkspaceError(f"source `{source_id}` is not attached")
+            raise _not_attached(source_id)
         return await self._beside(self._reader, lambda stop: standings_of(source, stop))
 
     async def reconcile(self, source_id: str, path: str, strategy: str) -> Reconciled:
@@ -291,7 +298,7 @@ class SourceFolder:
         """The running source and what it says of paths. Raises WorkspaceError for an unknown one."""
         source = self._sources().get(source_id)
         if source is None:
-            raise WorkspaceError(f"source `{source_id}` is not attached")
+            raise _not_attached(source_id)
         return source, self._sources().overlay(source_id)
 
     async def _beside(self, worker: ThreadPoolExecutor, work: Callable[[Stop], T]) -> T:
@@ -309,7 +316,8 @@ class SourceFolder:
         try:
             return await asyncio.get_running_loop().run_in_executor(worker, polite)
         except OSError as error:
-            raise WorkspaceError(f"cannot read the folder: {error.strerror or error}") from None
+            reason = error.strerror or error
+            raise WorkspaceError(tr("cannot read the folder: {reason}", reason=reason)) from None
         finally:
             stop.set()
 
@@ -328,11 +336,15 @@ def _listed(listing: Listing, *, is_partial: bool = False) -> FolderListing:
     return FolderListing(Entries(rows), listing.truncated, is_partial)
 
 
+def _not_attached(source_id: str) -> WorkspaceError:
+    return WorkspaceError(tr("source `{source}` is not attached", source=source_id))
+
+
 def _why_outside(path: str) -> str:
     """What is wrong with a path that is not in the source."""
     if path.startswith("/"):
-        return "outside the source: a path here is written from the source's folder on, without `/` at its start"
-    return "outside the source: `..` leads above the source's folder"
+        return tr("outside the source: a path here is written from the source's folder on, without `/` at its start")
+    return tr("outside the source: `..` leads above the source's folder")
 
 
 def _canonical(path: str) -> str:

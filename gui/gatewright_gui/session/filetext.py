@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gatewright.workspace.api import Address, Edit, EditRefused, Problem, UnsavedPolicy, Workspace, frozen
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.opening import Opener
 
-BY_OTHERS = "on disk now, changed by another program"
+BY_OTHERS = mark("on disk now, changed by another program")
 
 
 MOST_OUTLINED = 2_000
@@ -46,22 +47,22 @@ def file_text(workspace: Workspace) -> FileText:
     if on_disk is None:
         return FileText(text, "", True, outline)
     if on_disk == saved:
-        difference = _difference(saved, text, "on disk", "unsaved")
+        difference = _difference(saved, text, tr("on disk"), tr("unsaved"))
     elif workspace.is_dirty:
-        difference = _difference(on_disk, over, BY_OTHERS, "what saving over it writes")
+        difference = _difference(on_disk, over, tr(BY_OTHERS), tr("what saving over it writes"))
     else:
-        difference = _difference(saved, on_disk, "as it was read here", BY_OTHERS)
+        difference = _difference(saved, on_disk, tr("as it was read here"), tr(BY_OTHERS))
     return FileText(text, difference, outline=outline)
 
 
 def _outline(workspace: Workspace) -> Iterator[OutlineRow]:
     policy = workspace.policy
     parts: list[tuple[str, str, Address]] = [
-        *(("Agents", name, ("agents", name)) for name in policy.agents),
-        *(("Tools", name, ("tools", name)) for name in policy.tools),
-        *(("Sources", one.source_id, ("sources", one.source_id)) for one in policy.sources),
-        *(("Catalogs", one.catalog_id, ("catalogs", one.catalog_id)) for one in policy.catalogs),
-        *(("Policy rules", rule.name, ("policy", "rules", at)) for at, rule in enumerate(policy.rules)),
+        *((tr("Agents"), name, ("agents", name)) for name in policy.agents),
+        *((tr("Tools"), name, ("tools", name)) for name in policy.tools),
+        *((tr("Sources"), one.source_id, ("sources", one.source_id)) for one in policy.sources),
+        *((tr("Catalogs"), one.catalog_id, ("catalogs", one.catalog_id)) for one in policy.catalogs),
+        *((tr("Policy rules"), rule.name, ("policy", "rules", at)) for at, rule in enumerate(policy.rules)),
     ]
     for kind, name, address in parts[:MOST_OUTLINED]:
         place = workspace.place(address)
@@ -85,8 +86,7 @@ class Offer:
     @property
     def what(self) -> str:
         """How many they are."""
-        steps = self.unsaved.steps
-        return f"{steps:,} unsaved change{'' if steps == 1 else 's'}"
+        return counted(self.unsaved.steps, "unsaved change", "unsaved changes")
 
 
 def offer_of(workspace: Workspace, name: str, unsaved: UnsavedPolicy) -> Offer:
@@ -95,12 +95,12 @@ def offer_of(workspace: Workspace, name: str, unsaved: UnsavedPolicy) -> Offer:
     is_outdated = saved != unsaved.grown_from
     edit, text = None, unsaved.text
     try:
-        edit = workspace.edit_between("bring back unsaved changes", unsaved.grown_from, unsaved.text)
+        edit = workspace.edit_between(tr("bring back unsaved changes"), unsaved.grown_from, unsaved.text)
         after = workspace.check(edit)
         text = workspace.text_under(after) if is_outdated else text
     except EditRefused:
         edit = None
-    difference = _difference(saved, text, "on disk", "unsaved")
+    difference = _difference(saved, text, tr("on disk"), tr("unsaved"))
     return Offer(name, unsaved, edit, is_outdated, difference)
 
 
@@ -132,7 +132,7 @@ def _first(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 
 def typed_edit(workspace: Workspace, over: str, text: str) -> tuple[Edit, str]:
     """What was typed over a text as an edit, and the text that it leaves; see `Workspace.typed_edit`."""
-    return workspace.typed_edit("policy as text", over, text)
+    return workspace.typed_edit(tr("policy as text"), over, text)
 
 
 def _difference(before: str, after: str, name: str, other: str) -> str:

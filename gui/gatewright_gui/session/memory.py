@@ -34,6 +34,7 @@ from gatewright.workspace.api import (
     type_name,
     whole_value,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.block_access import BlockAccess, BlockRight, access
 from gatewright_gui.session.calls import cut
 from gatewright_gui.session.document import Document
@@ -95,9 +96,13 @@ class BlockRow:
     def size_words(self) -> str:
         """`1,203 of 2,000 chars`, or without a limit `1,203 chars`."""
         if self.info is None:
-            return "cannot be opened"
-        limit = f" of {self.record.char_limit:,}" if self.record.char_limit else ""
-        return f"{self.info.size.chars:,}{limit} chars"
+            return tr("cannot be opened")
+        chars, limit = f"{self.info.size.chars:,}", f"{self.record.char_limit:,}"
+        return (
+            tr("{chars} of {limit} chars", chars=chars, limit=limit)
+            if self.record.char_limit
+            else tr("{chars} chars", chars=chars)
+        )
 
     def access_of(self, agent_id: str, rights: Mapping[str, tuple[BlockRight, ...]], sources: set[str]) -> BlockAccess:
         """What an agent may do with it; ``sources``: the ids of those that the agent has."""
@@ -189,7 +194,7 @@ class NewBlock:
 
 def author_words(author: str) -> str:
     """Who made a step: `you`, the id of an agent, or the name as it was given."""
-    return "you" if author == WHO else author.removeprefix("agent:") or "nobody said who"
+    return tr("you") if author == WHO else author.removeprefix("agent:") or tr("nobody said who")
 
 
 def value_text(value: JsonValue) -> str:
@@ -202,7 +207,7 @@ def json_fault(text: str) -> str:
     try:
         json.loads(text)
     except (ValueError, RecursionError) as error:
-        return f"it is no JSON: {error}"
+        return tr("it is no JSON: {reason}", reason=error)
     return ""
 
 
@@ -360,7 +365,7 @@ def _overwrite(blocks: BlockService, content: BlockContent, value: JsonValue) ->
     if isinstance(content.info.record.schema, CompositeSchema) and isinstance(value, dict) and isinstance(before, dict):
         value = {name: part for name, part in value.items() if part != before.get(name)}
     edit = Overwrite(value)
-    changed = BlockChanged(f"`{label}` was changed by somebody else meanwhile; nothing was written")
+    changed = BlockChanged(tr("`{block}` was changed by somebody else meanwhile; nothing was written", block=label))
     diff = blocks.preview(label, edit, WHO)
     if blocks.info(label, WHO).steps != content.info.steps:
         raise changed

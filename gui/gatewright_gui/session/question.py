@@ -16,6 +16,7 @@ from gatewright.workspace.api import (
     dotted,
     frozen,
 )
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.calls import argument_text, visible
 
 Lasting = Literal["once", "duration", "scope"]
@@ -27,7 +28,7 @@ WHO = "the operator in the console"
 """Who answers in the console, as the audit log keeps it."""
 _MAX_TOLD = 3
 """Places that are named where an answer covers several."""
-_TIERS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
+_TIERS = {"read_only": mark("read only"), "side_effecting": mark("side effects"), "privileged": mark("privileged")}
 
 
 @frozen
@@ -88,29 +89,30 @@ class PendingApproval:
     @property
     def duration_words(self) -> str:
         """What an answer for a while covers."""
-        return covered(self.called, self.about, f"by {visible(self.agent_id)}, in any session")
+        return covered(self.called, self.about, tr("by {agent}, in any session", agent=visible(self.agent_id)))
 
     @property
     def scope_words(self) -> str:
         """What an answer for this scope covers."""
         if self.scope is not None:
-            return f"Everything that asks for consent to `{visible(self.scope)}` in this session"
-        return covered(self.called, self.about, "in this session only")
+            scope = visible(self.scope)
+            return tr("Everything that asks for consent to `{scope}` in this session", scope=scope)
+        return covered(self.called, self.about, tr("in this session only"))
 
     @property
     def asker(self) -> str:
         """Which process asks, and for whom."""
-        parts = [f"process {self.process_id}"] if self.process_id else []
+        parts = [tr("process {id}", id=self.process_id)] if self.process_id else []
         parts += [visible(self.client)] if self.client else []
-        parts += [f"user {visible(self.user_id)}"] if self.user_id else []
+        parts += [tr("user {id}", id=visible(self.user_id))] if self.user_id else []
         return " \u00b7 ".join(parts)
 
     def left_words(self, now_s: float) -> str:
         """How long it still waits."""
         if self.expires_wall_s is None:
-            return "waits until it is answered"
+            return tr("waits until it is answered")
         left_s = self.expires_wall_s - now_s
-        return f"denied in {span(left_s)} if nobody answers" if left_s >= 1 else "its time is over"
+        return tr("denied in {time} if nobody answers", time=span(left_s)) if left_s >= 1 else tr("its time is over")
 
 
 def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> PendingApproval:
@@ -126,7 +128,7 @@ def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> Pe
         request.request_id,
         request.session_id,
         request.user_id,
-        _TIERS.get(request.safety_tier, request.safety_tier),
+        tr(_TIERS.get(request.safety_tier, request.safety_tier)),
         request.scope,
         request.asked_wall_s,
         request.expires_wall_s,
@@ -145,7 +147,8 @@ def question_of(request: ApprovalRequest, answer: Callable[[Reply], None]) -> Pe
 
 def place_words(address: Address, line: int | None = None) -> str:
     """A part of the policy and where it stands."""
-    return visible(dotted(address)) + (f", line {line}" if line is not None else "")
+    place = visible(dotted(address))
+    return place if line is None else tr("{place}, line {line}", place=place, line=line)
 
 
 def covered(called: str, about: tuple[str, ...], where: str = "") -> str:
@@ -153,18 +156,28 @@ def covered(called: str, about: tuple[str, ...], where: str = "") -> str:
 
     `about`: the files or blocks whose level asked, empty among them where something else asked too; () is not known.
     """
+    whole = f"{_at_places(called, about)} {where}".rstrip()
+    return tr("{call}, with any arguments", call=whole) if about and not any(about) else whole
+
+
+def _at_places(called: str, about: tuple[str, ...]) -> str:
     places = [visible(place) for place in about if place]
-    at = f" {where}" if where else ""
     if not places:
-        return f"{called}{at}, with any arguments" if about else f"{called}{at}"
+        return called
     named = ", ".join(f"`{place}`" for place in places[:_MAX_TOLD])
-    more = f" and {len(places) - _MAX_TOLD} more" if len(places) > _MAX_TOLD else ""
-    return f"{called} of {named}{more}{at}"
+    if len(places) > _MAX_TOLD:
+        named = tr("{places} and {count} more", places=named, count=len(places) - _MAX_TOLD)
+    return tr("{call} of {places}", call=called, places=named)
 
 
 def own(text: str) -> str:
     """What a stage says of an answer given here, to the one who gave it."""
     return text.replace(WHO, "you").replace("you was ", "you were ")
+
+
+def who_words(who: str) -> str:
+    """Who gave an answer, to the one who gave it here."""
+    return tr("you") if who == WHO else visible(who)
 
 
 @frozen
@@ -186,7 +199,7 @@ class Standing:
     session_id: str = ""
 
 
-_OTHERS = "; whatever the other arguments. Another file or block whose own level asks is asked about again"
+_OTHERS = mark("whatever the other arguments. Another file or block whose own level asks is asked about again")
 
 
 def standing_of(grant: Grant) -> Standing:
@@ -195,18 +208,20 @@ def standing_of(grant: Grant) -> Standing:
     places = any(grant.about)
     match grant.kind:
         case Remember.SCOPE if grant.scope is not None:
-            what, where = f"consent to {visible(grant.scope)}", "in this session"
+            what, where = tr("consent to {scope}", scope=visible(grant.scope)), tr("in this session")
         case Remember.SCOPE:
-            what, where = covered(called, grant.about), "in this session"
+            what, where = _at_places(called, grant.about), tr("in this session")
         case Remember.DURATION if grant.approved:
-            what, where = covered(called, grant.about), "in any session"
+            what, where = _at_places(called, grant.about), tr("in any session")
         case _:
-            what, where, places = f"one exact call of {called}", "", False
-    what = what.replace("`", "").removesuffix(", with any arguments")
-    words = f"{what} {where}".rstrip() + (_OTHERS if places else "")
+            what, where, places = tr("one exact call of {call}", call=called), "", False
+    what = what.replace("`", "")
+    words = f"{what} {where}".rstrip()
+    if places:
+        words = f"{words}; {tr(_OTHERS)}"
     if grant.about == ("",) and where and grant.scope is None:
-        words += ", with any arguments"
-    who = own(visible(grant.who))
+        words = tr("{call}, with any arguments", call=words)
+    who = who_words(grant.who)
     times = grant.granted_wall_s, grant.expires_wall_s
     whose = visible(grant.agent_id), visible(grant.session_id)
     return Standing(grant.grant_id, grant.approved, what, who, *times, where, words, *whose)
@@ -216,7 +231,7 @@ def span(seconds: float) -> str:
     """A time to wait, in words: `now`, `8 s`, `4 min`, `2 h 5 min`, `3 d`."""
     left = max(0, round(seconds))
     if left < 1:
-        return "now"
+        return tr("now")
     if left < 90:
         return f"{left} s"
     if left < 5_400:
@@ -224,4 +239,4 @@ def span(seconds: float) -> str:
     if left < 172_800:
         hours, minutes = divmod(round(left / 60), 60)
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    return f"{round(left / 86_400)} d"
+    return tr("{days} d", days=round(left / 86_400))

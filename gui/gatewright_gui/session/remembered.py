@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 
 from gatewright.workspace.api import Entry, EntryKind, JsonValue, ToolFailure, frozen
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
 MOST = 200
@@ -66,7 +67,7 @@ class Remembered:
         def work() -> None:
             if store.content(before.text_id) != before.text:
                 raise ToolFailure(
-                    "somebody else changed the note meanwhile, nothing was written; save again to put yours there",
+                    tr("somebody else changed the note meanwhile, nothing was written; save again to put yours there"),
                     code="changed",
                 )
             store.update(before.text_id, text)
@@ -111,8 +112,9 @@ class Remembered:
 
 def _entry(entry: Entry, score: float | None = None, snippet: str = "") -> TextRow:
     if entry.kind is EntryKind.CONVERSATION:
-        about = ", ".join(filter(None, (entry.role, f"session {entry.session_id}" if entry.session_id else "")))
+        session = tr("session {id}", id=entry.session_id) if entry.session_id else ""
+        about = ", ".join(filter(None, (entry.role, session)))
     else:
-        about = "own" if entry.owner else "shared"
+        about = tr("own") if entry.owner else tr("shared")
     metadata = json.dumps(dict(entry.metadata), ensure_ascii=False) if entry.metadata else ""
     return TextRow(entry.entry_id, entry.content, entry.created_at, score, snippet, about, metadata)

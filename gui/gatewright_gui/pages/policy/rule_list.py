@@ -77,7 +77,8 @@ class RuleListModel(FlatModel):
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
                 return self._text(rule, index.column()) or None
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{tr(self.headers[index.column()])}: {self._text(rule, index.column()) or tr('none')}"
+                text = self._text(rule, index.column()) or tr("none")
+                return f"{tr(self.headers[index.column()])}: {text}"
             case _ if role == RULE:
                 return rule
             case _:
