@@ -26,6 +26,7 @@ from gatewright_gui.pages.agents.agents import (
 )
 from gatewright_gui.pages.agents.rights_menu import RightsMenu
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menuheading import add_heading
@@ -74,7 +75,7 @@ class AgentDelegate(Delegate):
         painter.setFont(look.small_font)
         painter.setPen(QColor(look.palette.muted))
         second = QRect(words.left(), words.top() + 18, words.width(), 15)
-        _line(painter, second, str(index.data(DESCRIPTION) or "no description"))
+        _line(painter, second, str(index.data(DESCRIPTION) or tr("no description")))
         painter.restore()
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:  # noqa: N802
@@ -84,7 +85,7 @@ class AgentDelegate(Delegate):
         field = ValueField(lambda text: "" if text.strip() == name else self._refusal(name, text.strip()), parent)
         field.setMaxLength(64)
         field.setFrame(True)
-        return named(field, "agents.list.name", spoken="Agent name")
+        return named(field, "agents.list.name", spoken=tr("Agent name"))
 
     def setEditorData(self, editor: QWidget, index: Index) -> None:  # noqa: N802
         """The name, ready to be typed over; what is told of the row meanwhile leaves the field alone."""
@@ -137,11 +138,11 @@ def _line(painter: QPainter, place: QRect, text: str) -> None:
 
 
 ACTIONS = (
-    ("add", "plus", "Add agent", "Ctrl+N"),
-    ("duplicate", "copy", "Duplicate agent", "Ctrl+D"),
-    ("rename", "pencil", "Rename agent", "F2"),
-    ("remove", "trash", "Remove agent", "Del"),
-    ("preset", "list", "Preset…", "Ctrl+Shift+P"),
+    ("add", "plus", mark("Add agent"), "Ctrl+N"),
+    ("duplicate", "copy", mark("Duplicate agent"), "Ctrl+D"),
+    ("rename", "pencil", mark("Rename agent"), "F2"),
+    ("remove", "trash", mark("Remove agent"), "Del"),
+    ("preset", "list", mark("Preset…"), "Ctrl+Shift+P"),
 )
 MANY = 12
 """From more agents on they can be filtered."""
@@ -162,9 +163,9 @@ class AgentPane(QWidget):
         """How many edits there were with the agent that was just added and has no name of its own yet; 0: none."""
         self.model = AgentListModel(self._renamed, self)
         self.rows = AgentFilterModel(self.model, self)
-        self.search = SearchField("Filter agents")
+        self.search = SearchField(tr("Filter agents"))
         self.rights_menu = RightsMenu(context, self)
-        self.header = SectionHeader("Agents")
+        self.header = SectionHeader(tr("Agents"))
         self.view = self._make_view()
         self.actions_by_key = {key: self._make_action(key, icon, text, keys) for key, icon, text, keys in ACTIONS}
         for key in ("add", "duplicate", "remove"):
@@ -184,13 +185,13 @@ class AgentPane(QWidget):
         self.search.search_changed.connect(self._filter)
         self.search.results_requested.connect(self._into_list)
         self.search.leave_requested.connect(self.view.setFocus)
-        self.nothing = EmptyState("search", "No agent fits", "", action="Show all")
+        self.nothing = EmptyState("search", tr("No agent fits"), "", action=tr("Show all"))
         self.nothing.action_requested.connect(self.search.clear)
         self.nothing.hide()
         return row_of(self.search, margins=(1, 0, 1, 1))
 
     def _make_view(self) -> QListView:
-        view = named(RowList(), "agents.list", spoken="Agents")
+        view = named(RowList(), "agents.list", spoken=tr("Agents"))
         view.setModel(self.rows)
         view.setItemDelegate(AgentDelegate(self._refusal, view))
         view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
@@ -206,7 +207,7 @@ class AgentPane(QWidget):
         return view
 
     def _make_action(self, key: str, icon: str, text: str, keys: str) -> QAction:
-        action = QAction(text, self)
+        action = QAction(tr(text), self)
         tie_icon(action, icon)
         action.setObjectName(f"agents.{key}")
         action.setShortcut(QKeySequence(keys))
@@ -217,7 +218,8 @@ class AgentPane(QWidget):
         return action
 
     def _make_button(self, key: str) -> IconButton:
-        _, icon, text, keys = next(row for row in ACTIONS if row[0] == key)
+        _, icon, marked, keys = next(row for row in ACTIONS if row[0] == key)
+        text = tr(marked)
         button = IconButton(icon, f"{text} ({keys})")
         button.setAccessibleName(text)
         button.setObjectName(f"agents.{key}.button")
@@ -247,8 +249,8 @@ class AgentPane(QWidget):
 
         chosen = self.chosen()
         if verbs.remove_agents(self._document, chosen):
-            what = f"`{chosen[0]}`" if len(chosen) == 1 else f"{len(chosen)} agents"
-            self._document.say("info", f"removed {what}", can_undo=True)
+            what = f"`{chosen[0]}`" if len(chosen) == 1 else counted(len(chosen), "agent", "agents")
+            self._document.say("info", tr("removed {agents}", agents=what), can_undo=True)
 
     def preset(self) -> None:
         """Choose a preset for the selected agents."""
@@ -321,7 +323,8 @@ class AgentPane(QWidget):
     def _show_chosen(self, _one: object = None, _other: object = None) -> None:
         """What can be done with so many, and how many there are."""
         every, chosen = len(self._document.agents), len(self.view.selectionModel().selectedIndexes())
-        self.header.set_note(f"{chosen} of {every}" if chosen > 1 else str(every) if every else "")
+        of_every = tr("{count:,} of {every:,}", count=chosen, every=every)
+        self.header.set_note(of_every if chosen > 1 else str(every) if every else "")
         one = self._selection.agent_id is not None
         for key in ("remove", "preset"):
             self.actions_by_key[key].setEnabled(one)
@@ -384,11 +387,12 @@ class AgentPane(QWidget):
         menu.setToolTipsVisible(True)
         chosen = self.chosen()
         menu.addActions([self.actions_by_key[key] for key, *_ in ACTIONS if key != "preset"])
-        describe = menu.addAction("Edit description")
+        describe = menu.addAction(tr("Edit description"))
         tie_icon(describe, "file-text")
         describe.triggered.connect(self.describe_requested)
         describe.setEnabled(len(chosen) == 1)
         if chosen:
-            add_heading(menu, "Preset" if len(chosen) == 1 else f"Preset for {len(chosen)} agents")
+            several = tr("Preset for {count} agents", count=len(chosen))
+            add_heading(menu, tr("Preset") if len(chosen) == 1 else several)
             self.rights_menu.fill(menu, chosen)
         menu.popup(self.view.viewport().mapToGlobal(at))

@@ -27,10 +27,10 @@ from gatewright.workspace.api import (
     kind_of,
     needs,
 )
+from gatewright_gui.pages.agents.row_state import TIER_WORDS
 from gatewright_gui.pages.agents.rule_table import RuleRows
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.widget.delegate import Index
-
-TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
 
 
 class Column(IntEnum):
@@ -104,9 +104,9 @@ def agent_rows(
 ) -> tuple[AgentRow, ...]:
     """All rows; `scopes` are the texts of the agent's capabilities by their index."""
     return (
-        AgentRow(RowKind.HEADING, "Capabilities"),
+        AgentRow(RowKind.HEADING, tr("Capabilities")),
         *_capabilities(agent, catalog, scopes),
-        AgentRow(RowKind.HEADING, "Approvals"),
+        AgentRow(RowKind.HEADING, tr("Approvals")),
         *_approvals(policy, agent),
     )
 
@@ -139,7 +139,7 @@ def _capabilities(agent: Agent, catalog: Sequence[ToolFacts], scopes: Mapping[in
         value = scopes.get(index, "") or _whole(capability)
         yield AgentRow(RowKind.GRANTED, str(kind), value, about, address, granted)
     for kind in missing_kinds(agent, needed):
-        yield AgentRow(RowKind.MISSING, str(kind), "not granted", _needed_words(needed[kind]))
+        yield AgentRow(RowKind.MISSING, str(kind), tr("not granted"), _needed_words(needed[kind]))
 
 
 def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
@@ -151,11 +151,11 @@ def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
             address: Address | None = ("agents", agent.agent_id, "approvals", key)
             yield _approval(RowKind.APPROVAL, key, own[key], _key_words(key), address)
         elif key in everyone:
-            about = f"{_key_words(key)}, by the defaults"
+            about = tr("{what}, by the defaults", what=_key_words(key))
             yield _approval(RowKind.INHERITED, key, everyone[key], about, ("defaults", "approvals", key))
         else:
             verdict = TIER_DEFAULTS[SafetyTier(key)]
-            yield _approval(RowKind.INHERITED, key, verdict, f"{_key_words(key)}, as always", None)
+            yield _approval(RowKind.INHERITED, key, verdict, tr("{what}, as always", what=_key_words(key)), None)
 
 
 def _approval(kind: RowKind, key: str, verdict: Verdict, about: str, address: Address | None) -> AgentRow:
@@ -163,24 +163,28 @@ def _approval(kind: RowKind, key: str, verdict: Verdict, about: str, address: Ad
 
 
 def _key_words(key: str) -> str:
-    return f"all that is {TIER_WORDS[key]}" if key in TIER_KEYS else "one operation" if "." in key else "one tool"
+    if key in TIER_KEYS:
+        return tr("all that is {tier}", tier=tr(TIER_WORDS[key]))
+    return tr("one operation") if "." in key else tr("one tool")
 
 
 def _needed_words(names: Sequence[str]) -> str:
     if not names:
-        return "none of its tools needs it"
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"needed by {', '.join(names[:3])}{more}"
+        return tr("none of its tools needs it")
+    tools = ", ".join(names[:3])
+    if len(names) <= 3:
+        return tr("needed by {tools}", tools=tools)
+    return tr("needed by {tools} and {count} more", tools=tools, count=len(names) - 3)
 
 
 def _whole(capability: Capability) -> str:
-    return "as the tool declares" if has_scope(kind_of(capability)) else "granted"
+    return tr("as the tool declares") if has_scope(kind_of(capability)) else tr("granted")
 
 
 class AgentRulesModel(RuleRows[AgentRow]):
     """A new row that is not written yet stands with those of its kind."""
 
-    headers = ("What", "Value", "About", "Where")
+    headers = (mark("What"), mark("Value"), mark("About"), mark("Where"))
 
     def __init__(self, verbs: AgentVerbs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -200,7 +204,7 @@ class AgentRulesModel(RuleRows[AgentRow]):
     def begin(self, kind: RowKind, what: str) -> int:
         """A row for a grant or a key that is asked for now."""
         self.drop_draft()
-        draft = AgentRow(kind, what, about="not written yet")
+        draft = AgentRow(kind, what, about=tr("not written yet"))
         at = _place_for(self._rows, draft)
         self.begin_draft(at, draft)
         return at
@@ -221,7 +225,9 @@ class AgentRulesModel(RuleRows[AgentRow]):
     def tip(self, row: AgentRow, column: int, text: str) -> str:
         """The whole text; of what is missing, what can be done."""
         del column
-        return f"{row.what} is not granted, {row.about}. Enter: grant it" if row.kind is RowKind.MISSING else text
+        if row.kind is not RowKind.MISSING:
+            return text
+        return tr("{capability} is not granted, {about}. Enter: grant it", capability=row.what, about=row.about)
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """Ask a verb: a scope or a verdict in VALUE, a key in WHAT."""
@@ -264,6 +270,6 @@ def _place_for(rows: Sequence[AgentRow], draft: AgentRow) -> int:
     """Behind the last of the agent's own rows of that part, where the written row will be."""
     own = RowKind.GRANTED if draft.kind is RowKind.NEW_GRANT else RowKind.APPROVAL
     if own is RowKind.APPROVAL and draft.what not in TIER_KEYS:
-        first = next((at for at, row in enumerate(rows) if row.what == "Approvals"), 0) + 1 + len(TIER_KEYS)
+        first = next((at for at, row in enumerate(rows) if at and row.kind is RowKind.HEADING), 0) + 1 + len(TIER_KEYS)
         return max([first, *(at + 1 for at, row in enumerate(rows) if row.kind is own and at >= first)])
     return max([1, *(at + 1 for at, row in enumerate(rows) if row.kind is own and row.kind is RowKind.GRANTED)])

@@ -22,6 +22,7 @@ from gatewright_gui.pages.agents.agent_rules import (
 from gatewright_gui.pages.agents.rule_table import LINK, ROW, RuleDelegate, RuleTable, cast_any
 from gatewright_gui.pages.agents.rules_pane import RulesPane
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named
 from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text
@@ -92,14 +93,14 @@ class AgentRulesDelegate(RuleDelegate):
             verdicts = (
                 (verdict.words, verdict, look.icon(VERDICT_ICONS[verdict.value], verdict.value)) for verdict in Verdict
             )
-            return self.choice_field(parent, "agents.rules.verdict", f"Verdict of {row.what}", verdicts)
+            return self.choice_field(parent, "agents.rules.verdict", tr("Verdict of {key}", key=row.what), verdicts)
         if index.column() == Column.WHAT:
             return self._key_field(parent, row)
         kind = CapabilityKind(row.what)
         field = named(
             ValueField(partial(capabilities.grant_refusal, kind), parent),
             "agents.rules.scope",
-            spoken=f"Scope of {kind}",
+            spoken=tr("Scope of {capability}", capability=kind),
             tip=capabilities.scope_tip(kind),
         )
         field.setPlaceholderText(self._pane.scope_example(kind))
@@ -107,8 +108,8 @@ class AgentRulesDelegate(RuleDelegate):
 
     def _key_field(self, parent: QWidget, row: AgentRow) -> ValueField:
         refusal = partial(self._pane.key_refusal, row)
-        field = named(ValueField(refusal, parent), "agents.rules.key", spoken="Approvals key")
-        field.setPlaceholderText("a tool, or tool.operation")
+        field = named(ValueField(refusal, parent), "agents.rules.key", spoken=tr("Approvals key"))
+        field.setPlaceholderText(tr("a tool, or tool.operation"))
         completer = QCompleter(field)
         completer.setModel(QStringListModel(list(self._pane.keys()), completer))
         completer.setCompletionMode(QCompleter.CompletionMode.InlineCompletion)
@@ -121,16 +122,16 @@ class AgentRulesPane(RulesPane[AgentRow]):
 
     def __init__(self, context: PageContext) -> None:
         add = named(
-            QPushButton("Add"),
-            spoken="Grant a capability or add an approvals key",
-            tip="Grant a capability, or say what asks first (Ins in the list)",
+            QPushButton(tr("Add")),
+            spoken=tr("Grant a capability or add an approvals key"),
+            tip=tr("Grant a capability, or say what asks first (Ins in the list)"),
         )
-        remove = IconButton("trash", "Revoke the capability, or remove the key (Del)")
+        remove = IconButton("trash", tr("Revoke the capability, or remove the key (Del)"))
         super().__init__(context, "agents.rules", add, remove)
         self._agent: Agent | None = None
         self._row: tuple[str | None, str | None] = (None, None)
         self.model = AgentRulesModel(self, self)
-        self.view = AgentRulesView("Capabilities and approvals", WIDTHS)
+        self.view = AgentRulesView(tr("Capabilities and approvals"), WIDTHS)
         self.set_table(self.view, self.model, AgentRulesDelegate(self), Column.VALUE)
         self.view.verdict_requested.connect(self._judge_current)
         column_of(self.view, into=self)
@@ -170,7 +171,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
         if self._agent is None or (row.kind is RowKind.APPROVAL and key == row.what):
             return ""
         if row.kind is RowKind.NEW_KEY and key in self._agent.approvals:
-            return f"there is a key `{key}` already"
+            return tr("there is a key `{key}` already", key=key)
         was = row.what if row.kind is RowKind.APPROVAL else None
         return approvals.approval_refusal(self._context.document, self._agent.agent_id, key.strip(), was)
 
@@ -255,7 +256,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
         """What can be granted, and which keys can be given."""
         self.menu.clear()
         if self._agent is not None:
-            grants = self.menu.addMenu("&Grant")
+            grants = self.menu.addMenu(tr("&Grant"))
             tie_icon(grants.menuAction(), "key-round")
             self._fill_grants(grants, self._agent)
             self.menu.addSeparator()
@@ -265,7 +266,8 @@ class AgentRulesPane(RulesPane[AgentRow]):
         needed = needed_by(agent, self._context.document.catalog)
         missing = missing_kinds(agent, needed)
         for kind in (*missing, *(kind for kind in CapabilityKind if kind not in missing)):
-            action = menu.addAction(f"{kind}\tneeded by {len(needed[kind])}" if kind in missing else str(kind))
+            said = tr("needed by {count}", count=len(needed[kind])) if kind in missing else ""
+            action = menu.addAction(f"{kind}\t{said}".strip())
             action.setObjectName(f"agents.rules.grant.{kind}")
             tie_icon(action, "key-round", cast("Role", "ask") if kind in missing else "text")
             row = self.model.row_at(self.model.find(str(kind)) or 0)
@@ -276,10 +278,10 @@ class AgentRulesPane(RulesPane[AgentRow]):
         tool, operation = self._row
         for key in (f"{tool}.{operation}" if operation else None, tool):
             if key is not None and key not in agent.approvals:
-                action = self.menu.addAction(button_text(f"Ask first for {key}"))
+                action = self.menu.addAction(button_text(tr("Ask first for {key}", key=key)))
                 tie_icon(action, "hand")
                 action.triggered.connect(partial(self.soon, partial(self.add_key, key)))
-        other = self.menu.addAction("Ask first for &another…")
+        other = self.menu.addAction(tr("Ask first for &another…"))
         other.setObjectName("agents.rules.other_key")
         tie_icon(other, "pencil")
         other.triggered.connect(partial(self.soon, partial(self.add_key, None)))

@@ -13,7 +13,8 @@ from PySide6.QtCore import (
     Signal,
 )
 
-from gatewright.workspace.api import Agent, Layer, Problem, ToolRight, plural
+from gatewright.workspace.api import Agent, Layer, Problem, ToolRight
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import ChangeSet, Document
@@ -108,17 +109,17 @@ class AgentListModel(QAbstractListModel):
 
     def _count(self, agent_id: str) -> str:
         held = self._counts.get(agent_id)
-        return f"{held[0]:,} of {held[1]:,}" if held else ""
+        return tr("{count:,} of {every:,}", count=held[0], every=held[1]) if held else ""
 
     def _marks(self, agent: Agent) -> tuple[str, ...]:
         count, wrong = self._count(agent.agent_id), len(self._problems.get(agent.agent_id, ()))
-        said = plural(wrong, "problem") if wrong else ""
-        return tuple(part for part in (f"{count} on" if count else "", said) if part)
+        said = counted(wrong, "problem", "problems") if wrong else ""
+        return tuple(part for part in (tr("{count} on", count=count) if count else "", said) if part)
 
     def _tip(self, agent: Agent) -> str:
         wrong = (text.replace("`", "") for text in self._problems.get(agent.agent_id, ())[:4])
         count = self._count(agent.agent_id)
-        lines = (agent.description or agent.agent_id, f"{count} operations on" if count else "", *wrong)
+        lines = (agent.description or agent.agent_id, tr("{count} operations on", count=count) if count else "", *wrong)
         return "\n".join(line for line in lines if line)
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802

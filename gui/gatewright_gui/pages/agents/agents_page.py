@@ -14,6 +14,7 @@ from gatewright_gui.pages.agents.agent_pane import AgentPane
 from gatewright_gui.pages.agents.tool_pane import ToolPane
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.preview import PreviewPane
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
 MODE_KEY, PREVIEW_KEY = "agents.mode", "agents.preview"
 MODES = (
-    ("tree", "Tree", "list-filter", "One agent: its tools and operations (Ctrl+M)"),
-    ("matrix", "Matrix", "layers", "All agents: tools by agents (Ctrl+M)"),
+    ("tree", mark("Tree"), "list-filter", mark("One agent: its tools and operations (Ctrl+M)")),
+    ("matrix", mark("Matrix"), "layers", mark("All agents: tools by agents (Ctrl+M)")),
 )
 
 
@@ -44,18 +45,18 @@ class AgentsPage(Page):
         self.preview = PreviewPane(context)
         self._matrix: MatrixPane | None = None
         self._is_choosing = False
-        self.mode = named(Segmented("Tree or matrix"), "agents.mode")
-        self.switch = QAction("Switch tree and matrix", self)
-        self.preview_button = named(IconButton("panel-right", "Show or hide the preview"), "agents.preview.shown")
+        self.mode = named(Segmented(tr("Tree or matrix")), "agents.mode")
+        self.switch = QAction(tr("Switch tree and matrix"), self)
+        self.preview_button = named(IconButton("panel-right", tr("Show or hide the preview")), "agents.preview.shown")
         self._mode_bar = holding(row_of(self.mode, self.preview_button, space=1))
         self._mode_row = row_of(self._mode_bar, stretch(), margins=(2, 1, 1, 1))
         self._left = holding(column_of(self._mode_row, stretch(self.agents)))
         self._middle = QStackedWidget()
         self.nobody = EmptyState(
             "users",
-            "No agents yet",
-            "An agent is one program with rights of its own. Add the first, then tick what it may do.",
-            action="Add an agent",
+            tr("No agents yet"),
+            tr("An agent is one program with rights of its own. Add the first, then tick what it may do."),
+            action=tr("Add an agent"),
         )
         self.nobody.addAction(self.agents.actions_by_key["add"])
         self._lay_out()
@@ -69,7 +70,7 @@ class AgentsPage(Page):
 
     def _lay_out(self) -> None:
         for key, text, _, tip in MODES:
-            self.mode.add_segment(key, text, tooltip=tip)
+            self.mode.add_segment(key, tr(text), tooltip=tr(tip))
         self._middle.addWidget(self.tools)
         self._middle.addWidget(self.nobody)
         split = Splitter(Qt.Orientation.Horizontal, "agents", self._context.sizes)

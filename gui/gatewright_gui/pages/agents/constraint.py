@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import cast
 
 from gatewright.workspace.api import JsonValue, folder_of, folder_pattern, frozen, with_folder, with_pattern
+from gatewright_gui.qt.language import tr
 
 _WORDS = {
     "one_of": "enum",
@@ -112,7 +113,7 @@ def json_fault(text: str) -> str:
         value: object = json.loads(text)
     except json.JSONDecodeError as error:
         said = error.msg.lower().removesuffix(" at")
-        return f"line {error.lineno}, column {error.colno}: {said}"
+        return tr("line {line}, column {column}: {fault}", line=error.lineno, column=error.colno, fault=said)
     except RecursionError:
-        return "this is nested too deep"
-    return "" if isinstance(value, Mapping | bool) else "a constraint is a JSON object, or true or false"
+        return tr("this is nested too deep")
+    return "" if isinstance(value, Mapping | bool) else tr("a constraint is a JSON object, or true or false")

@@ -28,6 +28,7 @@ from gatewright_gui.pages.agents.constraint_form import FIELDS, LABEL_WIDTH, Con
 from gatewright_gui.pages.agents.limits import LimitRow
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text, title_text
@@ -41,11 +42,11 @@ from gatewright_gui.session.verbs import limits as verbs
 from gatewright_gui.session.verbs.limits import ConstraintWish
 
 SIZE = (560, 440)
-SAY_SOMETHING = "say what its value has to be, or that it must be given"
+SAY_SOMETHING = mark("say what its value has to be, or that it must be given")
 GIVING = {
-    "optional": "Calls that leave it out are denied",
-    "required": "The tool itself denies calls that leave it out",
-    "defaulted": "Its default counts as given; say what its value has to be instead",
+    "optional": mark("Calls that leave it out are denied"),
+    "required": mark("The tool itself denies calls that leave it out"),
+    "defaulted": mark("Its default counts as given; say what its value has to be instead"),
 }
 
 
@@ -88,27 +89,27 @@ class ConstraintDialog(QDialog):
         self._arguments = {argument.name: argument for argument in arguments}
         self._fault = ""
         self._stays = False
-        title = f"Constrain an argument of {before.tool}"
+        title = tr("Constrain an argument of {tool}", tool=before.tool)
         self.setWindowTitle(title_text(title))
         self.setAccessibleName(title)
-        self.argument_field = named(QComboBox(), "constraint.argument", spoken="Argument")
+        self.argument_field = named(QComboBox(), "constraint.argument", spoken=tr("Argument"))
         self.argument_field.addItems(list(self._arguments))
         self.about = ElidedLabel(role="muted")
-        self.given_box = named(QCheckBox("Must be &given"), "constraint.given")
-        self.way = named(Segmented("How to say it"), "constraint.way")
-        self.way.add_segment("form", "Form", tooltip="What most people want to say")
-        self.way.add_segment("json", "JSON", tooltip="Any JSON Schema")
+        self.given_box = named(QCheckBox(tr("Must be &given")), "constraint.given")
+        self.way = named(Segmented(tr("How to say it")), "constraint.way")
+        self.way.add_segment("form", tr("Form"), tooltip=tr("What most people want to say"))
+        self.way.add_segment("json", tr("JSON"), tooltip=tr("Any JSON Schema"))
         self.fields = ConstraintFields()
-        self.code = named(QPlainTextEdit(), "constraint.json", spoken="JSON Schema of the argument")
+        self.code = named(QPlainTextEdit(), "constraint.json", spoken=tr("JSON Schema of the argument"))
         self.code.setFont(current_look().mono_font)
         self.code.setTabChangesFocus(True)
-        self.example = named(QLineEdit(), "constraint.example", spoken="Try a value")
+        self.example = named(QLineEdit(), "constraint.example", spoken=tr("Try a value"))
         self._example_icon = IconLabel("circle-check", "allow", size=current_look().tokens.small_icon_size)
         self.example_words = named(Label(), "constraint.fits", kind="muted")
         self.words = named(Label(), "constraint.words", kind="muted")
         self.fault_label = named(Label(), "constraint.fault", kind="error")
-        self.accept_button = named(QPushButton("OK"), "constraint.accept", kind="primary")
-        self.cancel_button = named(QPushButton("Cancel"), "constraint.cancel")
+        self.accept_button = named(QPushButton(tr("OK")), "constraint.accept", kind="primary")
+        self.cancel_button = named(QPushButton(tr("Cancel")), "constraint.cancel")
         self._lay_out(title)
         self._connect()
         self._start()
@@ -152,17 +153,19 @@ class ConstraintDialog(QDialog):
         self.cancel_button.setAutoDefault(False)
         self.accept_button.setDefault(True)
         operations = self._before.operations
-        where = f"only {', '.join(sorted(operations))}" if operations is not None else "all operations that take it"
+        where = tr("all operations that take it")
+        if operations is not None:
+            where = tr("only {operations}", operations=", ".join(sorted(operations)))
         rows = QFormLayout()
         rows.setHorizontalSpacing(current_look().tokens.space_2)
         rows.setVerticalSpacing(current_look().tokens.space_1)
-        rows.addRow(_label("&Argument", self.argument_field), self.argument_field)
+        rows.addRow(_label(tr("&Argument"), self.argument_field), self.argument_field)
         rows.addRow("", self.about)
         rows.addRow("", self.given_box)
-        example = _label("T&ry a value", self.example)
+        example = _label(tr("T&ry a value"), self.example)
         column_of(
             named(Label(title), kind="heading"),
-            ElidedLabel(f"for {self._before.agent_id}, {where}", role="muted"),
+            ElidedLabel(tr("for {agent}, {operations}", agent=self._before.agent_id, operations=where), role="muted"),
             rows,
             row_of(self.way, stretch()),
             self.fields,
@@ -213,7 +216,7 @@ class ConstraintDialog(QDialog):
         schema, giving = {} if schema is None else schema, self._argument.giving
         self.given_box.setChecked(required)
         self.given_box.setEnabled(required or giving == "optional")
-        self.given_box.setToolTip(GIVING[giving])
+        self.given_box.setToolTip(tr(GIVING[giving]))
         form = form_of(schema)
         can = form is not None and _kind_says(self._argument, form)
         self.fields.show_form(self._argument, form if form is not None and can else ConstraintForm())
@@ -250,17 +253,22 @@ class ConstraintDialog(QDialog):
             self._stays = True
             self.way.set_current("json")
             self._stays = False
-            self.way.button("form").setToolTip("The form cannot say all of this JSON")
+            self.way.button("form").setToolTip(tr("The form cannot say all of this JSON"))
             return
         self.fields.show_form(self._argument, form)
         self._show_way("form")
 
     def _show_about(self) -> None:
         argument = self._argument
-        kinds = {"text": "text", "number": "a number", "whole": "a whole number", "truth": "true or false"}
-        kind = kinds.get(argument.kind, "a list" if argument.kind == "list" else "any value")
+        kinds = {
+            "text": tr("text"),
+            "number": tr("a number"),
+            "whole": tr("a whole number"),
+            "truth": tr("true or false"),
+        }
+        kind = kinds.get(argument.kind, tr("a list") if argument.kind == "list" else tr("any value"))
         self.about.set_text(f"{kind}; {argument.description}".rstrip("; ").replace("`", ""))
-        self.example.setPlaceholderText("a text" if argument.kind == "text" else "a value in JSON")
+        self.example.setPlaceholderText(tr("a text") if argument.kind == "text" else tr("a value in JSON"))
 
     def _show(self, _value: object = None) -> None:
         """What is wrong, what it means, whether the example fits."""
@@ -272,7 +280,7 @@ class ConstraintDialog(QDialog):
         except ValueError as error:
             schema, self._fault = True, str(error)
             self.words.setText("")
-        says = self._fault != SAY_SOMETHING
+        says = self._fault != tr(SAY_SOMETHING)
         self.fault_label.setText(self._fault.replace("`", "") if says else "")
         self.fault_label.setVisible(bool(self._fault) and says)
         self.words.setVisible(not self._fault)
@@ -282,9 +290,9 @@ class ConstraintDialog(QDialog):
 
     def _refusal(self, schema: JsonValue) -> str:
         if not self.field:
-            return "no operation of it takes an argument"
+            return tr("no operation of it takes an argument")
         if schema is None and not self.is_required:
-            return SAY_SOMETHING
+            return tr(SAY_SOMETHING)
         return self._refuse(self.wish)
 
     def _show_example(self, schema: JsonValue) -> None:
@@ -296,7 +304,9 @@ class ConstraintDialog(QDialog):
             return
         wrong = example_fault(schema, self._argument, text)
         self._example_icon.set_icon("circle-x" if wrong else "circle-check", "deny" if wrong else "allow")
-        self.example_words.setText(f"denied: {wrong}".replace("`", "") if wrong else "goes through")
+        self.example_words.setText(
+            tr("denied: {reason}", reason=wrong).replace("`", "") if wrong else tr("goes through")
+        )
 
 
 def _kind_says(argument: Argument, form: ConstraintForm) -> bool:

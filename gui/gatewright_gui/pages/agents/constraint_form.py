@@ -6,6 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QComboBox, QFormLayout, QLabel, QLineEdit, QWidget
 
 from gatewright_gui.pages.agents.constraint import ConstraintForm
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.argument import Argument, ArgumentKind
@@ -20,22 +21,22 @@ FIELDS: dict[ArgumentKind, tuple[str, ...]] = {
     "any": (),
 }
 _LABELS = {
-    "one_of": ("&One of", "values, separated by commas"),
-    "below": ("Only &in", "a folder, such as notes/; no path that leads out of it goes through"),
-    "items_below": ("Each &in", "a folder, such as notes/, that each path of the list lies in"),
-    "pattern": ("&Matches", "a regular expression; it may match anywhere in the text"),
-    "min_length": ("A&t least", "characters"),
-    "max_length": ("At mo&st", "characters"),
-    "minimum": ("At &least", "a number"),
-    "maximum": ("At mo&st", "a number"),
-    "multiple_of": ("&Multiple of", "a number"),
-    "truth": ("Al&ways", ""),
-    "min_items": ("A&t least", "items"),
-    "max_items": ("At mo&st", "items"),
+    "one_of": (mark("&One of"), mark("values, separated by commas")),
+    "below": (mark("Only &in"), mark("a folder, such as notes/; no path that leads out of it goes through")),
+    "items_below": (mark("Each &in"), mark("a folder, such as notes/, that each path of the list lies in")),
+    "pattern": (mark("&Matches"), mark("a regular expression; it may match anywhere in the text")),
+    "min_length": (mark("A&t least"), mark("characters")),
+    "max_length": (mark("At mo&st"), mark("characters")),
+    "minimum": (mark("At &least"), mark("a number")),
+    "maximum": (mark("At mo&st"), mark("a number")),
+    "multiple_of": (mark("&Multiple of"), mark("a number")),
+    "truth": (mark("Al&ways"), ""),
+    "min_items": (mark("A&t least"), mark("items")),
+    "max_items": (mark("At mo&st"), mark("items")),
 }
 LABEL_WIDTH = 76
 _WHOLE = frozenset({"min_length", "max_length", "min_items", "max_items"})
-_TRUTH = (("either", None), ("true", True), ("false", False))
+_TRUTH = ((mark("either"), None), (mark("true"), True), (mark("false"), False))
 
 
 class ConstraintFields(QWidget):
@@ -52,7 +53,7 @@ class ConstraintFields(QWidget):
         self._rows.setContentsMargins(0, 0, 0, 0)
         self._rows.setSpacing(current_look().tokens.space_2)
         for name, (label, hint) in _LABELS.items():
-            self._add(name, label, hint)
+            self._add(name, tr(label), tr(hint))
 
     def show_form(self, argument: Argument, form: ConstraintForm) -> None:
         """The fields of a kind of argument, holding what the form says."""
@@ -64,7 +65,7 @@ class ConstraintFields(QWidget):
         self.truth.setCurrentIndex([value for _, value in _TRUTH].index(form.truth))
         if argument.choices:
             hint = ", ".join(argument.choices)
-            self._edits["one_of"].setPlaceholderText(f"some of: {hint}")
+            self._edits["one_of"].setPlaceholderText(tr("some of: {values}", values=hint))
 
     def form(self, kind: ArgumentKind) -> ConstraintForm:
         """What the fields say. Raises ValueError naming the field that cannot be read."""
@@ -85,7 +86,7 @@ class ConstraintFields(QWidget):
         words = Label(label)
         if name == "truth":
             for text, value in _TRUTH:
-                self.truth.addItem(text, value)
+                self.truth.addItem(tr(text), value)
             self.truth.currentIndexChanged.connect(self._tell)
             self._dress(self.truth, name, label, words)
             return
@@ -113,9 +114,9 @@ def _refuse_contradictions(found: dict[str, object]) -> None:
     for low, high in (("minimum", "maximum"), ("min_length", "max_length"), ("min_items", "max_items")):
         least, most = found.get(low), found.get(high)
         if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
-            raise ValueError(f"no value is at least {least:g} and at most {most:g}")
+            raise ValueError(tr("no value is at least {least:g} and at most {most:g}", least=least, most=most))
     if found.get("below") is not None and found.get("pattern") is not None:
-        raise ValueError("say either the folder or the expression; as JSON both can be said with `allOf`")
+        raise ValueError(tr("say either the folder or the expression; as JSON both can be said with `allOf`"))
 
 
 def _shown(value: object) -> str:
@@ -134,9 +135,9 @@ def _read(name: str, text: str) -> object:
     if name in {"below", "items_below"}:
         return read_folder(text)
     read: Callable[[str], object] = int if name in _WHOLE else read_number
-    label = _LABELS[name][0].replace("&", "").lower()
+    label = tr(_LABELS[name][0]).replace("&", "").lower()
     try:
         return read(text)
     except ValueError:
-        what = "a whole number" if name in _WHOLE else "a number"
-        raise ValueError(f"`{label}` is {what}, not `{text}`") from None
+        what = tr("a whole number") if name in _WHOLE else tr("a number")
+        raise ValueError(tr("`{field}` is {kind}, not `{text}`", field=label, kind=what, text=text)) from None

@@ -9,12 +9,14 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
-from gatewright.workspace.api import Operation, OperationSet, Survey, frozen, plural
+from gatewright.workspace.api import Operation, OperationSet, Survey, frozen
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS, Declaration
 
 Index = QModelIndex | QPersistentModelIndex
 CHOICE = Qt.ItemDataRole.UserRole + 1
-UNTAKEN = "not taken for operations unless it is declared"
+UNTAKEN = mark("not taken for operations unless it is declared")
+CONFIDENCE = {"high": mark("high"), "medium": mark("medium"), "low": mark("low"), "declared": mark("declared")}
 
 
 @frozen
@@ -41,13 +43,14 @@ def choices_of(survey: Survey, now: Declaration) -> tuple[Choice, ...]:
     """Every choice that a tool has, as the schema says first, no operations last."""
     found = survey.found
     own = found.operations if found is not None else ()
-    note = f"{_counted(found)}, {found.confidence} confidence" if found is not None else "one box for the whole tool"
-    title = f"As the schema says: {found.field}" if found is not None else "As the schema says: no operations"
+    title, note = tr("As the schema says: no operations"), tr("one box for the whole tool")
+    if found is not None:
+        title, note = tr("As the schema says: {field}", field=found.field), f"{_counted(found)}, {_sure(found)}"
     fields = [_closed(reading) for reading in survey.readings]
     free = [_free(reading) for reading in survey.free]
     known = {choice.field for choice in (*fields, *free)}
     other = [_named(now)] if now.operations is not None and now.field not in known else []
-    last = Choice("No operations", "one box for the whole tool", "")
+    last = Choice(tr("No operations"), tr("one box for the whole tool"), "")
     return (Choice(title, note, None, own), *fields, *free, *other, last)
 
 
@@ -62,22 +65,30 @@ def chosen_row(choices: Sequence[Choice], now: Declaration, *, wants_free: bool)
 
 
 def _closed(found: OperationSet) -> Choice:
-    sure = UNTAKEN if found.confidence == "declared" else f"{found.confidence} confidence"
-    return Choice(f"The values of {found.field}", f"{_counted(found)}, {sure}", found.field, found.operations)
+    sure = tr(UNTAKEN) if found.confidence == "declared" else _sure(found)
+    return Choice(
+        tr("The values of {field}", field=found.field), f"{_counted(found)}, {sure}", found.field, found.operations
+    )
 
 
 def _free(found: OperationSet) -> Choice:
     count = len(found.suggested)
-    said = f"free text; its description names {count}" if count else "free text"
-    return Choice(f"Names for {found.field}", said, found.field, (), found.suggested, is_free=True)
+    said = tr("free text; its description names {count}", count=count) if count else tr("free text")
+    return Choice(tr("Names for {field}", field=found.field), said, found.field, (), found.suggested, is_free=True)
 
 
 def _named(now: Declaration) -> Choice:
-    return Choice(f"Names for {now.field}", "declared in the policy", now.field, (), (), is_free=True)
+    return Choice(
+        tr("Names for {field}", field=now.field), tr("declared in the policy"), now.field, (), (), is_free=True
+    )
+
+
+def _sure(found: OperationSet) -> str:
+    return tr("{degree} confidence", degree=tr(CONFIDENCE.get(found.confidence, found.confidence)))
 
 
 def _counted(found: OperationSet) -> str:
-    return plural(len(found.operations), "operation")
+    return counted(len(found.operations), "operation", "operations")
 
 
 class ChoiceModel(QAbstractListModel):
@@ -143,18 +154,18 @@ class OperationListModel(QAbstractListModel):
     def add(self, name: str) -> str:
         """Add a name, ticked, or tick the one that is there; why not, in words, otherwise empty."""
         if not name:
-            return "an operation needs a name"
+            return tr("an operation needs a name")
         if name != name.strip():
-            return f"`{name}` has blanks around it"
+            return tr("`{name}` has blanks around it", name=name)
         row = next((row for row, held in enumerate(self._rows) if held.name == name), None)
         if row is not None:
             if self._rows[row].is_on:
-                return f"`{name}` is there already"
+                return tr("`{name}` is there already", name=name)
             self.setData(self.index(row), Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
             return ""
         end = len(self._rows)
         self.beginInsertRows(QModelIndex(), end, end)
-        self._rows.append(_Row(name, "added here", is_on=True, is_own=True))
+        self._rows.append(_Row(name, tr("added here"), is_on=True, is_own=True))
         self.endInsertRows()
         self.changed.emit()
         return ""
@@ -225,5 +236,8 @@ def _rows(choice: Choice, ticked: Sequence[str]) -> Iterator[_Row]:
 def _parameters(operation: Operation) -> str:
     needs = ", ".join((*operation.required, *operation.inner_required))
     takes = ", ".join((*operation.optional, *operation.inner_optional))
-    said = (f"needs {needs}" if needs else "", f"takes {takes}" if takes else "")
+    said = (
+        tr("needs {arguments}", arguments=needs) if needs else "",
+        tr("takes {arguments}", arguments=takes) if takes else "",
+    )
     return "; ".join(text for text in said if text)

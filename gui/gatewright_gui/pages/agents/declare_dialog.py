@@ -23,6 +23,7 @@ from gatewright_gui.pages.agents.declaration import (
     choices_of,
     chosen_row,
 )
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import title_text
@@ -36,8 +37,8 @@ from gatewright_gui.session.verbs.operations import Declaration
 
 SIZE = (620, 540)
 MAX_CHOICES_SEEN = 6
-NO_LIST = "There is no list: one box in the tree stands for the whole tool."
-NAME_FIRST = "tick or add the operations that the tool takes; every other value is refused then"
+NO_LIST = mark("There is no list: one box in the tree stands for the whole tool.")
+NAME_FIRST = mark("tick or add the operations that the tool takes; every other value is refused then")
 
 
 class DeclareDialog(QDialog):
@@ -52,21 +53,21 @@ class DeclareDialog(QDialog):
         self._now = now = verbs.declaration_of(document.policy, facts.name, facts.major)
         self.choices = ChoiceModel(choices_of(survey, now), self)
         self.operations = OperationListModel(self)
-        title = f"Operations of {facts.name}"
+        title = tr("Operations of {tool}", tool=facts.name)
         self.setWindowTitle(title_text(title))
         self.setAccessibleName(title)
-        self.choice_view = _list("What selects the operation", "declare.choices")
+        self.choice_view = _list(tr("What selects the operation"), "declare.choices")
         self.choice_view.setModel(self.choices)
-        self.operation_view = _list("Operations", "declare.operations")
+        self.operation_view = _list(tr("Operations"), "declare.operations")
         self.operation_view.setModel(self.operations)
-        self.name = named(QLineEdit(), "declare.name", spoken="Another operation")
-        self.add_button = named(QPushButton("Add"), "declare.add")
-        self.all_button = named(QPushButton("Tick all"), "declare.all", kind="link")
-        self.none = _text(NO_LIST, "declare.none", "muted")
+        self.name = named(QLineEdit(), "declare.name", spoken=tr("Another operation"))
+        self.add_button = named(QPushButton(tr("Add")), "declare.add")
+        self.all_button = named(QPushButton(tr("Tick all")), "declare.all", kind="link")
+        self.none = _text(tr(NO_LIST), "declare.none", "muted")
         self.effect = _text("", "declare.effect", "muted")
         self.fault = _text("", "declare.fault", "error")
-        self.accept_button = named(QPushButton("Declare"), "declare.accept", kind="primary")
-        self.cancel_button = named(QPushButton("Cancel"), "declare.cancel")
+        self.accept_button = named(QPushButton(tr("Declare")), "declare.accept", kind="primary")
+        self.cancel_button = named(QPushButton(tr("Cancel")), "declare.cancel")
         self._place = QStackedWidget()
         self._lay_out(title, survey)
         self._connect()
@@ -93,7 +94,7 @@ class DeclareDialog(QDialog):
         for button in (self.all_button, self.add_button, self.cancel_button):
             button.setAutoDefault(False)
         self.accept_button.setDefault(True)
-        self.name.setPlaceholderText("another operation, exactly as the tool takes it")
+        self.name.setPlaceholderText(tr("another operation, exactly as the tool takes it"))
         self.name.setMaxLength(200)
         self.name.installEventFilter(self)
         self.none.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
@@ -101,13 +102,13 @@ class DeclareDialog(QDialog):
         self._place.addWidget(self.none)
         rows = min(self.choices.rowCount(), MAX_CHOICES_SEEN)
         self.choice_view.setFixedHeight(rows * current_look().tokens.row_height + 4)
-        origin = ElidedLabel(f"from {self._facts.origin}", role="muted")
+        origin = ElidedLabel(tr("from {catalog}", catalog=self._facts.origin), role="muted")
         column_of(
             row_of(named(Label(title), kind="heading"), stretch(), origin),
-            _label("&What selects the operation", self.choice_view),
+            _label(tr("&What selects the operation"), self.choice_view),
             self.choice_view,
             *(_warning(end.reason) for end in survey.open_ends),
-            row_of(_label("&Operations", self.operation_view), stretch(), self.all_button),
+            row_of(_label(tr("&Operations"), self.operation_view), stretch(), self.all_button),
             stretch(self._place),
             row_of(stretch(self.name), self.add_button, space=2),
             self.effect,
@@ -176,13 +177,13 @@ class DeclareDialog(QDialog):
         self.add_button.setVisible(free)
         self._name_changed(self.name.text())
         self.all_button.setVisible(free and self.operations.rowCount() > 0)
-        self.all_button.setText("Tick none" if len(names) == self.operations.rowCount() else "Tick all")
-        said = verbs.consequences(self._document.policy, self._facts, names) if names or not free else (NAME_FIRST,)
+        self.all_button.setText(tr("Tick none") if len(names) == self.operations.rowCount() else tr("Tick all"))
+        said = verbs.consequences(self._document.policy, self._facts, names) if names or not free else (tr(NAME_FIRST),)
         self.effect.setText(". ".join(said).replace("`", ""))
         self._say("")
         is_new = self.declaration != self._now
         self.accept_button.setEnabled(is_new and (not free or bool(names)))
-        self.accept_button.setToolTip("" if is_new else "It is so already")
+        self.accept_button.setToolTip("" if is_new else tr("It is so already"))
 
     def _say(self, fault: str) -> None:
         self.fault.setText(fault.replace("`", ""))

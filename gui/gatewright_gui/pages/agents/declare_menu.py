@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 
 from gatewright.workspace.api import ToolFacts
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.session.readings import CHOOSE, DECLARE, Reading, is_strange
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 TASK = "declare"
-PATHS = "Paths of its arguments…"
+PATHS = mark("Paths of its arguments…")
 _MENU = ((CHOOSE, "list", False), (DECLARE, "pencil", True))
 
 
@@ -32,8 +33,8 @@ class DeclareMenu(QObject):
         self._context = context
         self._parent = parent
         self._facts: ToolFacts | None = None
-        tip = "Say what selects the operations of this tool"
-        self.button = named(QPushButton(CHOOSE), "agents.declare", tip=tip, kind="link")
+        tip = tr("Say what selects the operations of this tool")
+        self.button = named(QPushButton(tr(CHOOSE)), "agents.declare", tip=tip, kind="link")
         self.button.clicked.connect(self._clicked)
         self.button.hide()
 
@@ -41,7 +42,7 @@ class DeclareMenu(QObject):
         """Another tool is the current one."""
         self._facts = facts if facts is not None and is_strange(facts) else None
         self.button.setVisible(self._facts is not None)
-        self.button.setText(reading.act if reading is not None else CHOOSE)
+        self.button.setText(tr(reading.act if reading is not None else CHOOSE))
 
     def fill(self, menu: QMenu) -> None:
         """The rows for the current tool; none for one of our own."""
@@ -53,17 +54,17 @@ class DeclareMenu(QObject):
             return
         menu.addSeparator()
         for text, icon, wants_free in _MENU:
-            action = menu.addAction(text)
+            action = menu.addAction(tr(text))
             tie_icon(action, icon)
             action.triggered.connect(partial(self._triggered, facts, wants_free))
-        paths = menu.addAction(PATHS)
+        paths = menu.addAction(tr(PATHS))
         tie_icon(paths, "folder")
         paths.setEnabled(bool(facts.texts))
         paths.triggered.connect(partial(self._open_paths, facts))
         now = verbs.declaration_of(self._context.document.policy, facts.name, facts.major)
         for text, icon, wanted in (
-            ("No operations here", "circle-slash", NO_OPERATIONS),
-            ("As the schema says", "rotate-ccw", AS_THE_SCHEMA_SAYS),
+            (tr("No operations here"), "circle-slash", NO_OPERATIONS),
+            (tr("As the schema says"), "rotate-ccw", AS_THE_SCHEMA_SAYS),
         ):
             action = menu.addAction(text)
             tie_icon(action, icon)
@@ -76,7 +77,7 @@ class DeclareMenu(QObject):
 
     def _clicked(self, _checked: bool = False) -> None:
         if self._facts is not None:
-            self.open(self._facts, wants_free=self.button.text() == DECLARE)
+            self.open(self._facts, wants_free=self.button.text() == tr(DECLARE))
 
     def _triggered(self, facts: ToolFacts, wants_free: bool, _checked: bool = False) -> None:
         self.open(facts, wants_free=wants_free)
@@ -109,7 +110,7 @@ class DeclareMenu(QObject):
         document = self._context.document
         survey = await self._context.deriver.derive(full_survey, facts.name)
         if survey is None:
-            document.say("warning", f"the schema of `{facts.name}` cannot be looked at")
+            document.say("warning", tr("the schema of `{tool}` cannot be looked at", tool=facts.name))
             return
         dialog = DeclareDialog(self._parent.window(), document, facts, survey, wants_free=wants_free)
         if await shown(dialog) and verbs.declare(document, facts.name, facts.major, dialog.declaration):

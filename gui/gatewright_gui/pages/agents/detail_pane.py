@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QStackedWidget, QWidget
 from gatewright.workspace.api import Address, ToolFacts, chosen_tools
 from gatewright_gui.pages.agents.why_pane import WhyPane
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.document import ChangeSet
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from gatewright_gui.pages.agents.limits_pane import LimitsPane
 
 PARTS = (
-    ("why", "Why", "Why the row is as it is"),
-    ("limits", "Limits", "Calls, pauses, rates and arguments of the row, edited in place"),
-    ("agent", "Agent", "What the agent is granted, and what asks first"),
+    ("why", mark("Why"), mark("Why the row is as it is")),
+    ("limits", mark("Limits"), mark("Calls, pauses, rates and arguments of the row, edited in place")),
+    ("agent", mark("Agent"), mark("What the agent is granted, and what asks first")),
 )
 
 
@@ -39,7 +40,7 @@ class DetailPane(QWidget):
         self._context = context
         self._row: tuple[str | None, str | None] = (None, None)
         self._stale: set[str] = {"limits", "agent"}
-        self.parts = named(Segmented("Part"), "agents.detail.parts")
+        self.parts = named(Segmented(tr("Part")), "agents.detail.parts")
         self.why = WhyPane()
         self._headers = QStackedWidget()
         self._bodies = QStackedWidget()
@@ -52,7 +53,7 @@ class DetailPane(QWidget):
 
     def _lay_out(self) -> None:
         for key, text, tip in PARTS:
-            self.parts.add_segment(key, text, tooltip=tip)
+            self.parts.add_segment(key, tr(text), tooltip=tr(tip))
         self.why.header.set_title("")
         self._headers.addWidget(self.why.header)
         self._bodies.addWidget(self.why)

@@ -12,8 +12,9 @@ from PySide6.QtGui import QAction, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from gatewright.workspace.api import SafetyTier
+from gatewright_gui.pages.agents.row_state import TIER_WORDS
 from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters, State
-from gatewright_gui.pages.agents.tool_tree import TIER_WORDS
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menuheading import add_heading
@@ -21,11 +22,11 @@ from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.qt.widget.label import Label
 
 STATES: tuple[tuple[State, str, str], ...] = (
-    (State.ON, "On", "What the model sees"),
-    (State.OFF, "Off", "What the model does not see"),
-    (State.ASKS, "Asks first", "What asks a human before it runs"),
-    (State.OVERRULED, "Blocked by policy", "Ticked here, turned off by another layer"),
-    (State.MIXED, "Mixed tools", "Tools of which the model sees some operations and not others"),
+    (State.ON, mark("On"), mark("What the model sees")),
+    (State.OFF, mark("Off"), mark("What the model does not see")),
+    (State.ASKS, mark("Asks first"), mark("What asks a human before it runs")),
+    (State.OVERRULED, mark("Blocked by policy"), mark("Ticked here, turned off by another layer")),
+    (State.MIXED, mark("Mixed tools"), mark("Tools of which the model sees some operations and not others")),
 )
 KEYS = "Ctrl+Shift+F"
 _WIDEST_CHIP = 150
@@ -72,9 +73,9 @@ class FilterBar(QWidget):
         self._origins: tuple[str, ...] = ()
         self.menu = StayingMenu(self)
         self.menu.aboutToShow.connect(self._fill)
-        tip = f"Filter by state, tier, origin, limits, problems ({KEYS})"
-        self.button = named(QToolButton(), "agents.filter", spoken="Filter tools and operations", tip=tip)
-        self.button.setText("Filter ")
+        tip = tr("Filter by state, tier, origin, limits, problems ({keys})", keys=KEYS)
+        self.button = named(QToolButton(), "agents.filter", spoken=tr("Filter tools and operations"), tip=tip)
+        self.button.setText(f"{tr('Filter')} ")
         self.button.setShortcut(KEYS)
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -83,7 +84,7 @@ class FilterBar(QWidget):
         tie_icon(self.button, "funnel", "muted")
         self._chips = row_of(space=1)
         self.shown = named(Label(), "agents.shown", kind="muted")
-        self.clear_button = named(QPushButton("Show all"), "agents.filter.clear", kind="link")
+        self.clear_button = named(QPushButton(tr("Show all")), "agents.filter.clear", kind="link")
         self.clear_button.clicked.connect(self.cleared)
         row_of(self.shown, self._chips, stretch(), self.clear_button, into=self, space=2, margins=(2, 0, 1, 1))
         self.hide()
@@ -107,8 +108,8 @@ class FilterBar(QWidget):
 
     def show_count(self, shown: int, every: int, *, is_filtering: bool) -> None:
         """How much fits; the bar is there while anything may be left out."""
-        self.shown.setText(f"{shown:,} shown")
-        self.shown.setToolTip(f"{shown:,} of {every:,} operations fit")
+        self.shown.setText(tr("{count:,} shown", count=shown))
+        self.shown.setToolTip(tr("{count:,} of {every:,} operations fit", count=shown, every=every))
         self.setVisible(is_filtering)
 
     # menu
@@ -116,18 +117,26 @@ class FilterBar(QWidget):
     def _fill(self) -> None:
         menu, filters = self.menu, self._filters
         menu.clear()
-        add_heading(menu, "State")
+        add_heading(menu, tr("State"))
         for state, text, tip in STATES:
-            self._add(text, state in filters.states, partial(self._flip_state, state), tip)
-        add_heading(menu, "Tier")
+            self._add(tr(text), state in filters.states, partial(self._flip_state, state), tr(tip))
+        add_heading(menu, tr("Tier"))
         for tier in SafetyTier:
-            self._add(TIER_WORDS[tier].capitalize(), tier in filters.tiers, partial(self._flip_tier, tier))
-        add_heading(menu, "Origin")
+            text = tr(TIER_WORDS[tier])
+            self._add(f"{text[:1].upper()}{text[1:]}", tier in filters.tiers, partial(self._flip_tier, tier))
+        add_heading(menu, tr("Origin"))
         for origin in self._origins:
             self._add(button_text(origin), origin in filters.origins, partial(self._flip_origin, origin))
-        add_heading(menu, "Also")
-        self._add("Has limits", filters.has_limits, self._flip_limits, "Rules that limit how often, when, with what")
-        self._add("Has a problem", filters.has_problem, self._flip_problem, "Problems of the policy that name the tool")
+        add_heading(menu, tr("Also"))
+        self._add(
+            tr("Has limits"), filters.has_limits, self._flip_limits, tr("Rules that limit how often, when, with what")
+        )
+        self._add(
+            tr("Has a problem"),
+            filters.has_problem,
+            self._flip_problem,
+            tr("Problems of the policy that name the tool"),
+        )
 
     def _add(self, text: str, on: bool, flip: Callable[[bool], None], tip: str = "") -> None:
         action = self.menu.addAction(text)
@@ -165,24 +174,27 @@ class FilterBar(QWidget):
         """A chip for each kind: its key, its words, and the filters without it."""
         filters = self._filters
         if filters.states:
-            words = (text.lower() for state, text, _ in STATES if state in filters.states)
+            names = (tr(text) for state, text, _ in STATES if state in filters.states)
+            words = (f"{name[:1].lower()}{name[1:]}" for name in names)
             yield "states", ", ".join(words), replace(filters, states=frozenset())
         if filters.tiers:
-            words = (TIER_WORDS[tier] for tier in SafetyTier if tier in filters.tiers)
+            words = (tr(TIER_WORDS[tier]) for tier in SafetyTier if tier in filters.tiers)
             yield "tiers", ", ".join(words), replace(filters, tiers=frozenset())
         if filters.origins:
             yield "origins", ", ".join(sorted(filters.origins)), replace(filters, origins=frozenset())
         if filters.has_limits:
-            yield "limits", "has limits", replace(filters, has_limits=False)
+            yield "limits", tr("has limits"), replace(filters, has_limits=False)
         if filters.has_problem:
-            yield "problem", "has a problem", replace(filters, has_problem=False)
+            yield "problem", tr("has a problem"), replace(filters, has_problem=False)
 
     def _chip(self, key: str, words: str, without: Filters) -> QToolButton:
-        chip = named(QToolButton(), f"agents.filter.{key}", spoken=f"Filter: {words}; press to take it away")
+        chip = named(
+            QToolButton(), f"agents.filter.{key}", spoken=tr("Filter: {words}; press to take it away", words=words)
+        )
         chip.setCheckable(True)
         chip.setChecked(True)
         chip.setText(button_text(line_text(chip.fontMetrics(), words, _WIDEST_CHIP)))
-        chip.setToolTip(tip_text(f"Only what is: {words}. Click to take this filter away"))
+        chip.setToolTip(tip_text(tr("Only what is: {words}. Click to take this filter away", words=words)))
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         tie_icon(chip, "x", "accent")

@@ -5,24 +5,25 @@ from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QToolButton
 
 from gatewright_gui.pages.agents.share_counter import paint_share
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import CheckState, Role, current_look, tie_icon
 from gatewright_gui.session.path_share import Share
 
 BOXES = (
-    (CheckState.ON, "on"),
-    (CheckState.MIXED, "on in part"),
-    (CheckState.OFF, "off: nobody ticked it"),
-    (CheckState.BLOCKED, "blocked: ticked, and turned off by another layer"),
+    (CheckState.ON, mark("on")),
+    (CheckState.MIXED, mark("on in part")),
+    (CheckState.OFF, mark("off: nobody ticked it")),
+    (CheckState.BLOCKED, mark("blocked: ticked, and turned off by another layer")),
 )
 MARKS: tuple[tuple[str, Role, str], ...] = (
-    ("hand", "ask", "asks first; in the matrix a dot where some operations do"),
-    ("lock", "ask", "asks first, by another layer than the switch"),
-    ("triangle-alert", "ask", "some of it is blocked"),
-    ("list-filter", "muted", "limits, or a verdict that goes by the arguments"),
-    ("pencil", "ask", "an operation that is free text"),
-    ("terminal", "ask", "open-ended: it may do what nobody listed"),
-    ("circle-help", "ask", "operations that were guessed; look at them"),
+    ("hand", "ask", mark("asks first; in the matrix a dot where some operations do")),
+    ("lock", "ask", mark("asks first, by another layer than the switch")),
+    ("triangle-alert", "ask", mark("some of it is blocked")),
+    ("list-filter", "muted", mark("limits, or a verdict that goes by the arguments")),
+    ("pencil", "ask", mark("an operation that is free text")),
+    ("terminal", "ask", mark("open-ended: it may do what nobody listed")),
+    ("circle-help", "ask", mark("operations that were guessed; look at them")),
 )
 
 
@@ -31,7 +32,7 @@ class LegendButton(QToolButton):
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        named(self, name, spoken="Legend", tip="What the boxes and marks mean")
+        named(self, name, spoken=tr("Legend"), tip=tr("What the boxes and marks mean"))
         tie_icon(self, "circle-help", "muted")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
@@ -44,11 +45,11 @@ class LegendButton(QToolButton):
         menu = self.menu()
         menu.clear()
         for state, words in BOXES:
-            menu.addAction(current_look().check_icon(state), words)
+            menu.addAction(current_look().check_icon(state), tr(words))
         menu.addSeparator()
-        menu.addAction(_share_icon(), "goes by the path: files denied, asked for first, allowed")
+        menu.addAction(_share_icon(), tr("goes by the path: files denied, asked for first, allowed"))
         for icon, role, words in MARKS:
-            tie_icon(menu.addAction(words), icon, role)
+            tie_icon(menu.addAction(tr(words)), icon, role)
 
 
 def _share_icon() -> QIcon:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Qt
 from gatewright.workspace.api import RateLimit, RuleKind, frozen, rate_words
 from gatewright_gui.pages.agents.limits import LimitRow, Owner, limit_text, read_limit, value_of
 from gatewright_gui.pages.agents.rule_table import RuleRows
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.widget.delegate import Index
 
 
@@ -45,7 +46,7 @@ class Choice:
 class LimitListModel(RuleRows[LimitRow]):
     """A new row that is not written yet is the last of the agent's own."""
 
-    headers = ("Limit", "Value", "For", "Where")
+    headers = (mark("Limit"), mark("Value"), mark("For"), mark("Where"))
 
     def __init__(self, verbs: LimitVerbs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -79,7 +80,7 @@ class LimitListModel(RuleRows[LimitRow]):
             case Column.FOR:
                 return row.holds_for
             case _:
-                words = (row.owner_words, "not written yet" if row.is_draft else link)
+                words = (row.owner_words, tr("not written yet") if row.is_draft else link)
                 return ", ".join(text for text in words if text)
 
     def typed(self, row: LimitRow, column: int) -> object:
@@ -91,8 +92,8 @@ class LimitListModel(RuleRows[LimitRow]):
         if column == Column.VALUE and isinstance(row.kind, RateLimit):
             text = f"{text}: {rate_words(row.kind.calls, row.kind.per_s)}"
         if row.is_own:
-            return f"{text}. Enter or F2: change it; Del: remove it"
-        return f"{text}. It is inherited, from {row.owner_words}: change it where it stands"
+            return tr("{text}. Enter or F2: change it; Del: remove it", text=text)
+        return tr("{text}. It is inherited, from {owner}: change it where it stands", text=text, owner=row.owner_words)
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """Ask a verb: a typed value in VALUE, a set of operations (None: all) in FOR."""
@@ -135,8 +136,11 @@ def _own_count(rows: Sequence[LimitRow]) -> int:
 
 def choices_for(names: Sequence[str], row: LimitRow, current: str | None) -> tuple[Choice, ...]:
     """What a rule can be for: all, the current operation, what it is for now, then each operation alone."""
-    first = (Choice("all operations", None),)
+    first = (Choice(tr("all operations"), None),)
     sets = [frozenset({current})] if current else []
     sets += [row.operations] if row.operations is not None else []
     sets += [frozenset({name}) for name in names]
-    return (*first, *(Choice(f"only {', '.join(sorted(one))}", one) for one in dict.fromkeys(sets)))
+    return (
+        *first,
+        *(Choice(tr("only {operations}", operations=", ".join(sorted(one))), one) for one in dict.fromkeys(sets)),
+    )

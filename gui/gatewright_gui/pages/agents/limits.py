@@ -40,10 +40,10 @@ from gatewright.workspace.api import (
     frozen,
     names_tool,
     parse_duration_words,
-    plural,
     rate_words,
 )
-from gatewright_gui.session.condition import constraint_words
+from gatewright_gui.qt.language import counted, tr
+from gatewright_gui.session.condition import constraint_words, field_terms
 
 MAX_CALLS = 1_000_000
 RATE_EXAMPLE = "30 per 1 min"
@@ -65,59 +65,83 @@ class RuleWords:
 def words_of(rule: ToolRule) -> RuleWords:
     """What a rule means for the calls of its tool, for the operator."""
     kind = rule.rule_type
-    every, either = _others(rule, " and "), _others(rule, " or ")
+    every, either = _others(rule, tr(" and ")), _others(rule, tr(" or "))
     match kind:
         case MaxCalls(calls):
-            return RuleWords("Max calls", f"max {calls:,}", f"at most {calls:,} calls in a session")
+            return RuleWords(
+                tr("Max calls"),
+                tr("max {count:,}", count=calls),
+                tr("at most {count:,} calls in a session", count=calls),
+            )
         case Cooldown(seconds):
             pause = duration_words(seconds)
-            return RuleWords("Pause", f"pause {pause}", f"calls start at least {pause} apart")
+            return RuleWords(
+                tr("Pause"), tr("pause {time}", time=pause), tr("calls start at least {time} apart", time=pause)
+            )
         case RateLimit(calls, per_s):
             rate = f"{calls:,} per {duration_words(per_s)}"
-            return RuleWords("Rate", rate, f"calls: {rate_words(calls, per_s)}, over all sessions")
+            return RuleWords(tr("Rate"), rate, tr("calls: {rate}, over all sessions", rate=rate_words(calls, per_s)))
         case Periodic(seconds):
             time = duration_words(seconds)
-            said = f"the model is reminded when nothing of it succeeded for {time}"
-            return RuleWords("Reminder", f"due every {time}", said)
+            said = tr("the model is reminded when nothing of it succeeded for {time}", time=time)
+            return RuleWords(tr("Reminder"), tr("due every {time}", time=time), said)
         case StartConstraint():
-            return RuleWords("Comes first", "first", "has to succeed before any other tool")
+            return RuleWords(tr("Comes first"), "first", tr("has to succeed before any other tool"))
         case RequiresPrecedingTools():
-            return RuleWords("Comes after", f"after {every}", f"only once {every} succeeded")
+            return RuleWords(
+                tr("Comes after"), tr("after {tools}", tools=every), tr("only once {tools} succeeded", tools=every)
+            )
         case RequiresFollowingTools():
-            return RuleWords("Comes before", f"before {either}", f"not any more once {either} succeeded")
+            return RuleWords(
+                tr("Comes before"),
+                tr("before {tools}", tools=either),
+                tr("not any more once {tools} succeeded", tools=either),
+            )
         case ExclusiveGroups(groups):
-            named = [f"one of {', '.join(group)}" for group in groups]
-            said = "; ".join(f"only {one} in a session" for one in named)
-            return RuleWords("One of a group", "; ".join(named), said)
+            named = [tr("one of {tools}", tools=", ".join(group)) for group in groups]
+            said = "; ".join(tr("only {one_of_tools} in a session", one_of_tools=one) for one in named)
+            return RuleWords(tr("One of a group"), "; ".join(named), said)
         case RequiredBeforeExit():
-            return RuleWords("Before the end", "before the end", "has to succeed before the loop may end")
+            return RuleWords(tr("Before the end"), tr("before the end"), tr("has to succeed before the loop may end"))
         case RequiredBeforeExitIf():
-            said = f"has to succeed before the loop may end, if {every} did"
-            return RuleWords("Before the end", f"before the end, if {every}", said)
+            said = tr("has to succeed before the loop may end, if {tools} did", tools=every)
+            return RuleWords(tr("Before the end"), tr("before the end, if {tools}", tools=every), said)
         case RequiresConsent(scope):
-            return RuleWords("Consent", f"consent {scope}" if scope else "consent", "")
+            return RuleWords(tr("Consent"), tr("consent {scope}", scope=scope) if scope else tr("consent"), "")
         case ArgumentConstraints(fields, required):
             told = {name: constraint_words(schema) for name, schema in fields.items()}
-            folders = [f"{name} {words}" for name, words in told.items() if "only in " in words]
-            others = [name for name, words in told.items() if "only in " not in words]
-            parts = (("limits", others), ("asks for", required))
-            given = f"only with {', '.join(required)} given" if required else ""
-            fit = f"only if the values of {', '.join(others)} fit what the rule says" if others else ""
+            short = {name for name, schema in fields.items() if _names_folder(schema)}
+            folders = [f"{name} {words}" for name, words in told.items() if name in short]
+            others = [name for name in told if name not in short]
+            parts = ((tr("limits"), others), (tr("asks for"), required))
+            given = tr("only with {arguments} given", arguments=", ".join(required)) if required else ""
+            fit = (
+                tr("only if the values of {arguments} fit what the rule says", arguments=", ".join(others))
+                if others
+                else ""
+            )
             return RuleWords(
-                "Arguments",
+                tr("Arguments"),
                 ", ".join((*folders, *(f"{words} {', '.join(names)}" for words, names in parts if names))),
                 ", ".join(text for text in (given, *folders, fit) if text),
             )
         case ContinueLoop():
-            return RuleWords("Goes on", "loop continues", "after a successful call the loop continues")
+            return RuleWords(tr("Goes on"), tr("loop continues"), tr("after a successful call the loop continues"))
         case ExitLoop():
-            return RuleWords("Ends the loop", "ends", "a successful call ends the loop")
+            return RuleWords(tr("Ends the loop"), "ends", tr("a successful call ends the loop"))
         case Needed():
-            return RuleWords("Needed", "needed", "a source needs it")
+            return RuleWords(tr("Needed"), "needed", tr("a source needs it"))
         case AllowedOperations():
-            return RuleWords("Operations", "", "")
+            return RuleWords(tr("Operations"), "", "")
         case _:
             assert_never(kind)
+
+
+def _names_folder(schema: JsonValue) -> bool:
+    """Whether it says in which folder the value, or each of the list, has to lie: short enough for a column."""
+    if isinstance(schema, dict) and isinstance(schema.get("items"), dict):
+        return _names_folder(schema["items"])
+    return any(term.relation == "in folder" for term in field_terms(schema))
 
 
 def _others(rule: ToolRule, word: str) -> str:
@@ -171,7 +195,13 @@ def limits_of(agent: Agent, facts: ToolFacts, operation: str | None, sources: It
     if len(placed) > 1:
         placed.sort(key=lambda one: isinstance(one.rule.rule_type, _LAST))
     words = ((words_of(one.rule).short, one.source_id) for one in placed)
-    return ", ".join([f"{text} at {source_id}" if source_id else text for text, source_id in words if text])
+    return ", ".join(
+        [
+            tr("{limit} at {source}", limit=text, source=source_id) if source_id else text
+            for text, source_id in words
+            if text
+        ]
+    )
 
 
 _LAST = (ContinueLoop, ExitLoop, Needed)
@@ -188,9 +218,11 @@ def sentence(placed: PlacedRule) -> str:
     if not text:
         return ""
     named = sorted(placed.rule.operations or ())
-    only = f"only {', '.join(named)}: " if named else ""
-    where = f"for calls that go to {placed.source_id}: " if placed.source_id else ""
-    return f"{where}{only}{text}"
+    if named:
+        text = tr("only {operations}: {sentence}", operations=", ".join(named), sentence=text)
+    if placed.source_id:
+        text = tr("for calls that go to {source}: {sentence}", source=placed.source_id, sentence=text)
+    return text
 
 
 # rows
@@ -252,14 +284,14 @@ class LimitRow:
     @property
     def title(self) -> str:
         """What kind of rule it is, in one or two words."""
-        return f"Argument {self.field}" if self.field else words_of(ToolRule("", self.kind)).title
+        return tr("Argument {name}", name=self.field) if self.field else words_of(ToolRule("", self.kind)).title
 
     @property
     def holds_for(self) -> str:
         """For which calls it holds."""
         if self.operations is not None:
-            return f"only {', '.join(sorted(self.operations))}"
-        return "all operations" if self.has_operations else "every call"
+            return tr("only {operations}", operations=", ".join(sorted(self.operations)))
+        return tr("all operations") if self.has_operations else tr("every call")
 
     @property
     def owner_words(self) -> str:
@@ -268,11 +300,11 @@ class LimitRow:
             case Owner.OWN:
                 return ""
             case Owner.EVERYWHERE:
-                return "every tool"
+                return tr("every tool")
             case Owner.SOURCE:
-                return f"source {self.source_id}"
+                return tr("source {name}", name=self.source_id)
             case Owner.TOOL:
-                return "the tool's own"
+                return tr("the tool's own")
 
 
 def limit_rows(policy: Policy, agent: Agent, facts: ToolFacts, operation: str | None) -> tuple[LimitRow, ...]:
@@ -325,15 +357,15 @@ def value_of(row: LimitRow) -> str:
     kind = row.kind
     match kind:
         case MaxCalls(calls):
-            return f"{plural(calls, 'call')} in a session"
+            return tr("{calls} in a session", calls=counted(calls, "call", "calls"))
         case Cooldown():
-            return f"{limit_text(kind)} from start to start"
+            return tr("{time} from start to start", time=limit_text(kind))
         case RateLimit():
-            return f"{limit_text(kind)}, over all sessions"
+            return tr("{rate}, over all sessions", rate=limit_text(kind))
         case Periodic():
-            return f"every {limit_text(kind)}"
+            return tr("every {time}", time=limit_text(kind))
         case RequiresConsent(scope):
-            return f"scope {scope}" if scope else "asks, unless a grant covers it"
+            return tr("scope {scope}", scope=scope) if scope else tr("asks, unless a grant covers it")
         case ArgumentConstraints():
             return constraint_words(row.schema, required=row.is_required)
         case _:
@@ -365,13 +397,13 @@ def read_limit(kind: RuleKind, text: str) -> RuleKind:
         case RateLimit():
             found = _RATE.fullmatch(text)
             if found is None:
-                raise ValueError(f"a rate is calls per time, such as `{RATE_EXAMPLE}`")
+                raise ValueError(tr("a rate is calls per time, such as `{example}`", example=RATE_EXAMPLE))
             per = found[2] if found[2][0].isdigit() else f"1 {found[2]}"  # `30 per min`
             return RateLimit(_calls(found[1]), _seconds(per))
         case RequiresConsent():
             return RequiresConsent(text.strip() or None)
         case _:
-            raise ValueError("this rule has no value")
+            raise ValueError(tr("this rule has no value"))
 
 
 def limit_fault(kind: RuleKind, text: str) -> str:
@@ -386,12 +418,12 @@ def limit_fault(kind: RuleKind, text: str) -> str:
 def _seconds(text: str) -> float:
     seconds = parse_duration_words(text)
     if seconds <= 0:
-        raise ValueError("a time must be longer than nothing")
+        raise ValueError(tr("a time must be longer than nothing"))
     return seconds
 
 
 def _calls(text: str) -> int:
     plain = text.replace(",", "").strip()
     if not plain.isdecimal() or not 1 <= int(plain) <= MAX_CALLS:
-        raise ValueError(f"calls are a whole number from 1 to {MAX_CALLS:,}")
+        raise ValueError(tr("calls are a whole number from 1 to {most:,}", most=MAX_CALLS))
     return int(plain)

@@ -36,6 +36,7 @@ from gatewright_gui.pages.agents.limits import (
 from gatewright_gui.pages.agents.rule_table import LINK, ROW, RuleDelegate, RuleTable
 from gatewright_gui.pages.agents.rules_pane import RulesPane
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.menuheading import add_heading
@@ -48,18 +49,18 @@ from gatewright_gui.session.argument import arguments_of
 from gatewright_gui.session.verbs import limits as verbs
 
 NEW: tuple[tuple[str, str, str, RuleKind], ...] = (
-    ("calls", "&Max calls in a session", "hash", MaxCalls(10)),
-    ("pause", "&Pause between calls", "pause", Cooldown(1.0)),
-    ("rate", "&Rate: calls per time", "clock", RateLimit(30, 60.0)),
+    ("calls", mark("&Max calls in a session"), "hash", MaxCalls(10)),
+    ("pause", mark("&Pause between calls"), "pause", Cooldown(1.0)),
+    ("rate", mark("&Rate: calls per time"), "clock", RateLimit(30, 60.0)),
 )
 MORE: tuple[tuple[str, str, str, RuleKind], ...] = (
-    ("consent", "&Consent", "hand", RequiresConsent()),
-    ("reminder", "Re&minder", "history", Periodic(300.0)),
-    ("end", "&End the loop after a call", "circle-stop", ExitLoop()),
+    ("consent", mark("&Consent"), "hand", RequiresConsent()),
+    ("reminder", mark("Re&minder"), "history", Periodic(300.0)),
+    ("end", mark("&End the loop after a call"), "circle-stop", ExitLoop()),
 )
 WIDTHS = {int(Column.KIND): (70, 130), int(Column.FOR): (70, 110), int(Column.WHERE): (60, 130)}
-NO_LIMIT = "No limit. Add one with the button above: calls, a pause, a rate, or what an argument may be."
-NO_ROW = "Choose a tool or an operation: its limits are edited here."
+NO_LIMIT = mark("No limit. Add one with the button above: calls, a pause, a rate, or what an argument may be.")
+NO_ROW = mark("Choose a tool or an operation: its limits are edited here.")
 TASK = "constrain"
 
 
@@ -81,9 +82,11 @@ class LimitDelegate(RuleDelegate):
             return super().createEditor(parent, option, index)
         if index.column() == Column.FOR:
             choices = ((one.text, one.operations, None) for one in self._choices(row))
-            return self.choice_field(parent, "agents.limits.for", f"{row.title}: for which operations", choices)
+            return self.choice_field(
+                parent, "agents.limits.for", tr("{limit}: for which operations", limit=row.title), choices
+            )
         if isinstance(row.kind, MaxCalls) and 1 <= row.kind.calls <= MAX_CALLS:
-            number = NumberField("Max calls in a session", 1, MAX_CALLS, unit="calls", parent=parent)
+            number = NumberField(tr("Max calls in a session"), 1, MAX_CALLS, unit=tr("calls"), parent=parent)
             number.setFrame(False)
             return named(number, "agents.limits.calls")
         field = named(ValueField(partial(_fault, row.kind), parent), "agents.limits.value", spoken=row.title)
@@ -96,19 +99,19 @@ class LimitsPane(RulesPane[LimitRow]):
 
     def __init__(self, context: PageContext) -> None:
         add = named(
-            QPushButton("Add"),
-            spoken="Add limit",
-            tip="Limit the tool, or only the current operation (Ins in the list)",
+            QPushButton(tr("Add")),
+            spoken=tr("Add limit"),
+            tip=tr("Limit the tool, or only the current operation (Ins in the list)"),
         )
-        super().__init__(context, "agents.limits", add, IconButton("trash", "Remove the limit (Del)"))
+        super().__init__(context, "agents.limits", add, IconButton("trash", tr("Remove the limit (Del)")))
         self._agent: Agent | None = None
         self._facts: ToolFacts | None = None
         self._operation: str | None = None
         self.model = LimitListModel(self, self)
-        self.view = RuleTable("Limits", WIDTHS)
+        self.view = RuleTable(tr("Limits"), WIDTHS)
         self.set_table(self.view, self.model, LimitDelegate(self._choices, self.view), Column.VALUE)
         self.view.doubleClicked.connect(self._double_clicked)
-        self._nothing = named(Label(NO_ROW), "agents.limits.none", kind="muted")
+        self._nothing = named(Label(tr(NO_ROW)), "agents.limits.none", kind="muted")
         self._nothing.setWordWrap(True)
         self._nothing.setMargin(8)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
@@ -212,22 +215,25 @@ class LimitsPane(RulesPane[LimitRow]):
         facts = self._facts
         if facts is None:
             return
-        what = f"{facts.name} > {self._operation} only" if self._operation else facts.name
-        add_heading(self.menu, f"For {what}")
+        row_of_tree = tr("{tool} > {operation} only", tool=facts.name, operation=self._operation)
+        what = row_of_tree if self._operation else facts.name
+        add_heading(self.menu, tr("For {tool}", tool=what))
         for row in NEW:
             self._add_action(*row)
         operations = (self._operation,) if self._operation else None
         fields = free_fields(self._agent, facts, operations) if self._agent is not None else ()
-        action = self.menu.addAction("&Argument…")
+        action = self.menu.addAction(tr("&Argument…"))
         action.setObjectName("agents.limits.add.argument")
         tie_icon(action, "braces")
         action.setEnabled(bool(fields))
         taken = taken_fields(facts, operations)
-        action.setToolTip("" if fields else "Every argument is constrained" if taken else "It takes no argument")
+        action.setToolTip(
+            "" if fields else tr("Every argument is constrained") if taken else tr("It takes no argument")
+        )
         action.triggered.connect(lambda _checked=False: self._constrain(None))
-        above = self.menu.addAction("As&k first above…")
+        above = self.menu.addAction(tr("As&k first above…"))
         above.setObjectName("agents.limits.add.above")
-        above.setToolTip("A policy rule that asks when an argument is over a number")
+        above.setToolTip(tr("A policy rule that asks when an argument is over a number"))
         above.setEnabled(bool(taken))
         tie_icon(above, "hand")
         above.triggered.connect(lambda _checked=False: self._ask_above())
@@ -236,7 +242,7 @@ class LimitsPane(RulesPane[LimitRow]):
             self._add_action(*row)
 
     def _add_action(self, key: str, text: str, icon: str, kind: RuleKind) -> None:
-        action = self.menu.addAction(text)
+        action = self.menu.addAction(tr(text))
         action.setObjectName(f"agents.limits.add.{key}")
         tie_icon(action, icon)
         action.triggered.connect(partial(self.soon, partial(self.begin, kind)))
@@ -286,4 +292,4 @@ def _fault(kind: RuleKind, text: str) -> str:
 def _hint(kind: RuleKind) -> str:
     if isinstance(kind, RateLimit):
         return RATE_EXAMPLE
-    return "scope, or empty" if isinstance(kind, RequiresConsent) else "such as 1.5 s, 2 min, 100 ms"
+    return tr("scope, or empty") if isinstance(kind, RequiresConsent) else tr("such as 1.5 s, 2 min, 100 ms")

@@ -13,6 +13,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from gatewright.workspace.api import Agent, Reason, frozen
 from gatewright_gui.pages.agents.matrix_words import long_words, plain_words, short_words
 from gatewright_gui.pages.agents.notes import Note
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.path_share import Share, Shares
 from gatewright_gui.session.right_columns import (
     OPERATION_CELLS,
@@ -400,7 +401,7 @@ class MatrixModel(QAbstractTableModel):
 
     def _said(self, row: int, column: int) -> tuple[str, ...]:
         share = self.share(row, column)
-        by_path = (f"goes by the path: {share.words}",) if share is not None else ()
+        by_path = (tr("goes by the path: {verdicts}", verdicts=share.words),) if share is not None else ()
         return (f"{self._named(row, column)}: {long_words(self.cell(row, column))}", *by_path)
 
     def why(self, row: int, column: int) -> tuple[str, ...]:
@@ -412,12 +413,12 @@ class MatrixModel(QAbstractTableModel):
             reason.text.replace("`", "") for reason in self._why(agent_id, place.tool, place.operation)
         )
         found = tuple(texts)
-        more = (f"and {len(found) - MOST_REASONS} more reasons",) if len(found) > MOST_REASONS else ()
+        more = (tr("and {count} more reasons", count=len(found) - MOST_REASONS),) if len(found) > MOST_REASONS else ()
         return (*found[:MOST_REASONS], *more)
 
     def text_of(self, rows: Sequence[int], columns: Sequence[int]) -> str:
         """Cells with their headers, tabs between them: for a spreadsheet."""
-        lines = ["\t".join(("tool", "operation", *(self._agents[column].agent_id for column in columns)))]
+        lines = ["\t".join((tr("tool"), tr("operation"), *(self._agents[column].agent_id for column in columns)))]
         for row in rows:
             place = self.place_at(row)
             if place is not None:

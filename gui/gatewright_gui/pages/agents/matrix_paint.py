@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHeaderView, QWidget
 from gatewright_gui.pages.agents.matrix import MatrixModel
 from gatewright_gui.pages.agents.matrix_words import short_words
 from gatewright_gui.pages.agents.share_counter import paint_share
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.session.path_share import Share
@@ -209,7 +210,7 @@ class AgentEdge(_Edge):
     """The agents."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Horizontal, "Agents", parent)
+        super().__init__(Qt.Orientation.Horizontal, tr("Agents"), parent)
         self.upright = False
         self._high = LOWEST
 
@@ -261,7 +262,7 @@ class ToolEdge(_Edge):
     """The row whose arrow was pressed: int."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Vertical, "Tools and operations", parent)
+        super().__init__(Qt.Orientation.Vertical, tr("Tools and operations"), parent)
         self.setDefaultSectionSize(current_look().tokens.row_height)
         self._wide = NARROWEST_NAMES
 

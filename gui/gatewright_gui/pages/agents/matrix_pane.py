@@ -15,6 +15,7 @@ from gatewright_gui.pages.agents.notes import Note, notes_of
 from gatewright_gui.pages.agents.row_state import operation_reasons, tool_reasons
 from gatewright_gui.pages.agents.share_counter import ShareCounter
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
@@ -32,8 +33,8 @@ FOLLOW_S = 0.06
 """The preview follows when the current cell has stood still so long: keys that are held down do not wait for it."""
 FOLLOW = "agents.matrix.follow"
 SHARES = "agents.matrix.shares"
-NO_AGENTS = ("users", "No agents", "Add an agent in the tree view; every agent is a column here.")
-NOTHING_FITS = ("search", "Nothing fits", "No tool, operation or agent fits the search.")
+NO_AGENTS = ("users", mark("No agents"), mark("Add an agent in the tree view; every agent is a column here."))
+NOTHING_FITS = ("search", mark("Nothing fits"), mark("No tool, operation or agent fits the search."))
 
 
 class MatrixPane(QWidget):
@@ -51,17 +52,17 @@ class MatrixPane(QWidget):
         self.model = MatrixModel(self.grid, self._reasons, self)
         self.view = MatrixView(self.model)
         self.shares = ShareCounter(context, self._take_shares, self, SHARES)
-        self.search = named(SearchField("Filter tools and operations"), "agents.matrix.search")
-        self.agent_search = named(SearchField("Filter agents"), "agents.matrix.agents.field")
-        differs = IconButton("diff", "Only rows in which the agents shown differ")
+        self.search = named(SearchField(tr("Filter tools and operations")), "agents.matrix.search")
+        self.agent_search = named(SearchField(tr("Filter agents")), "agents.matrix.agents.field")
+        differs = IconButton("diff", tr("Only rows in which the agents shown differ"))
         self.differs = named(differs, "agents.matrix.differs")
-        open_all = IconButton("chevrons-up-down", "Open every tool (+ on a selection)")
+        open_all = IconButton("chevrons-up-down", tr("Open every tool (+ on a selection)"))
         self.open_all = named(open_all, "agents.matrix.open_all")
-        close_all = IconButton("chevrons-down-up", "Close every tool (- on a selection)")
+        close_all = IconButton("chevrons-down-up", tr("Close every tool (- on a selection)"))
         self.close_all = named(close_all, "agents.matrix.close_all")
         self.said = named(ElidedLabel(role="text"), "agents.matrix.said")
         self.note = named(Label(), "agents.matrix.note", kind="muted")
-        self.nothing = EmptyState(*NOTHING_FITS, action="Show all")
+        self.nothing = EmptyState(*NOTHING_FITS, action=tr("Show all"))
         searches = (stretch(self.search, 3), stretch(self.agent_search, 2))
         buttons = (self.differs, self.open_all, self.close_all)
         self.controls = row_of(*searches, *buttons, LegendButton("agents.matrix.legend"), space=2, margins=(2, 1, 1, 1))
@@ -189,7 +190,7 @@ class MatrixPane(QWidget):
         if empty and not self.model.every_agent:
             self.nothing.set_state(*NO_AGENTS)
         elif empty:
-            self.nothing.set_state(*NOTHING_FITS, action="Show all")
+            self.nothing.set_state(*NOTHING_FITS, action=tr("Show all"))
         self._stack.setCurrentWidget(self.nothing if empty else self.view)
         self._count()
 
@@ -197,11 +198,14 @@ class MatrixPane(QWidget):
         cells = sum((block.bottom - block.top + 1) * (block.right - block.left + 1) for block in self.view.blocks())
         every, shown = len(self.grid.layout.tools), self.model.tool_count
         agents, seen = len(self.model.every_agent), len(self.model.agents)
-        self.note.setText(
-            f"{cells:,} cells selected"
-            if cells > 1
-            else f"{_of(shown, every)} tool{'s' * (every != 1)}, {_of(seen, agents)} agent{'s' * (agents != 1)}"
-        )
+        if cells > 1:
+            self.note.setText(tr("{count:,} cells selected", count=cells))
+        else:
+            parts = (
+                _of(shown, counted(every, "tool", "tools"), every),
+                _of(seen, counted(agents, "agent", "agents"), agents),
+            )
+            self.note.setText(", ".join(parts))
 
     def _say(self) -> None:
         index = self.view.currentIndex()
@@ -287,11 +291,11 @@ class MatrixPane(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         rows = (
-            ("Allow\tAlt+A", "circle-check", lambda: self.edit("allow")),
-            ("Ask first\tAlt+K", "hand", lambda: self.edit("ask")),
-            ("Deny\tAlt+D", "ban", lambda: self.edit("deny")),
-            ("Show in the tree\tEnter", "list", self._ask_row),
-            ("Copy\tCtrl+C", "copy", self.view.copy_chosen),
+            (f"{tr('Allow')}\tAlt+A", "circle-check", lambda: self.edit("allow")),
+            (f"{tr('Ask first')}\tAlt+K", "hand", lambda: self.edit("ask")),
+            (f"{tr('Deny')}\tAlt+D", "ban", lambda: self.edit("deny")),
+            (f"{tr('Show in the tree')}\tEnter", "list", self._ask_row),
+            (f"{tr('Copy')}\tCtrl+C", "copy", self.view.copy_chosen),
         )
         for number, (text, icon, run) in enumerate(rows):
             if number == 3:
@@ -310,5 +314,5 @@ def _merged(targets: Iterable[Target]) -> Sequence[Target]:
     return tuple(Target(tool, tuple(operations)) for tool, operations in found.items())
 
 
-def _of(shown: int, every: int) -> str:
-    return f"{every:,}" if shown == every else f"{shown:,} of {every:,}"
+def _of(shown: int, words: str, every: int) -> str:
+    return words if shown == every else tr("{count:,} of {things}", count=shown, things=words)

@@ -13,6 +13,7 @@ from gatewright.workspace.api import frozen
 from gatewright_gui.pages.agents.matrix import MatrixModel, Place
 from gatewright_gui.pages.agents.matrix_paint import AgentEdge, CellPainter, ToolEdge, box_rect
 from gatewright_gui.pages.agents.tool_view import WISH_KEYS
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.right_columns import OperationCell
@@ -52,7 +53,7 @@ class MatrixView(QTableView):
     def __init__(self, table: MatrixModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("agents.matrix")
-        self.setAccessibleName("Tools by agents")
+        self.setAccessibleName(tr("Tools by agents"))
         self._table = table
         self._painter = CellPainter()
         self.setItemDelegate(Delegate(self))

@@ -1,17 +1,18 @@
 """What the cells of the matrix say: in the cell, in a sentence, and outside the app."""
 
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.right_columns import Cell, OperationCell, Summary
 
 UNKNOWN = "…"
 NOT_THERE = "–"
 CELL_WORDS = {
-    Cell.MISSING: "not in this agent's version",
-    Cell.OFF: "off",
-    Cell.ON: "on",
-    Cell.ASKS: "asks first",
-    Cell.LOCKED: "asks first, by another layer",
-    Cell.OVERRULED: "off: blocked by policy",
-    Cell.SOME_ASK: "on, asks first for some",
+    Cell.MISSING: mark("not in this agent's version"),
+    Cell.OFF: mark("off"),
+    Cell.ON: mark("on"),
+    Cell.ASKS: mark("asks first"),
+    Cell.LOCKED: mark("asks first, by another layer"),
+    Cell.OVERRULED: mark("off: blocked by policy"),
+    Cell.SOME_ASK: mark("on, asks first for some"),
 }
 
 
@@ -23,26 +24,31 @@ def short_words(found: Summary | OperationCell | None) -> str:
         case Summary():
             return f"{found.on}/{found.every}" if found.every else NOT_THERE
         case OperationCell(state, is_limited):
-            return NOT_THERE if state is Cell.MISSING else f"{CELL_WORDS[state]}{', limited' * is_limited}"
+            said = tr(CELL_WORDS[state])
+            return NOT_THERE if state is Cell.MISSING else tr("{state}, limited", state=said) if is_limited else said
 
 
 def plain_words(found: Summary | OperationCell | None) -> str:
     """The cell outside the app: counts with words, so that a spreadsheet takes them for no date."""
-    return f"{found.on} of {found.every}" if isinstance(found, Summary) else short_words(found)
+    return (
+        tr("{count:,} of {every:,}", count=found.on, every=found.every)
+        if isinstance(found, Summary)
+        else short_words(found)
+    )
 
 
 def long_words(found: Summary | OperationCell | None) -> str:
     """The cell in a sentence."""
     match found:
         case None:
-            return "being worked out"
+            return tr("being worked out")
         case Summary():
             notes = (
-                f"{found.on} of {found.every} operations on",
-                "some ask first" if found.asks else "",
-                "some are limited" if found.limited else "",
-                "some are blocked by policy" if found.overruled else "",
+                tr("{count:,} of {every:,} operations on", count=found.on, every=found.every),
+                tr("some ask first") if found.asks else "",
+                tr("some are limited") if found.limited else "",
+                tr("some are blocked by policy") if found.overruled else "",
             )
             return ", ".join(note for note in notes if note)
         case OperationCell(state):
-            return CELL_WORDS[state] if state is Cell.MISSING else short_words(found)
+            return tr(CELL_WORDS[state]) if state is Cell.MISSING else short_words(found)

@@ -26,14 +26,25 @@ from gatewright.workspace.api import (
     verdict_for,
 )
 from gatewright_gui.pages.agents.limits import PlacedRule, rules_on, sentence
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.readings import Reading
 
-PROBLEM = "problem"
+PROBLEM = mark("problem")
 NAMES_SHOWN = 6
 RULES_SHOWN = 6
 """So many rules of a source one sentence names at most."""
 
-_SAYS = {Verdict.DENY: "is denied", Verdict.ASK: "asks first", Verdict.ALLOW: "is allowed"}
+ACTION_WORDS = {
+    Action.READ: mark("read"),
+    Action.APPEND: mark("append"),
+    Action.OVERWRITE: mark("overwrite"),
+    Action.DELETE: mark("delete"),
+}
+_SAYS = {
+    Verdict.DENY: mark("policy rule {rule}: a call is denied only if its condition fits"),
+    Verdict.ASK: mark("policy rule {rule}: a call asks first only if its condition fits"),
+    Verdict.ALLOW: mark("policy rule {rule}: a call is allowed only if its condition fits"),
+}
 
 
 @frozen
@@ -72,9 +83,17 @@ def _in_part(right: ToolRight, operation: str | None) -> Iterator[Note]:
             layer = next(reason.layer for reason in row.reasons if reason.verdict is Verdict.DENY)
             by_layer.setdefault(str(layer), []).append(row.operation)
     if by_layer and right.shown:
-        parts = [f"{_some(names)} off by {layer}" for layer, names in by_layer.items()]
-        text = f"the model sees {len(right.shown)} of {len(right.operations)}: ticked, yet {'; '.join(parts)}"
-        yield Note("in part", text)
+        parts = [
+            tr("{operations} off by {layer}", operations=_some(names), layer=tr(layer))
+            for layer, names in by_layer.items()
+        ]
+        text = tr(
+            "the model sees {count} of {every}: ticked, yet {parts}",
+            count=len(right.shown),
+            every=len(right.operations),
+            parts="; ".join(parts),
+        )
+        yield Note(mark("in part"), text)
 
 
 def _waiting(agent: Agent, right: ToolRight, names: tuple[str, ...]) -> Iterator[Note]:
@@ -86,17 +105,20 @@ def _waiting(agent: Agent, right: ToolRight, names: tuple[str, ...]) -> Iterator
             kind = rule.rule_type
             if isinstance(kind, AllowedOperations):
                 order = [op.operation for op in right.operations if op.operation in kind.operations]
-                said = f"lists {_some(order)}; ticking the tool brings {'that' if len(order) == 1 else 'these'} back"
+                one = mark("tool rule {number} lists {operations}; ticking the tool brings that back")
+                many = mark("tool rule {number} lists {operations}; ticking the tool brings these back")
+                said = tr(one if len(order) == 1 else many, number=index + 1, operations=_some(order))
             elif any(rule.binds(name) for name in names):
-                said = "holds again as soon as the tool is ticked"
+                said = tr("tool rule {number} holds again as soon as the tool is ticked", number=index + 1)
             else:
                 continue
-            yield Note("waits", f"tool rule {index + 1} {said}", ("agents", agent.agent_id, "tool_rules", index))
+            yield Note(mark("waits"), said, ("agents", agent.agent_id, "tool_rules", index))
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
+    named = ", ".join(names[:NAMES_SHOWN])
+    more = len(names) - NAMES_SHOWN
+    return tr("{names} and {count} more", names=named, count=more) if more > 0 else named
 
 
 def _would_ask(right: ToolRight, operation: str | None) -> Iterator[Note]:
@@ -106,7 +128,7 @@ def _would_ask(right: ToolRight, operation: str | None) -> Iterator[Note]:
         return
     for reason in row.reasons:
         if reason.verdict is Verdict.ASK:
-            yield Note("if it were on", reason.text, reason.address)
+            yield Note(mark("if it were on"), reason.text, reason.address)
 
 
 def _scopes(agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
@@ -115,8 +137,9 @@ def _scopes(agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[
     for index, capability in enumerate(agent.capabilities):
         scope = capability.scope
         if scope and kind_of(capability) in needed:
-            text = f"{kind_of(capability)} reaches no further than {', '.join(f'`{one}`' for one in scope)}"
-            yield Note("capability", text, ("agents", agent.agent_id, "capabilities", index))
+            reach = ", ".join(f"`{one}`" for one in scope)
+            text = tr("{capability} reaches no further than {scope}", capability=kind_of(capability), scope=reach)
+            yield Note(mark("capability"), text, ("agents", agent.agent_id, "capabilities", index))
 
 
 def _paths(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
@@ -128,7 +151,7 @@ def _paths(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...
         return
     for source in policy.sources_of(agent):
         if text := _by_path(source, op.actions):
-            yield Note("source", text, ("sources", source.source_id, "default_permission"))
+            yield Note(mark("source"), text, ("sources", source.source_id, "default_permission"))
 
 
 def _named_paths(policy: Policy, op: OperationFacts) -> Iterator[Note]:
@@ -138,26 +161,38 @@ def _named_paths(policy: Policy, op: OperationFacts) -> Iterator[Note]:
         action = unknown if one.use is None else one.use.action
         for source in policy.file_sources if one.counts else ():
             if text := _by_path(source, (action,)):
-                said = f"`{one.argument}` is a path ({action}, {_sure(one)}); {text}"
-                yield Note("path", said, ("sources", source.source_id, "default_permission"))
+                said = tr(
+                    "`{argument}` is a path ({action}, {how_known}); {verdicts}",
+                    argument=one.argument,
+                    action=tr(ACTION_WORDS[action]),
+                    how_known=_sure(one),
+                    verdicts=text,
+                )
+                yield Note(mark("path"), said, ("sources", source.source_id, "default_permission"))
 
 
 def _sure(path: PathArgument) -> str:
-    return "declared" if path.confidence == "declared" else "as found"
+    return tr("declared") if path.confidence == "declared" else tr("as found")
 
 
 def _by_path(source: Source, actions: Sequence[Action]) -> str:
     """What each rule says in order, the first that matches decides; empty where all say the same."""
     said = {
-        level: " or ".join(dict.fromkeys(verdict_for(level, action) for action in actions)) for level in source.levels
+        level: tr(" or ").join(dict.fromkeys(tr(verdict_for(level, action)) for action in actions))
+        for level in source.levels
     }
     if len(set(said.values())) < 2:
         return ""
     rules = source.permission_rules
     parts = [f"`{rule.pattern}` {said[rule.permission]}" for rule in rules[:RULES_SHOWN]]
     if len(rules) > RULES_SHOWN:
-        parts.append(f"{len(rules) - RULES_SHOWN:,} more rules")
-    return f"in {source.source_id} it goes by the path: {', '.join(parts)}, elsewhere {said[source.default_permission]}"
+        parts.append(tr("{count:,} more rules", count=len(rules) - RULES_SHOWN))
+    return tr(
+        "in {source} it goes by the path: {rules}, elsewhere {verdict}",
+        source=source.source_id,
+        rules=", ".join(parts),
+        verdict=said[source.default_permission],
+    )
 
 
 def problem_notes(
@@ -184,13 +219,14 @@ def reading_notes(policy: Policy, facts: ToolFacts, reading: Reading | None) -> 
         return ()
     key = next((k for k in (f"{facts.name}@{facts.major}", facts.name) if k in policy.tools), facts.name)
     address: Address | None = ("tools", key) if reading.kind == "declared" else None
-    return tuple(Note("operations", text, address) for text in reading.said)
+    return tuple(Note(mark("operations"), text, address) for text in reading.said)
 
 
 def _rules(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
     for placed in rules_on(agent, policy.sources_of(agent), facts):
         if any(placed.rule.binds(name) for name in names) and (text := _said(placed)):
-            layer = "source rule" if placed.source_id else "tool rule" if placed.address else "the tool's own"
+            own = mark("tool rule") if placed.address else mark("the tool's own")
+            layer = mark("source rule") if placed.source_id else own
             yield Note(layer, text, placed.address)
 
 
@@ -198,16 +234,17 @@ def _said(placed: PlacedRule) -> str:
     """In words; the consent of a source depends on the file, so that no reason of the row says it."""
     kind = placed.rule.rule_type
     if placed.source_id is not None and isinstance(kind, RequiresConsent):
-        return f"for calls that go to {placed.source_id}: asks first{f' (scope {kind.scope})' if kind.scope else ''}"
+        asks = tr("asks first (scope {scope})", scope=kind.scope) if kind.scope else tr("asks first")
+        return tr("for calls that go to {source}: {sentence}", source=placed.source_id, sentence=asks)
     return sentence(placed)
 
 
 def _policy(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
     for index, rule in enumerate(policy.rules):
         if not rule.is_unconditional and rule.when is not False and _may_match(rule, agent, facts, names):
-            said = f": {rule.message}" if rule.message else ""
-            text = f"policy rule {rule.name}: a call {_SAYS[rule.effect]} only if its condition fits{said}"
-            yield Note("policy", text, ("policy", "rules", index))
+            text = tr(_SAYS[rule.effect], rule=rule.name)
+            said = f"{text}: {rule.message}" if rule.message else text
+            yield Note(mark("policy"), said, ("policy", "rules", index))
 
 
 def _may_match(rule: PolicyRule, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> bool:
@@ -225,11 +262,17 @@ def _settings(policy: Policy, facts: ToolFacts, operation: str | None) -> Iterat
     settings = policy.tools[key]
     tier = settings.operation_tiers.get(operation or "")
     if tier is not None:
-        yield Note("tools", f"its tier is {tier} by [tools.{key}]", ("tools", key, "operation_tiers"))
+        yield Note(
+            "tools", tr("its tier is {tier} by [tools.{key}]", tier=tier, key=key), ("tools", key, "operation_tiers")
+        )
     elif settings.safety_tier is not None:
-        yield Note("tools", f"its tier is {settings.safety_tier} by [tools.{key}]", ("tools", key, "safety_tier"))
+        yield Note(
+            "tools",
+            tr("its tier is {tier} by [tools.{key}]", tier=settings.safety_tier, key=key),
+            ("tools", key, "safety_tier"),
+        )
     if settings.timeout_s is not None:
-        text = f"a call ends after {duration_words(settings.timeout_s)} by [tools.{key}]"
+        text = tr("a call ends after {time} by [tools.{key}]", time=duration_words(settings.timeout_s), key=key)
         yield Note("tools", text, ("tools", key, "timeout"))
     if not settings.scrub:
-        yield Note("tools", f"secrets stay in its results by [tools.{key}]", ("tools", key, "scrub"))
+        yield Note("tools", tr("secrets stay in its results by [tools.{key}]", key=key), ("tools", key, "scrub"))

@@ -8,6 +8,8 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QLabel, QListView, QPushButton, QWidget
 
 from gatewright.workspace.api import PathArgument, PathUse, ToolFacts
+from gatewright_gui.pages.agents.declaration import CONFIDENCE
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -20,13 +22,18 @@ from gatewright_gui.session.verbs import paths as verbs
 Index = QModelIndex | QPersistentModelIndex
 SIZE = (560, 420)
 AS_FOUND = "found"
-WORDS = {PathUse.READ: "read", PathUse.WRITE: "written", PathUse.DELETE: "deleted", PathUse.NONE: "no path"}
+WORDS = {
+    PathUse.READ: mark("read"),
+    PathUse.WRITE: mark("written"),
+    PathUse.DELETE: mark("deleted"),
+    PathUse.NONE: mark("no path"),
+}
 CHOICES = {
-    AS_FOUND: "As found",
-    PathUse.READ.value: "Read",
-    PathUse.WRITE.value: "Write",
-    PathUse.DELETE.value: "Delete",
-    PathUse.NONE.value: "No path",
+    AS_FOUND: mark("As found"),
+    PathUse.READ.value: mark("Read"),
+    PathUse.WRITE.value: mark("Write"),
+    PathUse.DELETE.value: mark("Delete"),
+    PathUse.NONE.value: mark("No path"),
 }
 KEYS = {
     Qt.Key.Key_F: None,
@@ -35,7 +42,7 @@ KEYS = {
     Qt.Key.Key_D: PathUse.DELETE,
     Qt.Key.Key_N: PathUse.NONE,
 }
-ABOUT = (
+ABOUT = mark(
     "A path that lies in a source takes its level: reading, writing or deleting must be allowed there. "
     "Whole absolute paths in any other argument are judged anyway."
 )
@@ -83,7 +90,7 @@ class PathListModel(QAbstractListModel):
             return None
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole}:
             argument, use = self.arguments[index.row()], self.use(index.row())
-            said = _found(self._found.get(argument, ())) if use is None else f"{WORDS[use]}, declared"
+            said = _found(self._found.get(argument, ())) if use is None else tr("{use}, declared", use=tr(WORDS[use]))
             return f"{argument}  ({said})"
         return None
 
@@ -91,12 +98,13 @@ class PathListModel(QAbstractListModel):
 def _found(paths: Sequence[PathArgument]) -> str:
     """What discovery says, of several operations together."""
     if not paths:
-        return "no path, as found"
-    uses = dict.fromkeys(WORDS[one.use] if one.use is not None else "as its tier allows" for one in paths)
-    what = " or ".join(uses)
+        return tr("no path, as found")
+    uses = dict.fromkeys(tr(WORDS[one.use]) if one.use is not None else tr("as its tier allows") for one in paths)
+    what = tr(" or ").join(uses)
     if paths[0].confidence == "high":
-        return f"{what}, as found"
-    return f"perhaps a path, {what}: {paths[0].confidence} confidence, not judged as one"
+        return tr("{uses}, as found", uses=what)
+    sure = tr(CONFIDENCE.get(paths[0].confidence, paths[0].confidence))
+    return tr("perhaps a path, {uses}: {degree} confidence, not judged as one", uses=what, degree=sure)
 
 
 class PathsDialog(QDialog):
@@ -107,28 +115,32 @@ class PathsDialog(QDialog):
         self.setObjectName("paths")
         self._document, self._facts = document, facts
         self._now = dict(verbs.declared_paths(document.policy, facts.name, facts.major))
-        title = f"Paths of {facts.name}"
+        title = tr("Paths of {tool}", tool=facts.name)
         self.setWindowTitle(title_text(title))
         self.setAccessibleName(title)
         self.model = PathListModel(facts, self._now, self)
-        self.view = named(QListView(), "paths.arguments", spoken="Arguments")
+        self.view = named(QListView(), "paths.arguments", spoken=tr("Arguments"))
         self.view.setItemDelegate(Delegate(self.view))
         self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.view.setModel(self.model)
         self.view.installEventFilter(self)
-        self.choice = named(Segmented("What is done at the path"), "paths.choice")
+        self.choice = named(Segmented(tr("What is done at the path")), "paths.choice")
         for key, text in CHOICES.items():
-            self.choice.add_segment(key, text)
+            self.choice.add_segment(key, tr(text))
         self.fault = _text("", "paths.fault", "error")
-        self.accept_button = named(QPushButton("Declare"), "paths.accept", kind="primary")
-        self.cancel_button = named(QPushButton("Cancel"), "paths.cancel")
+        self.accept_button = named(QPushButton(tr("Declare")), "paths.accept", kind="primary")
+        self.cancel_button = named(QPushButton(tr("Cancel")), "paths.cancel")
         self.cancel_button.setAutoDefault(False)
         self.accept_button.setDefault(True)
-        label = Label("&Arguments")
+        label = Label(tr("&Arguments"))
         label.setBuddy(self.view)
         column_of(
-            row_of(named(Label(title), kind="heading"), stretch(), ElidedLabel(f"from {facts.origin}", role="muted")),
-            _text(ABOUT, "paths.about", "muted"),
+            row_of(
+                named(Label(title), kind="heading"),
+                stretch(),
+                ElidedLabel(tr("from {catalog}", catalog=facts.origin), role="muted"),
+            ),
+            _text(tr(ABOUT), "paths.about", "muted"),
             label,
             stretch(self.view),
             row_of(self.choice, stretch()),
@@ -187,7 +199,7 @@ class PathsDialog(QDialog):
         self.choice.set_current(AS_FOUND if use is None else use.value)
         self.fault.setVisible(bool(self.fault.text()))
         self.accept_button.setEnabled(dict(self.declared) != self._now)
-        self.accept_button.setToolTip("" if self.accept_button.isEnabled() else "It is so already")
+        self.accept_button.setToolTip("" if self.accept_button.isEnabled() else tr("It is so already"))
 
 
 def _text(text: str, name: str, kind: str) -> QLabel:

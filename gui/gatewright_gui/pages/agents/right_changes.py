@@ -13,14 +13,15 @@ from PySide6.QtCore import (
     Signal,
 )
 
-from gatewright.workspace.api import Agent, ChangeKind
-from gatewright_gui.pages.agents.right_lines import MOST_ROWS, OTHER, AgentLines, ChangeRow
+from gatewright.workspace.api import Agent
+from gatewright_gui.pages.agents.right_lines import KIND_WORDS, MOST_ROWS, AgentLines, ChangeRow
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.table_model import FlatModel
 
 Index = QModelIndex | QPersistentModelIndex
 BEFORE, AFTER = Qt.ItemDataRole.UserRole + 1, Qt.ItemDataRole.UserRole + 2
 """The `RightState` of an operation, the verdict of a call; None in a row about something else."""
-HEADINGS = ("Agent", "What changes", "Now", "Then")
+HEADINGS = (mark("Agent"), mark("What changes"), mark("Now"), mark("Then"))
 AGENT, WHAT, NOW, THEN = range(4)
 
 
@@ -119,8 +120,7 @@ class RightChangesModel(FlatModel):
 
 def counts_words(counts: Mapping[str, int]) -> str:
     """`3 turned on, 2 turned off`, in the order in which one wants to know."""
-    order = [*map(str, ChangeKind), OTHER]
-    return ", ".join(f"{counts[kind]:,} {kind}" for kind in order if counts.get(kind))
+    return ", ".join(f"{counts[kind]:,} {tr(KIND_WORDS[kind])}" for kind in KIND_WORDS if counts.get(kind))
 
 
 class AgentChoiceModel(QAbstractListModel):

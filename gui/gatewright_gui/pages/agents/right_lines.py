@@ -16,16 +16,34 @@ from gatewright.workspace.api import (
     ToolRule,
     Verdict,
     frozen,
-    plural,
 )
 from gatewright_gui.pages.agents.limits import PlacedRule, sentence
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.review import Replay
 
 MOST_ROWS = 20_000
 """More rows nobody reads; the counts are of all of them."""
 MOST_SAVED_ROWS = 2_000
 """So many lines are told before saving, the riskiest; they come from the worker process at once."""
-OTHER = "also changed"
+OTHER = mark("also changed")
+KIND_WORDS = {
+    ChangeKind.ON: mark("turned on"),
+    ChangeKind.ASKS: mark("asks first now"),
+    ChangeKind.FREE: mark("no longer asks"),
+    ChangeKind.OFF: mark("turned off"),
+    ChangeKind.WRITTEN: mark("off either way"),
+    OTHER: OTHER,
+}
+STANDING_WORDS: Mapping[RightState | Verdict, str] = {
+    RightState.ON: mark("on"),
+    RightState.ASKS: mark("asks first"),
+    RightState.OFF: mark("off"),
+    RightState.OVERRULED: mark("off by another layer"),
+    Verdict.ALLOW: mark("allow"),
+    Verdict.ASK: mark("ask"),
+    Verdict.DENY: mark("deny"),
+}
+DANGER_WORDS = {"privileged": mark("privileged"), "deletes": mark("deletes")}
 
 
 class ChangeRow(NamedTuple):
@@ -71,14 +89,14 @@ def rows_of(diff: AgentDiff) -> Iterator[ChangeRow]:
 def _others(diff: AgentDiff) -> Iterator[ChangeRow]:
     name = diff.agent_id
     if diff.sources is not None:
-        yield ChangeRow(name, "sources", _sources(diff.sources[0]), _sources(diff.sources[1]), OTHER)
+        yield ChangeRow(name, tr("sources"), _sources(diff.sources[0]), _sources(diff.sources[1]), OTHER)
     if diff.capabilities is not None:
         now, then = diff.capabilities
-        yield ChangeRow(name, "capabilities", _capabilities(now), _capabilities(then), OTHER)
+        yield ChangeRow(name, tr("capabilities"), _capabilities(now), _capabilities(then), OTHER)
     for rule in diff.limits_gone:
-        yield ChangeRow(name, f"limit of {rule.tool_name}", _limit(rule), "none", OTHER)
+        yield ChangeRow(name, tr("limit of {tool}", tool=rule.tool_name), _limit(rule), tr("none"), OTHER)
     for rule in diff.limits_come:
-        yield ChangeRow(name, f"limit of {rule.tool_name}", "none", _limit(rule), OTHER)
+        yield ChangeRow(name, tr("limit of {tool}", tool=rule.tool_name), tr("none"), _limit(rule), OTHER)
 
 
 # what saving would change
@@ -116,7 +134,7 @@ def saved_change(diff: PolicyDiff) -> SavedChange:
 
 def _risky(row: RightChange) -> ChangeRow:
     line = _operation(row)
-    return line._replace(what=f"{line.what} ({row.danger})") if row.danger else line
+    return line._replace(what=f"{line.what} ({tr(DANGER_WORDS[row.danger])})") if row.danger else line
 
 
 def _agent_words(diff: AgentDiff) -> str:
@@ -126,17 +144,17 @@ def _agent_words(diff: AgentDiff) -> str:
     counts, asks_now = diff.counts(), sum(row.kind is ChangeKind.ASKS and not row.opens for row in diff.rows)
     said = ["is new"] if diff.is_new else ["is deleted"] if diff.is_gone else []
     if gains:
-        marked = ", ".join(f"{count:,} {danger}" for danger, count in dangers.items())
-        said.append(f"gains {len(gains):,}" + (f" ({marked})" if marked else ""))
+        marked = ", ".join(f"{count:,} {tr(DANGER_WORDS[danger])}" for danger, count in dangers.items())
+        said.append(tr("gains {count:,}", count=len(gains)) + (f" ({marked})" if marked else ""))
     if lost := counts.get(ChangeKind.OFF):
-        said.append(f"loses {lost:,}")
+        said.append(tr("loses {count:,}", count=lost))
     if free := counts.get(ChangeKind.FREE):
-        said.append(f"{free:,} no longer {'asks' if free == 1 else 'ask'} first")
+        said.append(counted(free, "no longer asks first", "no longer ask first"))
     if asks_now:
-        said.append(f"{asks_now:,} {'asks' if asks_now == 1 else 'ask'} first now")
+        said.append(counted(asks_now, "asks first now", "ask first now"))
     if others := sum(1 for _ in _others(diff)):
-        said.append(f"{plural(others, 'other change')}")
-    return f"{diff.agent_id} {', '.join(said) or 'has other boxes, and the same rights'}"
+        said.append(counted(others, "other change", "other changes"))
+    return f"{diff.agent_id} {', '.join(said) or tr('has other boxes, and the same rights')}"
 
 
 @frozen
@@ -153,9 +171,9 @@ def replay_lines(found: Replay) -> ReplayLines:
     rows = [
         ChangeRow(
             one.call.agent,
-            f"{one.call.called}  {one.call.arguments}{'' if not one.lacks else '  (not all arguments are known)'}",
-            str(one.before),
-            f"{one.after}: {one.reason}".replace("`", ""),
+            f"{one.call.called}  {one.call.arguments}{'  ' + tr('(not all arguments are known)') if one.lacks else ''}",
+            tr(STANDING_WORDS[one.before]),
+            f"{tr(STANDING_WORDS[one.after])}: {one.reason}".replace("`", ""),
             OTHER,
             one.before,
             one.after,
@@ -167,26 +185,29 @@ def replay_lines(found: Replay) -> ReplayLines:
 
 def _operation(row: RightChange) -> ChangeRow:
     what = f"{row.tool}.{row.operation}" if row.operation else row.tool
-    return ChangeRow(row.agent_id, what, str(row.before), str(row.after), str(row.kind), row.before, row.after)
+    now, then = tr(STANDING_WORDS[row.before]), tr(STANDING_WORDS[row.after])
+    return ChangeRow(row.agent_id, what, now, then, str(row.kind), row.before, row.after)
 
 
 def _sources(sources: Sequence[str] | None) -> str:
-    return "every source" if sources is None else ", ".join(sources) or "none"
+    return tr("every source") if sources is None else ", ".join(sources) or tr("none")
 
 
 def _capabilities(capabilities: Sequence[Capability]) -> str:
     """With what each reaches: a wider list of the same kind is a change too."""
-    return ", ".join(_capability(one) for one in capabilities) or "none"
+    return ", ".join(_capability(one) for one in capabilities) or tr("none")
 
 
 def _capability(one: Capability) -> str:
-    reach = one.text or ("nothing" if one.scope is not None else "")
+    reach = one.text or (tr("nothing") if one.scope is not None else "")
     return f"{type(one).__name__} ({reach})" if reach else type(one).__name__
 
 
 def _limit(rule: ToolRule) -> str:
     kind = rule.rule_type
     if isinstance(kind, RequiresConsent):
-        only = f"only {', '.join(sorted(rule.operations))}: " if rule.operations else ""
-        return f"{only}asks, unless a grant covers {f'the scope {kind.scope}' if kind.scope else 'it'}"
+        covers = tr("asks, unless a grant covers the scope {scope}", scope=kind.scope)
+        asks = covers if kind.scope else tr("asks, unless a grant covers it")
+        named = ", ".join(sorted(rule.operations or ()))
+        return tr("only {operations}: {sentence}", operations=named, sentence=asks) if named else asks
     return sentence(PlacedRule(rule, None)) or rule.kind

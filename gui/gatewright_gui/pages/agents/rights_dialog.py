@@ -26,7 +26,6 @@ from PySide6.QtWidgets import (
 from gatewright.workspace.api import (
     Agent,
     Along,
-    ChangeKind,
     Edit,
     EditRefused,
     Preset,
@@ -40,16 +39,16 @@ from gatewright_gui.pages.agents.right_changes import (
     BEFORE,
     MOST_ROWS,
     NOW,
-    OTHER,
     THEN,
     WHAT,
     AgentChoiceModel,
     RightChangesModel,
     counts_words,
 )
-from gatewright_gui.pages.agents.right_lines import lines_of
+from gatewright_gui.pages.agents.right_lines import KIND_WORDS, lines_of
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import line_text, tip_text, title_text
@@ -70,7 +69,6 @@ _MANY_AGENTS = 8
 """More agents than these can be searched."""
 _NAMED = 12
 """So many tools are named at most."""
-_KINDS = (*map(str, ChangeKind), OTHER)
 _STANDINGS: dict[str, tuple[str, Role]] = {
     RightState.ON: ("circle-check", "allow"),
     RightState.ASKS: ("hand", "ask"),
@@ -143,19 +141,19 @@ class RightsDialog(QDialog):
         self.edit: Edit | None = None
         """What is made when it is accepted; None while that is not known, or where nothing would change."""
         self._is_known = False
-        self.agents_label = Label("&Agents")
-        self.agent_search = named(SearchField("Filter agents"), "rights.agents.search")
-        self.agent_view = named(QListView(), "rights.agents", spoken="Agents")
-        self.all_button = named(QPushButton("All"), "rights.all", kind="link")
+        self.agents_label = Label(tr("&Agents"))
+        self.agent_search = named(SearchField(tr("Filter agents")), "rights.agents.search")
+        self.agent_view = named(QListView(), "rights.agents", spoken=tr("Agents"))
+        self.all_button = named(QPushButton(tr("All")), "rights.all", kind="link")
         self.summary = named(ElidedLabel(), "rights.summary")
-        self.search = named(SearchField("Filter the changes"), "rights.search")
-        self.kind = named(QComboBox(), "rights.kind", spoken="Kind of change")
-        self.table = named(TableView("What would change"), "rights.changes")
-        self.nothing = EmptyState("check", "Nothing would change", "")
+        self.search = named(SearchField(tr("Filter the changes")), "rights.search")
+        self.kind = named(QComboBox(), "rights.kind", spoken=tr("Kind of change"))
+        self.table = named(TableView(tr("What would change")), "rights.changes")
+        self.nothing = EmptyState("check", tr("Nothing would change"), "")
         self.progress = ProgressStrip()
         self.fault = named(Label(), "rights.fault", kind="error")
         self.accept_button = named(QPushButton(accept_text), "rights.accept", kind="primary")
-        self.cancel_button = named(QPushButton("Cancel"), "rights.cancel")
+        self.cancel_button = named(QPushButton(tr("Cancel")), "rights.cancel")
         self._place = QStackedWidget()
         self.resize(*SIZE)
 
@@ -241,8 +239,8 @@ class RightsDialog(QDialog):
     def choose(self, _why: object = None) -> None:
         """The plan is another one."""
         chosen = len(self.agents.chosen)
-        self.agents_label.setText(f"&Agents  {chosen:,} of {self.agents.every:,}")
-        self.all_button.setText("None" if self.agents.are_all_shown_chosen else "All")
+        self.agents_label.setText(tr("&Agents  {count:,} of {every:,}", count=chosen, every=self.agents.every))
+        self.all_button.setText(tr("None") if self.agents.are_all_shown_chosen else tr("All"))
         self._work_out_anew()
 
     def _choose_all(self) -> None:
@@ -250,7 +248,7 @@ class RightsDialog(QDialog):
 
     def _filter_agents(self, text: str) -> None:
         self.agents.set_filter(text)
-        self.all_button.setText("None" if self.agents.are_all_shown_chosen else "All")
+        self.all_button.setText(tr("None") if self.agents.are_all_shown_chosen else tr("All"))
 
     # what would change
 
@@ -271,7 +269,11 @@ class RightsDialog(QDialog):
                 if lines is None:
                     return  # the policy is another one: it is worked out anew
                 self.changes.add(lines)
-                said = f"Working out what would change: {done:,} of {len(plan.agent_ids):,} agents"
+                said = tr(
+                    "Working out what would change: {count:,} of {every:,} agents",
+                    count=done,
+                    every=len(plan.agent_ids),
+                )
                 self.progress.set_progress(done / len(plan.agent_ids), said)
                 self._show()
             planned = await deriver.derive(verbs.planned, plan)
@@ -312,54 +314,54 @@ class RightsDialog(QDialog):
         before = self.kind.currentData()
         self.kind.blockSignals(True)
         self.kind.clear()
-        self.kind.addItem(f"all changes ({self.changes.counts_total:,})", "")
-        for kind in _KINDS:
+        self.kind.addItem(tr("all changes ({count:,})", count=self.changes.counts_total), "")
+        for kind in map(str, KIND_WORDS):
             if count := self.changes.counts.get(kind):
-                self.kind.addItem(f"{kind} ({count:,})", kind)
+                self.kind.addItem(f"{tr(KIND_WORDS[kind])} ({count:,})", kind)
         self.kind.setCurrentIndex(max(self.kind.findData(before), 0))
         self.kind.blockSignals(False)
         self._filter()
 
     def _show(self) -> None:
         words = counts_words(self.changes.counts)
-        cut = f"; the first {MOST_ROWS:,} lines are listed" if self.changes.is_cut else ""
-        self.summary.set_text(f"{words}{cut}" if words else "What would change")
+        cut = tr("the first {count:,} lines are listed", count=MOST_ROWS)
+        self.summary.set_text((f"{words}; {cut}" if self.changes.is_cut else words) or tr("What would change"))
         empty = self.changes.rowCount() == 0
         self._place.setCurrentWidget(self.nothing if empty and self._is_known else self.table)
         if empty and self._is_known:
             self.nothing.set_state(*self._why_empty())
         self.accept_button.setEnabled(self.edit is not None)
-        self.accept_button.setToolTip("" if self.edit is not None else "There is nothing to change")
+        self.accept_button.setToolTip("" if self.edit is not None else tr("There is nothing to change"))
 
     def _why_empty(self) -> tuple[str, str, str]:
         if not self.agents.chosen:
-            return "users", "No agent is chosen", "Tick the agents that it is for."
+            return "users", tr("No agent is chosen"), tr("Tick the agents that it is for.")
         if self.changes.counts:
-            return "search", "Nothing fits", "No change fits the filter."
+            return "search", tr("Nothing fits"), tr("No change fits the filter.")
         if self.edit is not None:
-            return "check", "Nothing would change for the model", "Only how the file says it differs."
+            return "check", tr("Nothing would change for the model"), tr("Only how the file says it differs.")
         if self.fault.text():
-            return "ban", "It cannot be done", "The reason is below."
-        return "check", "Nothing would change", "It is so already."
+            return "ban", tr("It cannot be done"), tr("The reason is below.")
+        return "check", tr("Nothing would change"), tr("It is so already.")
 
 
 class PresetDialog(RightsDialog):
     """A preset for one or several agents; one is chosen at first."""
 
     def __init__(self, parent: QWidget | None, context: PageContext, agent_ids: Iterable[str], preset: Preset) -> None:
-        super().__init__(parent, context, "Preset", "Apply", context.document.agents, agent_ids)
+        super().__init__(parent, context, tr("Preset"), tr("Apply"), context.document.agents, agent_ids)
         self._buttons: dict[Preset, QRadioButton] = {}
         group = QButtonGroup(self)
         parts: list[Part] = []
         for one, text, says in PRESETS:
-            button = self._buttons[one] = named(QRadioButton(text), f"rights.preset.{one.name.lower()}")
-            button.setAccessibleDescription(says)
+            button = self._buttons[one] = named(QRadioButton(tr(text)), f"rights.preset.{one.name.lower()}")
+            button.setAccessibleDescription(tr(says))
             button.setChecked(one is preset)
             group.addButton(button)
-            note = _said(says, wraps=False)
+            note = _said(tr(says), wraps=False)
             note.setIndent(22)
             parts += (button, note, Gap(1))
-        self.lay_out(column_of(*parts, _said("Limits and every other rule stay.", wraps=False)))
+        self.lay_out(column_of(*parts, _said(tr("Limits and every other rule stay."), wraps=False)))
         group.buttonClicked.connect(self.choose)
         self._buttons[preset].setFocus()
 
@@ -378,13 +380,15 @@ class CopyDialog(RightsDialog):
 
     def __init__(self, parent: QWidget | None, context: PageContext, source_id: str) -> None:
         others = [agent for agent in context.document.agents if agent.agent_id != source_id]
-        super().__init__(parent, context, f"Copy the rights of {source_id}", "Copy", others)
+        super().__init__(parent, context, tr("Copy the rights of {agent}", agent=source_id), tr("Copy"), others)
         self._source_id = source_id
-        told = _said(f"Tools, operations and what asks first are copied from {source_id}. Also copy:", kind="")
-        self.limits = named(QCheckBox("&Limits and other rules on tools"), "rights.along.limits")
+        told = _said(
+            tr("Tools, operations and what asks first are copied from {agent}. Also copy:", agent=source_id), kind=""
+        )
+        self.limits = named(QCheckBox(tr("&Limits and other rules on tools")), "rights.along.limits")
         self.limits.setChecked(True)
-        self.sources = named(QCheckBox("&Sources"), "rights.along.sources")
-        self.capabilities = named(QCheckBox("&Capabilities"), "rights.along.capabilities")
+        self.sources = named(QCheckBox(tr("&Sources")), "rights.along.sources")
+        self.capabilities = named(QCheckBox(tr("&Capabilities")), "rights.along.capabilities")
         boxes = (self.limits, self.sources, self.capabilities)
         for box in boxes:
             box.toggled.connect(self.choose)
@@ -403,14 +407,18 @@ class ResetDialog(RightsDialog):
 
     def __init__(self, parent: QWidget | None, context: PageContext, agent_id: str, tools: Sequence[str]) -> None:
         agent = context.document.policy.agents[agent_id]
-        super().__init__(parent, context, "Reset to defaults", "Reset", [agent], [agent_id])
+        super().__init__(parent, context, tr("Reset to defaults"), tr("Reset"), [agent], [agent_id])
         self._tools = tuple(tools)
-        more = f", and {len(tools) - _NAMED} more" if len(tools) > _NAMED else ""
+        named_tools = ", ".join(tools[:_NAMED])
+        if len(tools) > _NAMED:
+            named_tools = tr("{tools}, and {count} more", tools=named_tools, count=len(tools) - _NAMED)
         self.lay_out(
-            _said(f"For {agent_id}:", kind=""),
-            named(_said(f"{', '.join(tools[:_NAMED])}{more}", kind=""), "rights.tools"),
-            _said("Gone are the rule that lists the operations of a tool, and the keys that say whether it asks."),
-            _said("A tool that is on has every operation on then, so far as no other layer turns it off. Limits stay."),
+            _said(tr("For {agent}:", agent=agent_id), kind=""),
+            named(_said(named_tools, kind=""), "rights.tools"),
+            _said(tr("Gone are the rule that lists the operations of a tool, and the keys that say whether it asks.")),
+            _said(
+                tr("A tool that is on has every operation on then, so far as no other layer turns it off. Limits stay.")
+            ),
             has_agents=False,
         )
 
@@ -427,7 +435,8 @@ def _said(text: str, *, kind: str = "small", wraps: bool = True) -> QLabel:
 
 def _not_copied(source_id: str, names: Sequence[str]) -> QLabel:
     """What binds the agent by its name and nobody else: without a word one would think that it goes along."""
-    what = "1 policy rule is" if len(names) == 1 else f"{len(names)} policy rules are"
-    told = named(_said(f"Not copied: {what} for {source_id} by name."), "rights.not_copied")
+    rules = counted(len(names), "policy rule is", "policy rules are")
+    said = tr("Not copied: {rules} for {agent} by name.", rules=rules, agent=source_id)
+    told = named(_said(said), "rights.not_copied")
     told.setToolTip(tip_text("\n".join(names)))
     return told

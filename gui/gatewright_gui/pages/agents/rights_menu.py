@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from gatewright.workspace.api import Preset
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import tie_icon
 
 if TYPE_CHECKING:
@@ -30,12 +31,12 @@ class RightsMenu(QObject):
 
         chosen = tuple(agent_ids)
         for preset, text, says in PRESETS:
-            action = menu.addAction(f"{text}…")
+            action = menu.addAction(f"{tr(text)}…")
             action.setObjectName(f"agents.preset.{preset.name.lower()}")
-            action.setToolTip(says)
+            action.setToolTip(tr(says))
             action.triggered.connect(partial(self._open_preset, chosen, preset))
         menu.addSeparator()
-        copy = menu.addAction("&Copy rights to agents…")
+        copy = menu.addAction(tr("&Copy rights to agents…"))
         copy.setObjectName("agents.copy_rights")
         tie_icon(copy, "users")
         copy.setEnabled(len(chosen) == 1 and len(self._context.document.agents) > 1)

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from gatewright.workspace.api import Layer, OperationFacts, OperationRight, Reason, ToolRight, Verdict, strictest
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.value_words import value_words
 
@@ -72,16 +73,17 @@ def depending_words(op: OperationFacts, right: OperationRight, share: Share | No
     """
     path = share.words if share is not None else _some_words(right.by_path)
     values = "; ".join(value_words(op, right).sentences) or _some_words(right.by_value)
-    found = {"path": path, "values": values}
-    return "; ".join(f"goes by the {what}: {words}" for what, words in found.items() if words)
+    by_path = tr("goes by the path: {verdicts}", verdicts=path) if path else ""
+    by_values = tr("goes by the values: {verdicts}", verdicts=values) if values else ""
+    return "; ".join(filter(None, (by_path, by_values)))
 
 
 def _some_words(verdicts: frozenset[Verdict]) -> str:
-    said = " and some ".join(_SAYS[verdict] for verdict in _SAYS if verdict in verdicts)
-    return f"some calls {said}" if said else ""
+    said = tr(" and some ").join(tr(_SAYS[verdict]) for verdict in _SAYS if verdict in verdicts)
+    return tr("some calls {verdicts}", verdicts=said) if said else ""
 
 
-_SAYS = {Verdict.ASK: "ask first", Verdict.DENY: "are denied"}
+_SAYS = {Verdict.ASK: mark("ask first"), Verdict.DENY: mark("are denied")}
 
 
 def tool_reasons(right: ToolRight) -> tuple[Reason, ...]:
@@ -140,16 +142,16 @@ def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
             return shown.pop() if len(shown) == 1 else "mixed"
     if state_of(tool, operation) is RowState.OVERRULED:
         reasons = [r for r in reasons_of(tool, operation) if r.verdict is Verdict.DENY]
-        return f"off: {_SHORT.get(reasons[0].layer, reasons[0].layer)}" if reasons else "off"
-    return _verdict_word(facts_of(tool, operation), operation) if operation else "off"
+        return tr("off: {layer}", layer=tr(_SHORT[reasons[0].layer])) if reasons else tr("off")
+    return _verdict_word(facts_of(tool, operation), operation) if operation else tr("off")
 
 
 def _verdict_word(op: OperationFacts, row: OperationRight) -> str:
     if row.verdict is Verdict.ALLOW and row.by_path:
-        return "by path"
+        return tr("by path")
     if row.verdict is Verdict.ALLOW and row.by_value:
-        return value_words(op, row).short or "by value"
-    return "off" if row.verdict is Verdict.DENY else row.verdict.words
+        return value_words(op, row).short or tr("by value")
+    return tr("off") if row.verdict is Verdict.DENY else tr(row.verdict.words)
 
 
 def verdict_sentence(tool: ToolRight, operation: OperationRight | None) -> str:
@@ -160,22 +162,42 @@ def verdict_sentence(tool: ToolRight, operation: OperationRight | None) -> str:
     words = {"" if row.is_hidden else _verdict_word(op, row) for op, row in rows}
     if len(words) > 1:
         on = sum(not row.is_hidden for _, row in rows)
-        return f"Its operations differ, {on} of {len(rows)} are on. Choose one to see why."
+        return tr("Its operations differ, {count} of {every} are on. Choose one to see why.", count=on, every=len(rows))
     verdict = verdict_of(tool, operation)
     reason = next((one.text for one in reasons_of(tool, operation) if one.verdict is verdict), "")
     if verdict is not Verdict.ALLOW and reason:
-        return f"{'Denied' if verdict is Verdict.DENY else 'Asks first'}, because {reason.replace('`', '')}."
+        plain = reason.replace("`", "")
+        asks = tr("Asks first, because {reason}.", reason=plain)
+        return tr("Denied, because {reason}.", reason=plain) if verdict is Verdict.DENY else asks
     depending = next((text for op, row in rows if (text := depending_words(op, row))), "")
-    return f"Allowed, but it {depending}." if depending else "Allowed: every layer lets it through."
+    return (
+        tr("Allowed, but it {depends}.", depends=depending)
+        if depending
+        else tr("Allowed: every layer lets it through.")
+    )
 
 
-_SHORT = {Layer.CAPABILITY: "no grant"}
-"""What a column has no room to say whole."""
+_SHORT = {
+    Layer.TOOLS: mark("tools"),
+    Layer.RULE: mark("rule"),
+    Layer.APPROVALS: mark("approvals"),
+    Layer.SOURCE: mark("source"),
+    Layer.CAPABILITY: mark("no grant"),
+    Layer.POLICY: mark("policy"),
+}
+"""A layer that turns something off, in a column."""
+TIER_WORDS = {"read_only": mark("read only"), "side_effecting": mark("side effects"), "privileged": mark("privileged")}
+STATE_WORDS = {
+    RowState.ON: mark("on"),
+    RowState.OFF: mark("off"),
+    RowState.MIXED: mark("mixed"),
+    RowState.OVERRULED: mark("overruled"),
+}
 ASK_TIPS = {
-    Asking.NO: "does not ask first",
-    Asking.YES: "asks first",
-    Asking.SOME: "some of its calls ask first",
-    Asking.LOCKED: "asks first, by another layer than this switch",
+    Asking.NO: mark("does not ask first"),
+    Asking.YES: mark("asks first"),
+    Asking.SOME: mark("some of its calls ask first"),
+    Asking.LOCKED: mark("asks first, by another layer than this switch"),
 }
 
 

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace.api import Address
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, role_colour
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
@@ -177,7 +178,7 @@ class RuleRows(FlatModel, Generic[R]):
         if row is None:
             return None
         column, line = index.column(), self.line_at(index.row())
-        link, is_last = "" if line is None else f"line {line}", column == len(self.headers) - 1
+        link, is_last = "" if line is None else tr("line {line}", line=line), column == len(self.headers) - 1
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return self.text(row, column, link)
@@ -186,10 +187,10 @@ class RuleRows(FlatModel, Generic[R]):
             case Qt.ItemDataRole.ToolTipRole:
                 text = self.text(row, column, link)
                 if is_last:
-                    return f"{text} of {self._file}. Click: go there" if link else text or None
+                    return tr("{line} of {file}. Click: go there", line=text, file=self._file) if link else text or None
                 return self.tip(row, column, text) or None
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{self.headers[column]}: {self.text(row, column, link) or 'none'}"
+                return f"{tr(self.headers[column])}: {self.text(row, column, link) or tr('none')}"
             case _ if role == ROW:
                 return row
             case _ if role == LINK:

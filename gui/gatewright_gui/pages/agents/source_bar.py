@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from gatewright.workspace.api import Agent, Policy, SourceType, ToolRight, frozen
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, line_text
@@ -16,9 +17,9 @@ from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 
-NOTHING_TICKED = "Nothing is ticked yet. Tick what this agent may do."
-NOTHING_AT_ALL = "Choose a source, then tick what this agent may do."
-NO_SOURCE = "No source is attached: what needs one stays off."
+NOTHING_TICKED = mark("Nothing is ticked yet. Tick what this agent may do.")
+NOTHING_AT_ALL = mark("Choose a source, then tick what this agent may do.")
+NO_SOURCE = mark("No source is attached: what needs one stays off.")
 
 
 @frozen
@@ -45,13 +46,13 @@ def sources_words(policy: Policy, agent: Agent) -> str:
     """The agent's sources in a few words."""
     attached = policy.sources_of(agent)
     if not attached:
-        return "none"
+        return tr("none")
     if len(attached) == 1:
         only = attached[0].source_id
-        return f"every source ({only})" if agent.sources is None else only
+        return tr("every source ({source})", source=only) if agent.sources is None else only
     if agent.sources is None:
-        return "every source"
-    return f"{len(attached)} of {len(policy.file_sources)}"
+        return tr("every source")
+    return tr("{count:,} of {every:,}", count=len(attached), every=len(policy.file_sources))
 
 
 _WIDEST = 200
@@ -78,7 +79,7 @@ class SourceBar(QWidget):
         self.button.setMenu(self.menu)
         self._icon = IconLabel("info", "accent", size=current_look().tokens.small_icon_size)
         self._words = named(ElidedLabel(), "agents.hint")
-        parts = (named(Label("Sources"), kind="muted"), self.button, Gap(2), self._icon, stretch(self._words))
+        parts = (named(Label(tr("Sources")), kind="muted"), self.button, Gap(2), self._icon, stretch(self._words))
         row_of(*parts, into=self, space=1, margins=(2, 0, 2, 1))
         self.show_agent(self._policy, None, None)
 
@@ -88,25 +89,26 @@ class SourceBar(QWidget):
         words = sources_words(policy, self._agent) if agent else ""
         cut = line_text(self.fontMetrics(), words, _WIDEST, Qt.TextElideMode.ElideMiddle)
         self.button.setText(f"{button_text(cut)} ")
-        self.button.setAccessibleName(f"Sources of the agent: {words}")
-        self.button.setToolTip("Which folders the agent's tools work on; their levels are on the Files page")
+        self.button.setAccessibleName(tr("Sources of the agent: {sources}", sources=words))
+        self.button.setToolTip(tr("Which folders the agent's tools work on; their levels are on the Files page"))
         warns = advice is not None and advice.tone == "warning"
         tie_icon(self.button, "folder-tree", "ask" if warns else "muted")
         self._icon.set_icon("triangle-alert" if warns else "info", "ask" if warns else "accent")
         self._icon.setVisible(advice is not None)
-        self._words.set_text(advice.text if advice else "")
+        self._words.set_text(tr(advice.text) if advice else "")
 
     def _fill(self) -> None:
         self.menu.clear()
         held = (*self._policy.sources_of(self._agent), *self._policy.streams_of(self._agent))
         for source in self._policy.sources:
-            what = "" if source.kind is SourceType.FILE else " (changes)"
-            self._add(source.source_id, f"{source.base_path}{what}", on=source in held)
+            is_file = source.kind is SourceType.FILE
+            path = source.base_path if is_file else tr("{path} (changes)", path=source.base_path)
+            self._add(source.source_id, str(path), on=source in held)
         if not self._policy.sources:
-            self.menu.addAction("The policy has no source: add one on the page Files").setEnabled(False)
+            self.menu.addAction(tr("The policy has no source: add one on the page Files")).setEnabled(False)
             return
         self.menu.addSeparator()
-        every = self.menu.addAction("Every source, later ones too")
+        every = self.menu.addAction(tr("Every source, later ones too"))
         every.setCheckable(True)
         every.setChecked(self._agent.sources is None)
         every.triggered.connect(self.every_asked)

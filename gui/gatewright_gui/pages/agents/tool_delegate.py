@@ -28,6 +28,7 @@ from gatewright_gui.pages.agents.tool_tree import (
     VERDICT,
     Column,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
@@ -57,8 +58,8 @@ _CHIPS: dict[str, tuple[str, Role]] = {
 }
 _GUESSED: tuple[str, Role] = ("circle-help", "ask")
 _MARKS: dict[str, tuple[str, Role]] = {
-    "free text": ("pencil", "ask"),
-    "open-ended": ("terminal", "ask"),
+    "free": ("pencil", "ask"),
+    "open": ("terminal", "ask"),
 }
 _ASKS: dict[Asking, tuple[str, Role]] = {
     Asking.NO: ("hand", "disabled"),
@@ -187,9 +188,9 @@ class ToolDelegate(Delegate):
         icon, role = _CHIPS[str(index.data(VERDICT))]
         if RowState(index.data(STATE)) is RowState.OVERRULED:
             icon, role = "triangle-alert", "ask"
-        elif text == "mixed":
+        elif text == tr("mixed"):
             icon, role = "circle-dot", "muted"
-        elif icon == "circle-check" and text != "allow":
+        elif icon == "circle-check" and text != tr("allow"):
             icon, role = ("hand", "ask") if Asking(index.data(ASKING)) is Asking.SOME else ("list-filter", "allow")
         share = index.data(SHARE)
         place = chip_rect(rect, painter.fontMetrics(), text, with_bar=share is not None)

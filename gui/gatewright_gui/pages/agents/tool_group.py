@@ -6,16 +6,10 @@ from typing import Any
 from PySide6.QtCore import Qt
 
 from gatewright.workspace.api import ToolRight, frozen
-from gatewright_gui.pages.agents.row_state import RowState
-from gatewright_gui.pages.agents.tool_tree import COUNT, GROUP, IS_TOOL, STATE, Column
+from gatewright_gui.pages.agents.row_state import STATE_WORDS, RowState
+from gatewright_gui.pages.agents.tool_tree import BOXES, COUNT, GROUP, IS_TOOL, STATE, Column
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.tool_groups import ToolGroup
-
-BOXES = {
-    RowState.ON: Qt.CheckState.Checked,
-    RowState.OFF: Qt.CheckState.Unchecked,
-    RowState.MIXED: Qt.CheckState.PartiallyChecked,
-    RowState.OVERRULED: Qt.CheckState.PartiallyChecked,
-}
 
 
 @frozen
@@ -37,24 +31,31 @@ class GroupRow:
             case Qt.ItemDataRole.CheckStateRole if column is Column.NAME:
                 return BOXES[self.state]
             case Qt.ItemDataRole.ToolTipRole if column is Column.NAME:
-                return "\n".join(filter(None, (self.group.words, f"{self.count} operations", self._waiting)))
+                return "\n".join(
+                    filter(None, (self.group.words, tr("{count} operations", count=self.count), self._waiting))
+                )
             case Qt.ItemDataRole.ToolTipRole:
                 return self._text(column)
             case Qt.ItemDataRole.AccessibleTextRole if column is Column.NAME:
-                return f"{self.group.words}, {self.count}, {self.state}"
+                return f"{self.group.words}, {self.count}, {tr(STATE_WORDS[self.state])}"
             case Qt.ItemDataRole.AccessibleTextRole:
                 return self._text(column)
             case _:
-                return {STATE: self.state, COUNT: f"{self.count} on", IS_TOOL: False, GROUP: self.group}.get(role)
+                return {
+                    STATE: self.state,
+                    COUNT: tr("{count} on", count=self.count),
+                    IS_TOOL: False,
+                    GROUP: self.group,
+                }.get(role)
 
     @property
     def count(self) -> str:
         """`14 of 37`."""
-        return f"{self.on:,} of {self.every:,}"
+        return tr("{count:,} of {every:,}", count=self.on, every=self.every)
 
     @property
     def _waiting(self) -> str:
-        return f"{self.held:,} to accept" if self.held else ""
+        return tr("{count:,} to accept", count=self.held) if self.held else ""
 
     def _text(self, column: Column) -> str:
         return {Column.NAME: self.group.title, Column.LIMITS: self._waiting, Column.TOKENS: self.tokens}.get(column, "")

@@ -28,6 +28,7 @@ from gatewright_gui.pages.agents.tool_tree import ASKING, OPERATION, REASONS, SH
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.agents.why_pane import Step, ladder
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import line_text, tip_text
@@ -44,8 +45,10 @@ if TYPE_CHECKING:
     from gatewright_gui.session.verbs.rights import ManyRights, Wish
 
 
-_OF_GROUP = "The box is for all tools of the group that are shown; those that wait to be accepted stay as they are."
-_RESET = "Reset…"
+_OF_GROUP = mark(
+    "The box is for all tools of the group that are shown; those that wait to be accepted stay as they are."
+)
+_RESET = mark("Reset…")
 TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
 TASK_SHARES = "agents.shares"
 
@@ -65,13 +68,13 @@ class ToolPane(QWidget):
             context, lambda _agent, _tools, found: self.model.set_shares(found), self, TASK_SHARES
         )
         self.why = self.detail.why
-        self.nothing = EmptyState("search", "Nothing fits", "No tool or operation fits.", action="Show all")
-        self.search = named(SearchField("Filter tools and operations"), "agents.search")
+        self.nothing = EmptyState("search", tr("Nothing fits"), tr("No tool or operation fits."), action=tr("Show all"))
+        self.search = named(SearchField(tr("Filter tools and operations")), "agents.search")
         self.filters = FilterBar()
-        tip = "Operations that the model sees; a tool without operations counts once"
+        tip = tr("Operations that the model sees; a tool without operations counts once")
         self.counter = named(Label(), "agents.counter", tip=tip, kind="muted")
         self.sources = SourceBar()
-        self.description = named(QuietField(), "agents.description", spoken="Description of the agent")
+        self.description = named(QuietField(), "agents.description", spoken=tr("Description of the agent"))
         self.title = named(Label(), "agents.title", kind="heading")
         self.declaring = DeclareMenu(context, self)
         self.rights_menu = RightsMenu(context, self)
@@ -132,14 +135,14 @@ class ToolPane(QWidget):
             self.view.scrollTo(self.view.currentIndex())
 
     def _title_row(self) -> QHBoxLayout:
-        self.description.setPlaceholderText("Say what this agent is for")
+        self.description.setPlaceholderText(tr("Say what this agent is for"))
         for key, icon in (("on", "circle-check"), ("off", "ban")):
             action = self._bulk[key] = QAction(self)
             action.setObjectName(f"agents.all_{key}")
             tie_icon(action, icon)
             action.triggered.connect(partial(self._turn_all, key == "on"))
-        tip = "Give the selected tools their defaults again; shows first what would change"
-        self.reset_button = named(QPushButton(_RESET), "agents.reset", tip=tip, kind="link")
+        tip = tr("Give the selected tools their defaults again; shows first what would change")
+        self.reset_button = named(QPushButton(tr(_RESET)), "agents.reset", tip=tip, kind="link")
         self.reset_button.clicked.connect(self.reset)
         words = (self.title, stretch(self.description), self.counter, self.reset_button)
         return row_of(*words, space=2, margins=(2, 1, 1, 0))
@@ -148,9 +151,9 @@ class ToolPane(QWidget):
         self.preset_menu = QMenu(self)
         self.preset_menu.setToolTipsVisible(True)
         self.preset_menu.aboutToShow.connect(self._fill_presets)
-        tip = "Give the agent a preset, or its rights to other agents; shows first what would change"
-        button = named(QToolButton(), "agents.preset", spoken="Preset, copy rights", tip=tip)
-        button.setText("Preset ")
+        tip = tr("Give the agent a preset, or its rights to other agents; shows first what would change")
+        button = named(QToolButton(), "agents.preset", spoken=tr("Preset, copy rights"), tip=tip)
+        button.setText(f"{tr('Preset')} ")
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.setMenu(self.preset_menu)
@@ -275,9 +278,9 @@ class ToolPane(QWidget):
         if not self.description.hasFocus() or not self.description.isModified():
             self.description.setText(agent.description if agent else "")
             self.description.setCursorPosition(0)
-            self.description.setToolTip(tip_text(self.description.text()) or "Say what this agent is for")
+            self.description.setToolTip(tip_text(self.description.text()) or tr("Say what this agent is for"))
         on, every = self.model.counts
-        self.counter.setText(f"{on:,} of {every:,} on" if agent else "")
+        self.counter.setText(tr("{count:,} of {every:,} on", count=on, every=every) if agent else "")
         advice = advice_for(self._document.policy, agent, self.model.rights) if agent else None
         self.sources.show_agent(self._document.policy, agent, advice)
         self.filters.set_origins(right.facts.origin for right in self.model.rights)
@@ -354,9 +357,11 @@ class ToolPane(QWidget):
     def _show_shown(self) -> None:
         filtering = self.rows.is_filtering
         shown = self.rows.shown_count if filtering else 0
-        for key in ("on", "off"):
-            what = f"the {shown:,} shown" if filtering else "all"
-            self._bulk[key].setText(f"Turn {key} {what}")
+        on, off = tr("Turn on all"), tr("Turn off all")
+        if filtering:
+            on, off = tr("Turn on the {count:,} shown", count=shown), tr("Turn off the {count:,} shown", count=shown)
+        self._bulk["on"].setText(on)
+        self._bulk["off"].setText(off)
         self.filters.show_count(shown, self.model.counts[1], is_filtering=self.rows.is_filtering)
 
     def _into_tree(self) -> None:
@@ -391,7 +396,7 @@ class ToolPane(QWidget):
             reasons = ladder(*found, ("agents", self._agent_id, "tools"))
         self.why.sentence.setText(sentence)
         self.why.model.set_reasons(reasons, self._notes(tool, operation))
-        nothing = _OF_GROUP if self.rows.group_at(index) is not None else "Choose a tool or an operation."
+        nothing = tr(_OF_GROUP) if self.rows.group_at(index) is not None else tr("Choose a tool or an operation.")
         self.why.set_nothing(sentence or nothing)
         if self.why.model.addresses:
             self._context.tasks.start(self._find_lines(), TASK_LINES, replace=True)
@@ -479,8 +484,8 @@ class ToolPane(QWidget):
         tool, _ = self.view.current_row
         many = self.view.selected_count > 1
         name = line_text(self.reset_button.fontMetrics(), tool or "", 120, Qt.TextElideMode.ElideMiddle)
-        words = "the selected" if many else name.replace("&", "&&")
-        self.reset_button.setText(f"Reset {words}…" if words else _RESET)
+        words = tr("the selected") if many else name.replace("&", "&&")
+        self.reset_button.setText(tr("Reset {tools}…", tools=words) if words else tr(_RESET))
         self.reset_button.setEnabled(bool(tool) or many)
 
     def reset(self) -> None:
@@ -515,31 +520,31 @@ class ToolPane(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         rows = (
-            ("Allow\tAlt+A", "circle-check", lambda: self.wish("allow")),
-            ("Ask first\tAlt+K", "hand", lambda: self.wish("ask")),
-            ("Deny\tAlt+D", "ban", lambda: self.wish("deny")),
+            (f"{tr('Allow')}\tAlt+A", "circle-check", lambda: self.wish("allow")),
+            (f"{tr('Ask first')}\tAlt+K", "hand", lambda: self.wish("ask")),
+            (f"{tr('Deny')}\tAlt+D", "ban", lambda: self.wish("deny")),
         )
         for text, icon, run in rows:
             action = menu.addAction(text)
             tie_icon(action, icon)
             action.triggered.connect(run)
         menu.addSeparator()
-        reset = menu.addAction("Reset to the tool's defaults…")
+        reset = menu.addAction(tr("Reset to the tool's defaults…"))
         tie_icon(reset, "rotate-ccw")
         reset.triggered.connect(self.reset)
         menu.addSeparator()
-        menu.addAction("Select all shown\tCtrl+A").triggered.connect(self.view.selectAll)
-        menu.addAction("Invert selection\tCtrl+I").triggered.connect(self.view.invert_selection)
+        menu.addAction(f"{tr('Select all shown')}\tCtrl+A").triggered.connect(self.view.selectAll)
+        menu.addAction(f"{tr('Invert selection')}\tCtrl+I").triggered.connect(self.view.invert_selection)
         self.declaring.fill(menu)
         tool, operation = self.view.current_row
         if tool is not None:
             menu.addSeparator()
-            action = menu.addAction("Try in the Console")
+            action = menu.addAction(tr("Try in the Console"))
             action.setObjectName("agents.try")
             tie_icon(action, "terminal")
             action.triggered.connect(partial(self._try, tool, operation))
             if self.view.currentIndex().data(SHARE) is not None:
-                files = menu.addAction("At which files")
+                files = menu.addAction(tr("At which files"))
                 files.setObjectName("agents.files")
                 tie_icon(files, "folder-tree")
                 files.triggered.connect(partial(self._show_files, self.view.currentIndex()))

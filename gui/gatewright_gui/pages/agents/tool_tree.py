@@ -15,6 +15,8 @@ from gatewright.workspace.api import Agent, Catalog, OperationRight, Source, Too
 from gatewright_gui.pages.agents.limits import limits_of
 from gatewright_gui.pages.agents.row_state import (
     ASK_TIPS,
+    STATE_WORDS,
+    TIER_WORDS,
     RowState,
     asking_of,
     depending_words,
@@ -28,6 +30,7 @@ from gatewright_gui.pages.agents.row_state import (
     verdict_of,
     verdict_words,
 )
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.path_share import Share, Shares
 from gatewright_gui.session.readings import Reading
 from gatewright_gui.session.tokens import count_words
@@ -38,7 +41,6 @@ _USER = Qt.ItemDataRole.UserRole
 VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, DESCRIPTION, MARK, GROUP, SHARE = (
     _USER + n for n in range(1, 13)
 )
-TIER_WORDS = {"read_only": "read only", "side_effecting": "side effects", "privileged": "privileged"}
 MANY_ROWS = 40
 """Changes of more tools than these are told of together."""
 
@@ -56,15 +58,17 @@ class Column(IntEnum):
 
 
 COLUMNS = len(Column)
-HEADINGS = ("Tool or operation", "Verdict", "Ask", "Tier", "Limits", "Origin", "Tokens")
-HEADING_TIPS = (
-    "The box is what this agent's own list and rules say",
-    "What all layers together say; what is off is not shown to the model. A allows what is selected, D denies it",
-    "Ask a human before the call is made; K does it for what is selected",
-    "How much it can do: read only, side effects, privileged",
-    "Rules that limit how often or in which order it may be called",
-    "Where the tool comes from",
-    "What the model is sent of the tool costs, in the format of the preview; ~ marks an estimate",
+HEADINGS = (
+    (mark("Tool or operation"), mark("The box is what this agent's own list and rules say")),
+    (
+        mark("Verdict"),
+        mark("What all layers say; the model does not see what is off. Alt+A allows what is selected, Alt+D denies it"),
+    ),
+    (mark("Ask"), mark("Ask a human before the call is made; Alt+K does it for what is selected")),
+    (mark("Tier"), mark("How much it can do: read only, side effects, privileged")),
+    (mark("Limits"), mark("Rules that limit how often or in which order it may be called")),
+    (mark("Origin"), mark("Where the tool comes from")),
+    (mark("Tokens"), mark("What the tool costs as the model is sent it, in the format of the preview; ~: an estimate")),
 )
 _CELL = Qt.ItemFlag.ItemIsSelectable | Qt.ItemFlag.ItemIsEnabled
 FLAGS = (_CELL | Qt.ItemFlag.ItemIsUserCheckable, _CELL)
@@ -87,8 +91,7 @@ class ToolTreeModel(QAbstractItemModel):
     """Give it an agent with its rights; rows that did not change are left alone."""
 
     many_changed = Signal()
-    """So many tools changed that their names, which a view would ask back about one by one, and their operations are
-    not told of: whoever shows them looks again."""
+    """So many tools changed that a view would ask too much about each of them: whoever shows them looks again."""
 
     def __init__(self, verbs: Verbs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -301,11 +304,10 @@ class ToolTreeModel(QAbstractItemModel):
         """Words over the columns."""
         if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(HEADINGS):
             return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return HEADINGS[section]
         if role == Qt.ItemDataRole.TextAlignmentRole and section == Column.TOKENS:
             return _RIGHT
-        return HEADING_TIPS[section] if role == Qt.ItemDataRole.ToolTipRole else None
+        which = {Qt.ItemDataRole.DisplayRole: 0, Qt.ItemDataRole.ToolTipRole: 1}.get(role)
+        return None if which is None else tr(HEADINGS[section][which])
 
     # cells
 
@@ -333,19 +335,18 @@ class ToolTreeModel(QAbstractItemModel):
                 return self._call_for_looking(tool, operation)
             case _ if role == SHARE:
                 return self._share(tool, operation)
-            case _ if role > _USER:
-                return _row_value(tool, operation, role)
+            case _ if role in _ROW_VALUES:
+                return _ROW_VALUES[role](tool, operation)
             case _:
                 return None
 
-    def _mark(self, tool: ToolRight, operation: OperationRight | None) -> str:
-        reading = self._readings.get(tool.facts.name) if operation is None else None
-        return reading.mark if reading is not None else ""
+    def _reading(self, tool: ToolRight, operation: OperationRight | None) -> Reading | None:
+        return self._readings.get(tool.facts.name) if operation is None else None
 
     def _call_for_looking(self, tool: ToolRight, operation: OperationRight | None) -> str:
-        """The mark of a tool that the operator should look at; what is declared has been looked at."""
-        reading = self._readings.get(tool.facts.name) if operation is None else None
-        return reading.mark if reading is not None and reading.kind != "declared" else ""
+        """How a tool is read that the operator should look at; what is declared has been looked at."""
+        reading = self._reading(tool, operation)
+        return reading.kind if reading is not None and reading.mark and reading.kind != "declared" else ""
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """A tick asks the verb. A mixed tool is turned off, whatever the view wished."""
@@ -369,10 +370,11 @@ class ToolTreeModel(QAbstractItemModel):
             case Column.ASK:
                 return ""
             case Column.TIER:
-                return TIER_WORDS[operation.tier if operation else facts.tier]
+                return tr(TIER_WORDS[operation.tier if operation else facts.tier])
             case Column.LIMITS:
                 limits = limits_of(self._agent, facts, operation.operation if operation else None, self._sources)
-                return ", ".join(text for text in (self._mark(tool, operation), limits) if text)
+                reading = self._reading(tool, operation)
+                return ", ".join(filter(None, (reading.mark if reading is not None else "", limits)))
             case Column.ORIGIN:
                 return "" if operation else facts.origin
             case Column.TOKENS:
@@ -383,68 +385,66 @@ class ToolTreeModel(QAbstractItemModel):
         if column is Column.NAME:
             ground = self.ground_of(tool.facts.name).replace("`", "") if operation is None else ""
             cells = (self._text(tool, operation, column) for column in (Column.TIER, Column.LIMITS))
-            about = ", ".join(text for text in cells if text)  # a narrow window has no columns for them
-            lines = (description_of(tool, operation), about, ground, *self._said(tool, operation))
-            return "\n".join(text for text in lines if text)
+            about = ", ".join(filter(None, cells))  # a narrow window has no columns for them
+            return "\n".join(
+                filter(None, (description_of(tool, operation), about, ground, *self._said(tool, operation)))
+            )
         if column is Column.LIMITS and (said := self._said(tool, operation)):
             return "\n".join(text for text in (*said, self._text(tool, operation, column)) if text)
         if column is Column.ASK:
-            return ASK_TIPS[asking_of(tool, operation)]
+            return tr(ASK_TIPS[asking_of(tool, operation)])
         if column is Column.VERDICT:
             share, rows = self._share(tool, operation), (operation,) if operation else tool.operations
             depending = dict.fromkeys(filter(None, (depending_words(facts_of(tool, row), row, share) for row in rows)))
             reasons = (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
-            leads = ("click: at which files",) if share is not None else ()
-            return "\n".join((*reasons, *depending, *leads)) or "nothing limits it"
+            leads = (tr("click: at which files"),) if share is not None else ()
+            return "\n".join((*reasons, *depending, *leads)) or tr("nothing limits it")
         return self._text(tool, operation, column)
 
     def _said(self, tool: ToolRight, operation: OperationRight | None) -> tuple[str, ...]:
-        reading = self._readings.get(tool.facts.name) if operation is None else None
+        reading = self._reading(tool, operation)
         return tuple(text.replace("`", "") for text in reading.said) if reading is not None else ()
 
     def _spoken(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
         if column is Column.ASK:
-            return ASK_TIPS[asking_of(tool, operation)]
+            return tr(ASK_TIPS[asking_of(tool, operation)])
         text = self._text(tool, operation, column)
         if column is Column.VERDICT and (share := self._share(tool, operation)) is not None:
             return f"{text}, {share.words}"
-        return f"{text}, {state_of(tool, operation)}" if column is Column.NAME else text
+        return f"{text}, {tr(STATE_WORDS[state_of(tool, operation)])}" if column is Column.NAME else text
 
 
 def _check_state(tool: ToolRight, operation: OperationRight | None) -> Qt.CheckState:
     if operation is not None:
         return Qt.CheckState.Checked if operation.ticked else Qt.CheckState.Unchecked
     state = tool_state(tool)
-    if state is RowState.OVERRULED:
-        return Qt.CheckState.Checked if tool.ticked_count == len(tool.operations) else Qt.CheckState.PartiallyChecked
-    return _BOXES[state]
+    if state is RowState.OVERRULED and tool.ticked_count == len(tool.operations):
+        return Qt.CheckState.Checked
+    return BOXES[state]
 
 
-_BOXES = {
+BOXES = {
     RowState.ON: Qt.CheckState.Checked,
-    RowState.MIXED: Qt.CheckState.PartiallyChecked,
     RowState.OFF: Qt.CheckState.Unchecked,
+    RowState.MIXED: Qt.CheckState.PartiallyChecked,
+    RowState.OVERRULED: Qt.CheckState.PartiallyChecked,
 }
 
 
-def _row_value(tool: ToolRight, operation: OperationRight | None, role: int) -> object:
-    if role == VERDICT:
-        return verdict_of(tool, operation)
-    if role == STATE:
-        return state_of(tool, operation)
-    if role == ASKING:
-        return asking_of(tool, operation)
-    if role == REASONS:
-        return reasons_of(tool, operation)
-    if role == TOOL:
-        return tool.facts.name
-    if role == OPERATION:
-        return operation.operation if operation else None
-    if role == IS_TOOL:
-        return operation is None
-    if role == COUNT:
-        shown = sum(op.ticked and not op.is_hidden for op in tool.operations)
-        return f"{shown} of {len(tool.operations)}" if operation is None and tool.facts.has_operations else ""
-    if role == DESCRIPTION:
-        return description_of(tool, operation)
-    return None
+def _count(tool: ToolRight, operation: OperationRight | None) -> str:
+    if operation is not None or not tool.facts.has_operations:
+        return ""
+    return tr("{count:,} of {every:,}", count=len(tool.shown), every=len(tool.operations))
+
+
+_ROW_VALUES: Mapping[int, Callable[[ToolRight, OperationRight | None], object]] = {
+    VERDICT: verdict_of,
+    STATE: state_of,
+    ASKING: asking_of,
+    REASONS: reasons_of,
+    DESCRIPTION: description_of,
+    COUNT: _count,
+    TOOL: lambda tool, _operation: tool.facts.name,
+    OPERATION: lambda _tool, operation: operation.operation if operation else None,
+    IS_TOOL: lambda _tool, operation: operation is None,
+}

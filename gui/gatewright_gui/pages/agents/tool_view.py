@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewIt
 from gatewright_gui.pages.agents.tool_delegate import ToolDelegate, hit_of
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
 from gatewright_gui.pages.agents.tool_tree import OPERATION, TOOL, Column, ToolTreeModel
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.item_view import TreeView
 
@@ -58,7 +59,7 @@ class ToolView(TreeView):
     """The origin of a group that somebody closed (True) or opened."""
 
     def __init__(self, tree: ToolTreeModel, rows: ToolFilterModel, parent: QWidget | None = None) -> None:
-        super().__init__("Tools and operations", parent)
+        super().__init__(tr("Tools and operations"), parent)
         self.setObjectName("agents.tree")
         self._tree = tree
         self._rows = rows

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from gatewright.workspace.api import Address, Layer, OperationRight, Reason, ToolRight, Verdict, frozen
 from gatewright_gui.pages.agents.notes import PROBLEM, Note
 from gatewright_gui.pages.agents.row_state import reasons_of
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import label_text
@@ -29,19 +30,20 @@ from gatewright_gui.qt.widget.section_header import SectionHeader
 
 WHY = Qt.ItemDataRole.UserRole + 1
 LAYER_WORDS = {
-    Layer.TOOLS: "tick",
-    Layer.RULE: "tool rule",
-    Layer.CAPABILITY: "capability",
-    Layer.SOURCE: "source",
-    Layer.POLICY: "policy",
-    Layer.APPROVALS: "approval",
+    Layer.TOOLS: mark("tick"),
+    Layer.RULE: mark("tool rule"),
+    Layer.CAPABILITY: mark("capability"),
+    Layer.SOURCE: mark("source"),
+    Layer.POLICY: mark("policy"),
+    Layer.APPROVALS: mark("approval"),
 }
 """In the order of the ladder."""
 
 
 _UNLISTED = frozenset({"tool-not-listed", "unlisted-tool", "outmoded-tool"})
 """Codes of the reasons by which the box of a whole tool is off."""
-_OFF = "the box is off"
+_OFF = mark("the box is off")
+_SAID = {"passed": mark("passed"), "stopped": mark("stopped"), "not reached": mark("not reached")}
 
 
 @frozen
@@ -77,9 +79,10 @@ def ladder(tool: ToolRight, operation: OperationRight | None, tick: Address) -> 
 def _box_off(own: Sequence[Reason], reasons: Sequence[Reason], tick: Address) -> Sequence[Reason | Step]:
     """That a box is off and why: its tool is not listed, or a tool rule leaves it out."""
     if any(reason.code in _UNLISTED for reason in own):
-        return [replace(one, text=f"{_OFF}: {one.text}") if one.code in _UNLISTED else one for one in own]
+        return [replace(one, text=f"{tr(_OFF)}: {one.text}") if one.code in _UNLISTED else one for one in own]
     rule = next((one for one in reasons if one.code == "operation-not-allowed" and one.address), None)
-    text, address = (f"{_OFF}: the tool rule below leaves it out", rule.address) if rule else (_OFF, tick)
+    left_out = tr("{box_is_off}: the tool rule below leaves it out", box_is_off=tr(_OFF))
+    text, address = (left_out, rule.address) if rule else (tr(_OFF), tick)
     return [Step(Layer.TOOLS, "stopped", address, text), *own]
 
 
@@ -111,7 +114,7 @@ class Why:
         """File and line; empty when it follows from no line."""
         if not self.line:
             return ""
-        return f"{self.file}:{self.line}" if self.file else f"line {self.line}"
+        return f"{self.file}:{self.line}" if self.file else tr("line {line}", line=self.line)
 
 
 class ReasonModel(QAbstractListModel):
@@ -153,7 +156,7 @@ class ReasonModel(QAbstractListModel):
         if isinstance(reason, Note):
             return Why(None, reason.layer, reason.text, line, file)
         if isinstance(reason, Step):
-            return Why(None, LAYER_WORDS[reason.layer], reason.text or reason.said, line, file, reason.said)
+            return Why(None, LAYER_WORDS[reason.layer], reason.text or tr(_SAID[reason.said]), line, file, reason.said)
         return Why(reason.verdict, LAYER_WORDS[reason.layer], reason.text, line, file)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
@@ -168,15 +171,13 @@ class ReasonModel(QAbstractListModel):
         if role == WHY:
             return why
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
-            where = f", line {why.line}" if why.line else ""
-            return (
-                f"{why.layer}: {why.text}" if why.step else f"{why.verdict or 'note'}, {why.layer}: {why.text}{where}"
-            )
+            layer, said = tr(why.layer), tr(why.verdict or "note")
+            where = ", " + tr("line {line}", line=why.line) if why.line else ""
+            return f"{layer}: {why.text}" if why.step else f"{said}, {layer}: {why.text}{where}"
         return None
 
 
 _ROW = 22
-_WIDEST = LAYER_WORDS[Layer.CAPABILITY]
 _CHIP_LEFT = 8
 _GAP = 8
 _WHERE_ROOM = 18
@@ -193,7 +194,7 @@ class WhyDelegate(Delegate):
             return QSize(200, _ROW)
         metrics: QFontMetrics = getattr(option, "fontMetrics")  # noqa: B009
         small = QFontMetrics(current_look().small_font)
-        left = _CHIP_LEFT + _chip_room(small, why.layer) + _GAP
+        left = _CHIP_LEFT + _chip_room(small, tr(why.layer)) + _GAP
         room = view.viewport().width() - left - metrics.horizontalAdvance(why.where) - _WHERE_ROOM
         words = QRect(0, 0, max(room, 60), 10_000)
         needed = metrics.boundingRect(words, _WRAPPED, _words_of(why)).height()
@@ -224,16 +225,18 @@ class WhyDelegate(Delegate):
         font = painter.font()
         painter.setFont(current_look().small_font)
         icon, role = _chip_look(why)
-        height, wide = painter.fontMetrics().height() + 5, _chip_room(painter.fontMetrics(), why.layer)
+        height, wide = painter.fontMetrics().height() + 5, _chip_room(painter.fontMetrics(), tr(why.layer))
         place = QRect(rect.left() + _CHIP_LEFT, rect.top() + (_ROW - height) // 2, wide, height)
-        paint_chip(painter, place, why.layer, icon, role)
+        paint_chip(painter, place, tr(why.layer), icon, role)
         painter.setFont(font)
         return place.right() + 1 + _GAP
 
 
 def _chip_room(metrics: QFontMetrics, layer: str) -> int:
     """Chips of the ladder are equally wide, so that its words stand below each other."""
-    return chip_width(max(metrics.horizontalAdvance(one) for one in (layer, _WIDEST)), with_icon=True)
+    return chip_width(
+        max(metrics.horizontalAdvance(one) for one in (layer, *map(tr, LAYER_WORDS.values()))), with_icon=True
+    )
 
 
 def _chip_look(why: Why) -> tuple[str, Role]:
@@ -266,8 +269,8 @@ class WhyPane(QWidget):
         super().__init__(parent)
         self.setObjectName("agents.why")
         self.model = ReasonModel(self)
-        self.header = SectionHeader("Why")
-        self.view = named(NoteList("Reasons"), "agents.why.list")
+        self.header = SectionHeader(tr("Why"))
+        self.view = named(NoteList(tr("Reasons")), "agents.why.list")
         self.view.setModel(self.model)
         self.view.setItemDelegate(WhyDelegate(self.view))
         self.view.chosen.connect(self._go)

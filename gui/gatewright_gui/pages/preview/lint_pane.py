@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Level
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import label_text, line_text
@@ -58,7 +59,7 @@ class LintModel(QAbstractListModel):
         if role == LINT:
             return row
         if role == Qt.ItemDataRole.DisplayRole:
-            return f"{LEVEL_WORDS[row.level]}, {where_words(row)}: {said(row)}"
+            return f"{tr(LEVEL_WORDS[row.level])}, {where_words(row)}: {said(row)}"
         if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
             return whole_words(row)
         return None
@@ -66,17 +67,17 @@ class LintModel(QAbstractListModel):
 
 def whole_words(row: LintRow) -> str:
     """All of a lint: level, place, reason, what to do."""
-    return f"{LEVEL_WORDS[row.level]}, {where_words(row)}: {said(row)}\n{to_do_words(row)}"
+    return f"{tr(LEVEL_WORDS[row.level])}, {where_words(row)}: {said(row)}\n{to_do_words(row)}"
 
 
 def to_do_words(row: LintRow) -> str:
     """What the operator can do, without code marks."""
-    return f"What to do: {row.to_do}".replace("`", "")
+    return tr("What to do: {to_do}", to_do=row.to_do).replace("`", "")
 
 
 def where_words(row: LintRow) -> str:
     """The tool and the place in its schema."""
-    return f"{row.tool or 'all tools'} {row.pointer}".rstrip()
+    return f"{row.tool or tr('all tools')} {row.pointer}".rstrip()
 
 
 def said(row: LintRow) -> str:
@@ -98,10 +99,10 @@ LEVEL_LOOKS: dict[Level, tuple[str, Role]] = {
 
 
 LEVEL_TIPS = {
-    "refused": "the provider would not take the tool",
-    "looser": "what the provider checks accepts more than the gate will",
-    "narrower": "what the provider checks accepts less than the gate would",
-    "note": "nothing changes for calls",
+    "refused": mark("the provider would not take the tool"),
+    "looser": mark("what the provider checks accepts more than the gate will"),
+    "narrower": mark("what the provider checks accepts less than the gate would"),
+    "note": mark("nothing changes for calls"),
 }
 
 
@@ -158,7 +159,7 @@ class LintDelegate(Delegate):
 
 
 def _chip(painter: QPainter, rect: QRect, level: Level) -> int:
-    (icon, role), words = LEVEL_LOOKS[level], LEVEL_WORDS[level]
+    (icon, role), words = LEVEL_LOOKS[level], tr(LEVEL_WORDS[level])
     look = current_look()
     painter.setFont(look.small_font)
     metrics = painter.fontMetrics()
@@ -178,19 +179,19 @@ class LintPane(QWidget):
         super().__init__(parent)
         self.setObjectName("preview.lints")
         self.model = LintModel(self)
-        self.header = SectionHeader("Provider notes")
-        self.view = named(NoteList("Provider notes"), "preview.lints.list")
+        self.header = SectionHeader(tr("Provider notes"))
+        self.view = named(NoteList(tr("Provider notes")), "preview.lints.list")
         self.view.setModel(self.model)
         self.view.setItemDelegate(LintDelegate(self.view))
         self.view.chosen.connect(self._go)
-        self.copy_button = named(CopyButton("Copy all notes", self._text), "preview.lints.copy")
+        self.copy_button = named(CopyButton(tr("Copy all notes"), self._text), "preview.lints.copy")
         self.header.add_control(self.copy_button)
         column_of(self.header, stretch(self.view), into=self)
 
     def show_rows(self, provider: str, rows: tuple[LintRow, ...]) -> None:
         """The notes of a provider, named as it is shown; hidden where there are none."""
         self.model.set_rows(rows)
-        self.header.set_title(f"{provider} notes")
+        self.header.set_title(tr("{provider} notes", provider=provider))
         self.header.set_note(_counts(rows))
         self.setVisible(bool(rows))
 

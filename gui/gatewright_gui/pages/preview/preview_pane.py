@@ -4,19 +4,32 @@ While an answer is under way the former text stays, so that nothing jumps; no te
 its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
-from gatewright.workspace.api import plural
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.preview.answers import Answers, Wanted
 from gatewright_gui.pages.preview.lint_pane import LintPane
+from gatewright_gui.pages.preview.parts import (
+    BASES,
+    COPY_KEYS,
+    COPY_NAMES,
+    COUNTING,
+    FORMS,
+    NO_AGENT,
+    NOTHING_CHANGED,
+    PARTS,
+    SCOPES,
+    counts_text,
+    sentence,
+)
 from gatewright_gui.pages.preview.provider_tabs import FORMAT_WORDS, ProviderTabs
 from gatewright_gui.pages.preview.token_table import TokenTable, as_table, context_words, rule_words, total_words
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, column_of, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -28,65 +41,7 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.memory_watch import MemoryWatch
-from gatewright_gui.session.preview import Base, Counts, Difference, LintRow, Preview
-
-PARTS = (
-    ("schema", "Schema", "The tools as the model is given them"),
-    ("rules", "Rules", "The usage rules: the text on the tools for the system prompt"),
-    ("difference", "Diff", "What limits take away and change, and what was edited since the last save"),
-    ("tokens", "Tokens", "What every tool costs, and what the limits save"),
-    ("context", "Context", "What its host puts into the prompt from its memory: core blocks, then pinned ones"),
-)
-
-
-SCOPES = (("tool", "This tool", "Only the tool of the current row"), ("agent", "All tools", "Every tool of the agent"))
-
-
-FORMS = (
-    ("json", "JSON", "Letter by letter as the model is sent it"),
-    ("readable", "Readable", "With real line breaks, operations and arguments as rows, and what the model is not sent"),
-)
-
-
-BASES = (
-    ("unrestricted", "Unrestricted", "Against what the model would see if nothing were limited"),
-    ("saved", "Last save", "Against what the model sees by the policy as it was last saved"),
-)
-
-
-COPY_NAMES = {
-    "schema": "Copy the schema",
-    "rules": "Copy the usage rules",
-    "difference": "Copy the difference",
-    "context": "Copy the context",
-}
-
-
-COPY_KEYS = "Ctrl+Shift+C"
-
-
-NO_AGENT = "Choose an agent at the left, or add one."
-
-
-NOTHING_CHANGED: Mapping[Base, str] = {
-    "unrestricted": "Nothing is taken away: the model sees all of it.",
-    "saved": "The model sees what it saw at the last save.",
-}
-
-
-COUNTING = "counting the tokens…"
-
-
-def sentence(note: str) -> str:
-    """A note as a sentence, without code marks."""
-    plain = note.replace("`", "")
-    return f"{plain[:1].upper()}{plain[1:]}." if plain else ""
-
-
-def counts_text(counts: Counts) -> str:
-    """How much of the catalog the model sees."""
-    tools = f"{counts.shown_tools:,} of {counts.all_tools:,} tools"
-    return f"The model sees {tools}, {counts.shown_operations:,} of {counts.all_operations:,} operations"
+from gatewright_gui.session.preview import Base, Difference, LintRow, Preview
 
 
 class PreviewPane(QWidget):
@@ -104,16 +59,16 @@ class PreviewPane(QWidget):
         self._answers = Answers(context, self)
         self._wanted_place: LintRow | None = None
         self._marked: tuple[str | None, ...] = ()
-        self.part = Segmented("What to show", is_dense=True)
-        self.scope = Segmented("Of which tools")
-        self.base = Segmented("Compared with")
-        self.form = Segmented("How to show it")
+        self.part = Segmented(tr("What to show"), is_dense=True)
+        self.scope = Segmented(tr("Of which tools"))
+        self.base = Segmented(tr("Compared with"))
+        self.form = Segmented(tr("How to show it"))
         self.about = ElidedLabel(role="muted")
-        self.code = CodeView("Preview")
+        self.code = CodeView(tr("Preview"))
         self.code.keep_wrapping("preview", context.sizes)
-        self.empty = EmptyState("bot", "No agent", NO_AGENT)
+        self.empty = EmptyState("bot", tr("No agent"), tr(NO_AGENT))
         self.table = TokenTable()
-        self.copy_tokens = CopyButton(f"Copy the table ({COPY_KEYS})", self._token_table)
+        self.copy_tokens = CopyButton(tr("Copy the table ({keys})", keys=COPY_KEYS), self._token_table)
         self.lints = LintPane()
         self.counts = ElidedLabel(role="muted")
         self.tokens = ElidedLabel(role="text")
@@ -130,7 +85,7 @@ class PreviewPane(QWidget):
     def _lay_out(self) -> None:
         for choice, segments in ((self.part, PARTS), (self.scope, SCOPES), (self.base, BASES), (self.form, FORMS)):
             for key, text, tip in segments:
-                choice.add_segment(key, text, tooltip=tip)
+                choice.add_segment(key, tr(text), tooltip=tr(tip))
         self.unsent.setWordWrap(True)
         self.unsent.setContentsMargins(8, 2, 8, 6)
         self.unsent.setProperty("kind", "heading")
@@ -283,11 +238,12 @@ class PreviewPane(QWidget):
         report, has_agent = self._answers.report, self._wanted is not None
         row = report.row_of(self.wanted_tool) if report is not None else None
         if report is None or row is None:
-            self.tokens.set_text(COUNTING if has_agent and report is None else "")
+            self.tokens.set_text(tr(COUNTING) if has_agent and report is None else "")
             self.token_rule.set_text("")
             return
-        self.tokens.set_text(total_words(row, report) if row.is_shown else f"hidden: saves {row.unrestricted:,} tokens")
-        self.token_rule.set_text("exact" if report.exact else "estimate", detail=rule_words(report))
+        saved = tr("hidden: saves {count:,} tokens", count=row.unrestricted)
+        self.tokens.set_text(total_words(row, report) if row.is_shown else saved)
+        self.token_rule.set_text(tr("exact") if report.exact else tr("estimate"), detail=rule_words(report))
         self.table.choose_tool(self.wanted_tool)
 
     def _show(self, _part: object = None) -> None:
@@ -301,10 +257,10 @@ class PreviewPane(QWidget):
         if part != "schema":
             self._mark(None, ())
         if shown is None and self._answers.is_late:
-            self._say_empty("clock", "Working it out", "The text for this choice is being made.")
+            self._say_empty("clock", tr("Working it out"), tr("The text for this choice is being made."))
             return
         if shown is None:
-            self._say_empty("bot", "No agent", NO_AGENT)
+            self._say_empty("bot", tr("No agent"), tr(NO_AGENT))
             return
         match part:
             case "rules":
@@ -335,7 +291,7 @@ class PreviewPane(QWidget):
             button.setEnabled(shown is not None)
         self.code.show_fold_buttons(part == "schema")
         if part in COPY_NAMES:
-            self.code.copy_button.set_name(f"{COPY_NAMES[part]} ({COPY_KEYS})")
+            self.code.copy_button.set_name(f"{tr(COPY_NAMES[part])} ({COPY_KEYS})")
         report = self._answers.report if is_table else None
         self.about.set_text(context_words(report.total.tokens) if report is not None else "")
 
@@ -344,7 +300,7 @@ class PreviewPane(QWidget):
 
     def _show_table(self) -> None:
         if self._answers.report is None:
-            self._say_empty("coins", "Counting", "The first count of a session takes a second or two.")
+            self._say_empty("coins", tr("Counting"), tr("The first count of a session takes a second or two."))
         else:
             self._stack.setCurrentWidget(self.table)
 
@@ -380,11 +336,13 @@ class PreviewPane(QWidget):
             self._mark(shown.tool, places.get(self._context.selection.operation or "", ()))
             self._tell_lines(len(self.code.editor.lines))
         elif shown.tool is not None:
-            text = f"The model of {shown.agent_id} does not see {shown.tool}. Tick it to show it."
-            self._say_empty("eye-off", f"{shown.tool} is hidden", text)
+            text = tr(
+                "The model of {agent} does not see {tool}. Tick it to show it.", agent=shown.agent_id, tool=shown.tool
+            )
+            self._say_empty("eye-off", tr("{tool} is hidden", tool=shown.tool), text)
         else:
-            text = f"{shown.agent_id} has no tool. Tick a tool in the tree to show it to the model."
-            self._say_empty("eye-off", "The model sees nothing", text)
+            text = tr("{agent} has no tool. Tick a tool in the tree to show it to the model.", agent=shown.agent_id)
+            self._say_empty("eye-off", tr("The model sees nothing"), text)
 
     def _mark(self, tool: str | None, lines: Sequence[int]) -> None:
         """The lines of the chosen operation; they are brought into view when it is another one."""
@@ -401,7 +359,9 @@ class PreviewPane(QWidget):
             self.code.set_markdown(shown.usage_rules)
             self._tell_lines(shown.usage_rules.count("\n"))
         else:
-            self._say_empty("scroll-text", "No usage rules", "There is nothing to tell the model about this choice.")
+            self._say_empty(
+                "scroll-text", tr("No usage rules"), tr("There is nothing to tell the model about this choice.")
+            )
 
     def _show_difference(self, shown: Preview) -> None:
         found = self._answers.comparison
@@ -410,37 +370,39 @@ class PreviewPane(QWidget):
             or found.base != self._base
             or not Wanted(shown.agent_id, shown.tool, shown.provider).is_of(found)
         ):
-            self._say_empty("clock", "Working it out", "What is compared is being made.")
+            self._say_empty("clock", tr("Working it out"), tr("What is compared is being made."))
         elif found.obstacle:
-            self._say_empty("diff", "Nothing to compare with", sentence(found.obstacle))
+            self._say_empty("diff", tr("Nothing to compare with"), sentence(found.obstacle))
         elif found.change.text:
             self._show_change(found.change, found.remark)
         else:
-            self._say_empty("diff", "No difference", f"{NOTHING_CHANGED[self._base]} {sentence(found.remark)}".rstrip())
+            self._say_empty(
+                "diff", tr("No difference"), f"{tr(NOTHING_CHANGED[self._base])} {sentence(found.remark)}".rstrip()
+            )
 
     def _show_context(self, agent_id: str) -> None:
         found = self._answers.context
         if found is None or found.agent_id != agent_id:
-            self._say_empty("clock", "Working it out", "The blocks of the agent are being read.")
+            self._say_empty("clock", tr("Working it out"), tr("The blocks of the agent are being read."))
         elif found.problem:
-            self._say_empty("triangle-alert", "The context cannot be read", sentence(found.problem))
+            self._say_empty("triangle-alert", tr("The context cannot be read"), sentence(found.problem))
         elif found.text:
             self._stack.setCurrentWidget(self.code)
             self.code.set_markdown(found.text)
             self.about.set_text(found.words)
         else:
-            text = f"{agent_id} has no core block and no pinned one. The page Memory makes them."
-            self._say_empty("database", "Nothing in context", text)
+            text = tr("{agent} has no core block and no pinned one. The page Memory makes them.", agent=agent_id)
+            self._say_empty("database", tr("Nothing in context"), text)
 
     def _show_change(self, change: Difference, remark: str) -> None:
         self._stack.setCurrentWidget(self.code)
         self.code.set_diff(change.text, change.letters)
-        said = f"{change.added:,} lines came, {change.removed:,} went"
+        said = tr("{added:,} lines came, {removed:,} went", added=change.added, removed=change.removed)
         words = f"{change.words}, {remark}" if remark else change.words
         self.about.set_text(words, detail=f"{said}; {remark}" if remark else said)
 
     def _tell_lines(self, count: int) -> None:
-        self.about.set_text(plural(count, "line"))
+        self.about.set_text(counted(count, "line", "lines"))
 
     def _say_empty(self, icon: str, title: str, text: str) -> None:
         for button in (self.code.find_button, self.code.wrap_button, self.code.copy_button, self.copy_tokens):

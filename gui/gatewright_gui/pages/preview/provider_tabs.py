@@ -7,6 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QToolButton, QWidget
 
 from gatewright_gui.pages.preview.lint_pane import LEVEL_LOOKS, LEVEL_TIPS
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import tip_text
@@ -24,7 +25,7 @@ class ProviderTabs(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        named(self, "preview.providers", spoken="Format, and how each provider takes the tools")
+        named(self, "preview.providers", spoken=tr("Format, and how each provider takes the tools"))
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(0)
@@ -86,10 +87,13 @@ class ProviderTabs(QWidget):
         button, words = self.buttons[name], FORMAT_WORDS[name]
         if state is None:
             tie_icon(button, "minus" if is_known else "clock", "muted")
-            said, why = ("nothing is sent", "") if is_known else ("...", "not known yet")
+            said, why = (tr("nothing is sent"), "") if is_known else ("...", tr("not known yet"))
         else:
             icon, role = LEVEL_LOOKS[state.level] if state.level else ("circle-check", "allow")
             tie_icon(button, icon, role)
-            said, why = state.words, LEVEL_TIPS[state.level] if state.level else "the provider takes it as it is"
+            said, why = (
+                state.words,
+                tr(LEVEL_TIPS[state.level]) if state.level else tr("the provider takes it as it is"),
+            )
         button.setAccessibleName(f"{words}: {said}")
         button.setToolTip(tip_text(", ".join(part for part in (f"{words}: {said}", why) if part)))

@@ -15,6 +15,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QFont, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -27,14 +28,14 @@ Index = QModelIndex | QPersistentModelIndex
 TOOL, IS_TOTAL, IS_SHOWN, SHARE = (Qt.ItemDataRole.UserRole + n for n in range(1, 5))
 
 
-HEADINGS = ("Tool", "Tokens", "Unrestricted", "Saved")
+HEADINGS = (mark("Tool"), mark("Tokens"), mark("Unrestricted"), mark("Saved"))
 
 
 TIPS = (
-    "Every tool of the catalog",
-    "What the model is sent of it",
-    "What it would be sent if nothing were limited",
-    "How much less that is; less than nothing where the filtered schema needs more words",
+    mark("Every tool of the catalog"),
+    mark("What the model is sent of it"),
+    mark("What it would be sent if nothing were limited"),
+    mark("How much less that is; less than nothing where the filtered schema needs more words"),
 )
 
 
@@ -123,9 +124,9 @@ class TokenModel(FlatModel):
             return None
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return HEADINGS[section]
+                return tr(HEADINGS[section])
             case Qt.ItemDataRole.ToolTipRole:
-                return TIPS[section]
+                return tr(TIPS[section])
             case Qt.ItemDataRole.TextAlignmentRole if section != TokenColumn.TOOL:
                 return int(_RIGHT)
             case _:
@@ -142,7 +143,7 @@ class TokenModel(FlatModel):
             case Qt.ItemDataRole.TextAlignmentRole if column is not TokenColumn.TOOL:
                 return int(_RIGHT)
             case Qt.ItemDataRole.ToolTipRole:
-                return "" if row.is_shown else "the model does not see it"
+                return "" if row.is_shown else tr("the model does not see it")
             case _ if role == TOOL:
                 return row.tool
             case _ if role == IS_TOTAL:
@@ -162,9 +163,9 @@ class TokenModel(FlatModel):
         exact = self._report is not None and self._report.exact
         match column:
             case TokenColumn.TOOL:
-                return row.tool or "all tools"
+                return row.tool or tr("all tools")
             case TokenColumn.TOKENS:
-                return count_words(row.tokens, exact=exact) if row.is_shown else "hidden"
+                return count_words(row.tokens, exact=exact) if row.is_shown else tr("hidden")
             case TokenColumn.UNRESTRICTED:
                 return count_words(row.unrestricted, exact=exact)
             case TokenColumn.SAVED:
@@ -190,9 +191,9 @@ def as_table(report: TokenReport, order: Sequence[str] | None = None) -> str:
     """
     rows = {row.tool: row for row in report.rows}
     chosen = [rows[tool] for tool in order if tool in rows] if order is not None else report.rows
-    lines = ["\t".join((*HEADINGS[:3], "Saved %"))]
+    lines = ["\t".join((*HEADINGS[:3], tr("Saved %")))]
     lines += [
-        f"{row.tool or 'all tools'}\t{row.tokens}\t{row.unrestricted}\t{round(row.saving * 100)}"
+        f"{row.tool or tr('all tools')}\t{row.tokens}\t{row.unrestricted}\t{round(row.saving * 100)}"
         for row in (report.total, *chosen)
     ]
     return "\n".join(lines) + "\n"
@@ -208,10 +209,13 @@ def total_words(row: TokenRow, report: TokenReport) -> str:
     """`~433 of ~459 tokens, 6 % less`."""
     count = count_words(row.tokens, exact=report.exact)
     if row.tokens == row.unrestricted:
-        return f"{count} token{'' if row.tokens == 1 else 's'}, no reduction"
+        tokens = tr("{count} token", count=count) if row.tokens == 1 else tr("{count} tokens", count=count)
+        return tr("{tokens}, no reduction", tokens=tokens)
     share = abs(round(row.saving * 100)) or "<1"
     before = count_words(row.unrestricted, exact=report.exact)
-    return f"{count} of {before} tokens, {share} % {'less' if row.saving > 0 else 'more'}"
+    less = tr("{count} of {every} tokens, {percent} % less", count=count, every=before, percent=share)
+    more = tr("{count} of {every} tokens, {percent} % more", count=count, every=before, percent=share)
+    return less if row.saving > 0 else more
 
 
 CONTEXT_WINDOW = 200_000
@@ -222,12 +226,12 @@ def context_words(tokens: int) -> str:
     """What part of a model's context the tools take: `1.2 % of a context of 200,000 tokens`."""
     share = 100 * tokens / CONTEXT_WINDOW
     said = "<0.1" if 0 < share < 0.1 else f"{share:.1f}"
-    return f"{said} % of a context of {CONTEXT_WINDOW:,} tokens"
+    return tr("{percent} % of a context of {count:,} tokens", percent=said, count=CONTEXT_WINDOW)
 
 
 def rule_words(report: TokenReport) -> str:
     """Whether the count is exact, and by which encoding."""
-    return f"{'exact' if report.exact else 'estimate'}, {report.encoding}"
+    return f"{tr('exact') if report.exact else tr('estimate')}, {report.encoding}"
 
 
 _BAR, _SIDE = 2, 6
@@ -269,7 +273,7 @@ class TokenTable(TableView):
     """Name of a tool: str."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("Tokens by tool", parent)
+        super().__init__(tr("Tokens by tool"), parent)
         self.setObjectName("preview.tokens.table")
         self.tokens = TokenModel(self)
         self.setModel(self.tokens)

@@ -1,0 +1,64 @@
+"""The parts of the preview and the choices of each, by key: what they are called, and what is said of them."""
+
+from collections.abc import Mapping
+
+from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.session.preview import Base, Counts
+
+PARTS = (
+    ("schema", mark("Schema"), mark("The tools as the model is given them")),
+    ("rules", mark("Rules"), mark("The usage rules: the text on the tools for the system prompt")),
+    ("difference", mark("Diff"), mark("What limits take away and change, and what was edited since the last save")),
+    ("tokens", mark("Tokens"), mark("What every tool costs, and what the limits save")),
+    (
+        "context",
+        mark("Context"),
+        mark("What its host puts into the prompt from its memory: core blocks, then pinned ones"),
+    ),
+)
+SCOPES = (
+    ("tool", mark("This tool"), mark("Only the tool of the current row")),
+    ("agent", mark("All tools"), mark("Every tool of the agent")),
+)
+FORMS = (
+    ("json", "JSON", mark("Letter by letter as the model is sent it")),
+    (
+        "readable",
+        mark("Readable"),
+        mark("With real line breaks, operations and arguments as rows, and what the model is not sent"),
+    ),
+)
+BASES = (
+    ("unrestricted", mark("Unrestricted"), mark("Against what the model would see if nothing were limited")),
+    ("saved", mark("Last save"), mark("Against what the model sees by the policy as it was last saved")),
+)
+COPY_NAMES = {
+    "schema": mark("Copy the schema"),
+    "rules": mark("Copy the usage rules"),
+    "difference": mark("Copy the difference"),
+    "context": mark("Copy the context"),
+}
+COPY_KEYS = "Ctrl+Shift+C"
+NO_AGENT = mark("Choose an agent at the left, or add one.")
+NOTHING_CHANGED: Mapping[Base, str] = {
+    "unrestricted": mark("Nothing is taken away: the model sees all of it."),
+    "saved": mark("The model sees what it saw at the last save."),
+}
+COUNTING = mark("counting the tokens…")
+
+
+def sentence(note: str) -> str:
+    """A note as a sentence, without code marks."""
+    plain = note.replace("`", "")
+    return f"{plain[:1].upper()}{plain[1:]}." if plain else ""
+
+
+def counts_text(counts: Counts) -> str:
+    """How much of the catalog the model sees."""
+    return tr(
+        "The model sees {tools:,} of {all_tools:,} tools, {operations:,} of {all_operations:,} operations",
+        tools=counts.shown_tools,
+        all_tools=counts.all_tools,
+        operations=counts.shown_operations,
+        all_operations=counts.all_operations,
+    )
