@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QGridLayout, QLineEdit, QMenu, QPush
 
 from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.json_tree import JsonTreeView
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 KEY = "F6"
 """Leads to the open question."""
-WHILES = (("5 minutes", 300.0), ("15 minutes", 900.0), ("1 hour", 3_600.0))
+WHILES = ((mark("5 minutes"), 300.0), (mark("15 minutes"), 900.0), (mark("1 hour"), 3_600.0))
 _TICK_MS = 1000
 _MAX_REASONS = 6
 _MAX_PLACES, _MAX_PLACE = 4, 48
@@ -83,17 +84,17 @@ class ApprovalBar(QWidget):
         self._change = ElidedLabel(path=True, mono=True, role="muted")
         self._is_live = False
         self._where = named(Chip("", role="neutral"), f"{name}.approval.where")
-        self._code = CodeView("What the call would do")
+        self._code = CodeView(tr("What the call would do"))
         self.tree = JsonTreeView(tasks, name=f"{name}.approval.tree") if tasks is not None else None
         self._shown = QStackedWidget()
         self._shown.addWidget(self._code)
         if self.tree is not None:
             self._shown.addWidget(self.tree)
-        self._parts = named(Segmented("What is shown"), f"{name}.approval.part")
-        self._parts.add_segment("arguments", "Arguments")
-        self._parts.add_segment("diff", "Change", tooltip="The difference that would be written")
+        self._parts = named(Segmented(tr("What is shown")), f"{name}.approval.part")
+        self._parts.add_segment("arguments", tr("Arguments"))
+        self._parts.add_segment("diff", tr("Change"), tooltip=tr("The difference that would be written"))
         if self.tree is not None:
-            self._parts.add_segment("records", "What ids stand for")
+            self._parts.add_segment("records", tr("What ids stand for"))
         self._parts.current_changed.connect(self._show_part)
         self._make_answers()
         self.menu = self._make_menu()
@@ -112,21 +113,20 @@ class ApprovalBar(QWidget):
         name = self._name
         allow = partial(ApprovalBar._answer, self, approved=True)
         deny = partial(ApprovalBar._answer, self, approved=False)
-        self.refuse_button = text_button(
-            "Deny", f"{name}.refuse", deny, f"The call is not made ({DENY})", spoken=f"Deny, {DENY}", kind="danger"
-        )
-        self.approve_button = text_button("Allow once", f"{name}.approve", allow, ONCE)
-        self.while_button = text_button("Allow for a while...", f"{name}.while", self._open_menu, WHILE)
+        tip, spoken = tr("The call is not made ({key})", key=DENY), tr("Deny, {key}", key=DENY)
+        self.refuse_button = text_button(tr("Deny"), f"{name}.refuse", deny, tip, spoken=spoken, kind="danger")
+        self.approve_button = text_button(tr("Allow once"), f"{name}.approve", allow, ONCE)
+        self.while_button = text_button(tr("Allow for a while..."), f"{name}.while", self._open_menu, WHILE)
         tie_icon(self.while_button, "clock")
-        forever = f"Allow {SCOPE_DAYS} days in this session"
+        forever = tr("Allow {days} days in this session", days=SCOPE_DAYS)
         self.scope_button = text_button(forever, f"{name}.scope", partial(allow, lasting="scope"), SCOPE)
-        self.reason = named(QLineEdit(), f"{name}.reason", spoken="Reason for denying, told to the model")
-        self.reason.setPlaceholderText("Reason, told to the model")
+        self.reason = named(QLineEdit(), f"{name}.reason", spoken=tr("Reason for denying, told to the model"))
+        self.reason.setPlaceholderText(tr("Reason, told to the model"))
         self.reason.setMaxLength(_MOST_REASON)
         self.reason.returnPressed.connect(self.refuse_button.click)
-        self.minutes = named(NumberField("Minutes", 1, MAX_MINUTES, unit="min"), f"{name}.minutes")
+        self.minutes = named(NumberField(tr("Minutes"), 1, MAX_MINUTES, unit="min"), f"{name}.minutes")
         self.minutes.setValue(30)
-        self.minutes_button = text_button("Allow that long", f"{name}.minutesallow", self._allow_minutes)
+        self.minutes_button = text_button(tr("Allow that long"), f"{name}.minutesallow", self._allow_minutes)
         self.reach: dict[QPushButton, Label] = {}
         for button in (self.refuse_button, self.approve_button, self.while_button, self.scope_button):
             self.reach[button] = named(Label(), f"{button.objectName()}.reach", kind="muted")
@@ -148,7 +148,8 @@ class ApprovalBar(QWidget):
 
         is_new = self._question is None or self._question.request_id != question.request_id or not question.request_id
         self._question = question
-        self._title.setText(f"{visible(question.agent_id)} asks to call {question.called}")
+        title = tr("{agent} asks to call {call}", agent=visible(question.agent_id), call=question.called)
+        self._title.setText(title)
         if is_new:
             self._is_edited = False
             self._ask_minutes(shown=False)
@@ -244,9 +245,10 @@ class ApprovalBar(QWidget):
         menu = QMenu(self)
         menu.setObjectName(f"{self._name}.whiles")
         for words, seconds in WHILES:
-            menu.addAction(f"Allow {words} in any session").triggered.connect(partial(self._allow_for, seconds))
+            action = menu.addAction(tr("Allow {time} in any session", time=tr(words)))
+            action.triggered.connect(partial(self._allow_for, seconds))
         menu.addSeparator()
-        menu.addAction("Another time...").triggered.connect(lambda _=False: self._ask_minutes())
+        menu.addAction(tr("Another time...")).triggered.connect(lambda _=False: self._ask_minutes())
         return menu
 
     def _allow_for(self, seconds: float, _checked: bool = False) -> None:
@@ -258,11 +260,11 @@ class ApprovalBar(QWidget):
         """A question of the console is about its copy, or live; one of another process says which."""
         if self._name != "console":
             asker = self._question.asker if self._question is not None else ""
-            self._where.set_chip(asker or "another process", "plug", "neutral")
+            self._where.set_chip(asker or tr("another process"), "plug", "neutral")
         elif self._is_live:
-            self._where.set_chip("LIVE: the real workspace", "triangle-alert", "deny")
+            self._where.set_chip(tr("LIVE: the real workspace"), "triangle-alert", "deny")
         else:
-            self._where.set_chip("in the copy", "layers", "muted")
+            self._where.set_chip(tr("in the copy"), "layers", "muted")
 
     def _tell_why(self) -> None:
         from gatewright_gui.session.question import place_words
@@ -271,16 +273,17 @@ class ApprovalBar(QWidget):
             return
         reasons = [reason.replace("`", "") for reason in self._question.reasons]
         more = len(reasons) - _MAX_REASONS
-        lines = [*reasons[:_MAX_REASONS], *([f"and {more} more"] if more > 0 else [])]
+        lines = [*reasons[:_MAX_REASONS], *([tr("and {count} more", count=more)] if more > 0 else [])]
         self._places = list(dict.fromkeys(place for place in self._question.places if place))[:_MAX_PLACES]
         for at, button in enumerate(self._place_buttons):
             button.setVisible(at < len(self._places))
             if at < len(self._places):
                 words = place_words(self._places[at], self._lines.get(self._places[at]))
                 button.setText(button_text(words if len(words) <= _MAX_PLACE else f"{words[:_MAX_PLACE]}\u2026"))
-                named(button, spoken=f"Show {words}", tip=f"Show {words} in the policy")
+                tip = tr("Show {place} in the policy", place=words)
+                named(button, spoken=tr("Show {place}", place=words), tip=tip)
         if self._is_edited:
-            lines.append("the policy was edited since: the call is decided again, by the policy as it is then")
+            lines.append(tr("the policy was edited since: the call is decided again, by the policy as it is then"))
         self._why.setText("\n".join(f"\u2022 {line}" for line in lines))
 
     def _tell_answers(self) -> None:
@@ -289,10 +292,10 @@ class ApprovalBar(QWidget):
         if question is None:
             return
         is_calm = not self._calm.isActive()
-        once = "The tool asks because of what would be lost: an answer counts for this call only"
+        once = tr("The tool asks because of what would be lost: an answer counts for this call only")
         reaches = {
-            self.refuse_button: "This call is not made",
-            self.approve_button: "This one call, with exactly these arguments",
+            self.refuse_button: tr("This call is not made"),
+            self.approve_button: tr("This one call, with exactly these arguments"),
             self.while_button: once if question.once_only else question.duration_words,
             self.scope_button: once if question.once_only else question.scope_words,
         }
@@ -315,11 +318,14 @@ class ApprovalBar(QWidget):
         parts = [question.left_words(now_s)]
         if question.asked_wall_s:
             ago_s = now_s - question.asked_wall_s
-            parts.append(f"asked {span(ago_s)} ago" if ago_s >= 1 else "asked just now")
-        parts += [f"tier {question.tier}"] if question.tier else []
-        parts += [f"user {visible(question.user_id)}"] if question.user_id and not question.process_id else []
-        parts += [f"session {visible(question.session_id)}"] if question.session_id else []
-        parts += [f"{question.waiting} identical calls"] if question.waiting > 1 else []
+            parts.append(tr("asked {time} ago", time=span(ago_s)) if ago_s >= 1 else tr("asked just now"))
+        parts += [tr("tier {tier}", tier=question.tier)] if question.tier else []
+        if question.user_id and not question.process_id:
+            parts.append(tr("user {user}", user=visible(question.user_id)))
+        if question.session_id:
+            parts.append(tr("session {session}", session=visible(question.session_id)))
+        if question.waiting > 1:
+            parts.append(tr("{count} identical calls", count=question.waiting))
         self._about.set_text(" \u00b7 ".join(parts))
 
     def _show_part(self, part: object) -> None:
@@ -338,9 +344,9 @@ class ApprovalBar(QWidget):
         elif self.tree is None:
             self._code.set_json(question.arguments)
         elif part == "records":
-            self.tree.set_value(_told(question), "ids")
+            self.tree.set_value(_told(question), tr("ids"))
         else:
-            self.tree.set_value(dict(question.values), "arguments")
+            self.tree.set_value(dict(question.values), tr("arguments"))
         if self.tree is None:
             lines = min(max(self._code.text.count("\n") + 1, 3), 6)
             self._code.setFixedHeight(lines * self._code.editor.fontMetrics().lineSpacing() + 24)
@@ -428,4 +434,7 @@ class ApprovalBar(QWidget):
 
 def _told(question: "PendingApproval") -> dict[str, "JsonValue"]:
     """What ids stand for, each under its argument and value, and by which call that was told."""
-    return {f"{one.argument} {one.value} (by {one.called})": one.record for one in question.records}
+    words = tr("{argument} (by {call})")
+    return {
+        words.format(argument=f"{one.argument} {one.value}", call=one.called): one.record for one in question.records
+    }

@@ -23,6 +23,7 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.pages.console.json_places import JsonPlaces, line_and_column, offset_of
 from gatewright_gui.pages.console.json_value import Path, path_of, path_words
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import IconLabel, ProseLine
@@ -46,9 +47,10 @@ class TextFault:
     is_syntax: bool = False
 
     def __str__(self) -> str:
-        place = f", `{self.path}`" if self.path else ""
-        said = self.message[:1].lower() + self.message[1:] if not self.is_syntax else self.message
-        return f"line {self.line}:{self.column}{place}: {said}" if not self.is_syntax else said
+        if self.is_syntax:
+            return self.message
+        place, said = f", `{self.path}`" if self.path else "", self.message[:1].lower() + self.message[1:]
+        return f"{tr('line {line}', line=self.line)}:{self.column}{place}: {said}"
 
 
 @frozen
@@ -160,7 +162,7 @@ def _refused(text: str, error: JsonRefused) -> TextFault:
 
 
 SETTLE_MS = 150
-FITS = "fits the schema"
+FITS = mark("fits the schema")
 Fault = PlaceFault | TextFault
 Find = Callable[[ArgumentChecker | None], Callable[[], Sequence[Fault]] | None]
 
@@ -228,5 +230,7 @@ class FaultLine(QWidget):
         first = faults[0] if faults else None
         role = "deny" if isinstance(first, TextFault) and first.is_syntax else "ask" if faults else "allow"
         self._icon.set_icon("circle-alert" if faults else "circle-check", role)
-        more = f"  (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-        self._words.set_text(f"{first}{more}" if faults else fine)
+        words = str(first) if faults else tr(fine)
+        self._words.set_text(
+            tr("{fault}  (and {count} more)", fault=words, count=len(faults) - 1) if faults[1:] else words
+        )

@@ -10,6 +10,7 @@ from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.outcome import OutcomePanel
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, StageRow
@@ -17,16 +18,16 @@ from gatewright_gui.session.console import Console
 from gatewright_gui.session.question import PendingApproval
 
 RUN, RUN_TIP = (
-    "Run in copy",
-    "Send the call through the gate, in a disposable copy of the workspace (Ctrl+Shift+Return)",
+    mark("Run in copy"),
+    mark("Send the call through the gate, in a disposable copy of the workspace (Ctrl+Shift+Return)"),
 )
 LIVE, LIVE_TIP = (
-    "Run LIVE",
-    "Send the call through the gate, in the real workspace: what it changes stays changed (Ctrl+Shift+Return)",
+    mark("Run LIVE"),
+    mark("Send the call through the gate, in the real workspace: what it changes stays changed (Ctrl+Shift+Return)"),
 )
 ELSEWHERE, ELSEWHERE_TIP = (
-    "Decide, not run",
-    "{why}: here the call is decided only (Ctrl+Shift+Return)",
+    mark("Decide, not run"),
+    mark("{why}: here the call is decided only (Ctrl+Shift+Return)"),
 )
 
 
@@ -46,17 +47,17 @@ class CallBar(QWidget):
         self._context, self._console, self._request, self._outcome = context, console, request, outcome
         self._home: QWidget | None = None
         self._is_instead = False
-        tip = "Ask the gate, without any effect (Ctrl+Return)"
-        self.decide_button = text_button("Decide", "console.decide", self.decide, tip)
+        tip = tr("Ask the gate, without any effect (Ctrl+Return)")
+        self.decide_button = text_button(tr("Decide"), "console.decide", self.decide, tip)
         tie_icon(self.decide_button, "shield-check")
-        self.run_button = text_button(RUN, "console.run", self.run)
-        self.cancel_button = text_button("Cancel", "console.cancel", self.cancel, "Give the call up (Esc)")
+        self.run_button = text_button(tr(RUN), "console.run", self.run)
+        self.cancel_button = text_button(tr("Cancel"), "console.cancel", self.cancel, tr("Give the call up (Esc)"))
         tie_icon(self.cancel_button, "circle-stop")
         policy = self.cancel_button.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self.cancel_button.setSizePolicy(policy)
-        self.live_button = named(QPushButton("Go live"), "console.live", spoken="Go live", kind="danger")
-        self.live_button.setToolTip("Run in the real workspace (Ctrl+Shift+L)")
+        self.live_button = named(QPushButton(tr("Go live")), "console.live", spoken=tr("Go live"), kind="danger")
+        self.live_button.setToolTip(tr("Run in the real workspace (Ctrl+Shift+L)"))
         buttons = (self.decide_button, self.run_button, self.cancel_button)
         row_of(*buttons, stretch(), self.live_button, into=self, space=2, margins=2)
         self.show_way(why_not="", live=False)
@@ -86,11 +87,14 @@ class CallBar(QWidget):
 
     def show_way(self, *, why_not: str, live: bool) -> None:
         """Say where a run is made; `why_not`: why the call is decided only, empty where it is run."""
-        words, tip = (
-            (ELSEWHERE, ELSEWHERE_TIP.format(why=why_not)) if why_not else (LIVE, LIVE_TIP) if live else (RUN, RUN_TIP)
-        )
+        words, tip = map(tr, (ELSEWHERE, ELSEWHERE_TIP) if why_not else (LIVE, LIVE_TIP) if live else (RUN, RUN_TIP))
         self.run_button.setText(words)
-        named(self.run_button, spoken=words, tip=tip, kind="live" if live and not why_not else "primary")
+        named(
+            self.run_button,
+            spoken=words,
+            tip=tip.format(why=why_not),
+            kind="live" if live and not why_not else "primary",
+        )
         self.run_button.style().unpolish(self.run_button)
         self.run_button.style().polish(self.run_button)
         tie_icon(self.run_button, "shield-check" if why_not else "play", "on_accent")

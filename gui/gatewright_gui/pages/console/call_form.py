@@ -34,6 +34,7 @@ from gatewright_gui.pages.console.json_value import (
     value_fault,
 )
 from gatewright_gui.pages.console.schema_shape import Field, Shape, Shapes, Union
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import OperationShape, ShownTool
 
 T = TypeVar("T")
@@ -121,7 +122,8 @@ class CallForm:
         for path in self._known.drafts:
             fault = self._draft_fault(path)
             if fault is not None:
-                raise FieldFault(f"`{path_words(path)}`: {fault}; the JSON side sends it as it is")
+                where = path_words(path)
+                raise FieldFault(tr("`{path}`: {fault}; the JSON side sends it as it is", path=where, fault=fault))
         return deepcopy(self._root)
 
     def values_as_far(self) -> dict[str, JsonValue]:

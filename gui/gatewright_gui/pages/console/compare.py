@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from gatewright.workspace.api import diff_text, frozen
 from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.table import Index, put_icon, table_of, tint, verdict_mark
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget import Chip, CodeView, EmptyState, Segmented, TableView
@@ -76,17 +77,17 @@ def compared(one: CallRecord, other: CallRecord) -> Comparison:
 def _facts(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
     both = (first, second)
     verdicts = str(first.verdict), str(second.verdict)
-    yield Pair("verdict", *verdicts, verdicts=verdicts)
+    yield Pair(tr("verdict"), tr(verdicts[0]), tr(verdicts[1]), verdicts)
     for name, words in (
-        ("decided at stage", [f"{record.stage} \u00b7 {record.code}" for record in both]),
-        ("reason", [record.detail or record.reason for record in both]),
-        ("rule", [record.rule.rule_id if record.rule is not None else "none" for record in both]),
-        ("for the model", [_message(record) for record in both]),
-        ("agent", [visible(record.request.agent_id) for record in both]),
-        ("call", [record.called for record in both]),
-        ("how", [_how(record) for record in both]),
-        ("ended", [(record.status or "only decided").replace("_", " ") for record in both]),
-        ("result", [_size(record) for record in both]),
+        (tr("decided at stage"), [f"{record.stage} \u00b7 {record.code}" for record in both]),
+        (tr("reason"), [record.detail or record.reason for record in both]),
+        (tr("rule"), [record.rule.rule_id if record.rule is not None else tr("none") for record in both]),
+        (tr("for the model"), [_message(record) for record in both]),
+        (tr("agent"), [visible(record.request.agent_id) for record in both]),
+        (tr("call"), [record.called for record in both]),
+        (tr("how"), [_how(record) for record in both]),
+        (tr("ended"), [tr((record.status or "only decided").replace("_", " ")) for record in both]),
+        (tr("result"), [_size(record) for record in both]),
     ):
         yield Pair(name, words[0], words[1])
 
@@ -94,18 +95,18 @@ def _facts(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
 def _message(record: CallRecord) -> str:
     if record.model_message is not None:
         return record.model_message
-    return "the result" if record.output is not None else "nothing yet"
+    return tr("the result") if record.output is not None else tr("nothing yet")
 
 
 def _how(record: CallRecord) -> str:
-    return "run LIVE" if record.is_live else "run in the copy" if record.kind == "run" else "decided"
+    return tr("run LIVE") if record.is_live else tr("run in the copy") if record.kind == "run" else tr("decided")
 
 
 def _size(record: CallRecord) -> str:
     if record.output is None:
-        return "none"
-    digest = f", SHA-256 {record.output_hash[:12]}" if record.output_hash else ""
-    return f"{record.output_bytes or len(record.output.encode('utf-8', 'replace')):,} bytes{digest}"
+        return tr("none")
+    size = counted(record.output_bytes or len(record.output.encode("utf-8", "replace")), "byte", "bytes")
+    return f"{size}, SHA-256 {record.output_hash[:12]}" if record.output_hash else size
 
 
 def _stages(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
@@ -113,7 +114,7 @@ def _stages(first: CallRecord, second: CallRecord) -> Iterator[Pair]:
     for name in dict.fromkeys((*ours, *theirs)):
         rows = ours.get(name), theirs.get(name)
         verdicts = tuple("" if row is None else str(row.verdict) for row in rows)
-        words = [f"{row.verdict} \u00b7 {row.reason}" if row is not None else "not reached" for row in rows]
+        words = [f"{tr(row.verdict)} \u00b7 {row.reason}" if row is not None else tr("not reached") for row in rows]
         yield Pair(name, words[0], words[1], (verdicts[0], verdicts[1]))
 
 
@@ -134,10 +135,9 @@ def _diff(name: str, old: str, new: str) -> str:
         return ""
     told = change_words(diff_text(name, _lines(old), _lines(new)), "")[1]
     longest = max(len(old), len(new))
-    more = (
-        f"[only the first {MAX_COMPARED:,} of {longest:,} characters were compared]\n" if longest > MAX_COMPARED else ""
-    )
-    return cut(more + told) or more or "[they differ after what was compared]\n"
+    words = tr("only the first {count:,} of {all:,} characters were compared", count=MAX_COMPARED, all=longest)
+    more = f"[{words}]\n" if longest > MAX_COMPARED else ""
+    return cut(more + told) or more or f"[{tr('they differ after what was compared')}]\n"
 
 
 def _lines(text: str) -> str:
@@ -175,7 +175,7 @@ class PairModel(FlatModel):
             case Qt.ItemDataRole.ToolTipRole:
                 return _text(pair, index.column())
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{_text(pair, index.column())}, {'different' if pair.differs else 'the same'}"
+                return f"{_text(pair, index.column())}, {tr('different') if pair.differs else tr('the same')}"
             case _ if role == DIFFERS:
                 return pair.differs
             case _ if role == VERDICT:
@@ -211,27 +211,27 @@ class CompareDialog(QDialog):
     def __init__(self, parent: QWidget | None, told: Comparison) -> None:
         super().__init__(parent)
         self.comparison = told
-        named(self, "console.compare.dialog", spoken="Compare two calls").setWindowTitle("Compare two calls")
+        named(self, "console.compare.dialog", spoken=tr("Compare two calls")).setWindowTitle(tr("Compare two calls"))
         heads = _head(told.first), _head(told.second)
-        self.facts = _table("What is known of both", "console.compare.facts", ("", *heads), told.facts)
-        self.stages = _table("Stages of both", "console.compare.stages", ("Stage", *heads), told.stages)
-        self.arguments_diff = _diff_view("Difference of the arguments", "console.compare.arguments", told.arguments)
-        self.result_diff = _diff_view("Difference of what the model gets", "console.compare.result", told.result)
-        self.parts = named(Segmented("What is compared"), "console.compare.parts")
+        self.facts = _table(tr("What is known of both"), "console.compare.facts", ("", *heads), told.facts)
+        self.stages = _table(tr("Stages of both"), "console.compare.stages", (tr("Stage"), *heads), told.stages)
+        self.arguments_diff = _diff_view(tr("Difference of the arguments"), "console.compare.arguments", told.arguments)
+        self.result_diff = _diff_view(tr("Difference of what the model gets"), "console.compare.result", told.result)
+        self.parts = named(Segmented(tr("What is compared")), "console.compare.parts")
         self._stack = QStackedWidget()
         self._pages: dict[str, QWidget] = {}
         different = sum(pair.differs for pair in told.stages)
         for key, words, view in (
-            ("facts", "Overview", self.facts),
-            ("stages", f"Stages ({different})", self.stages),
-            ("arguments", _or_same("Arguments", told.arguments), _shown(self.arguments_diff, told.arguments)),
-            ("result", _or_same("Result", told.result), _shown(self.result_diff, told.result)),
+            ("facts", tr("Overview"), self.facts),
+            ("stages", tr("Stages ({count})", count=different), self.stages),
+            ("arguments", _or_same(tr("Arguments"), told.arguments), _shown(self.arguments_diff, told.arguments)),
+            ("result", _or_same(tr("Result"), told.result), _shown(self.result_diff, told.result)),
         ):
             self.parts.add_segment(key, words)
             self._pages[key] = view
             self._stack.addWidget(view)
         self.parts.current_changed.connect(self._show_part)
-        self.close_button = text_button("Close", "console.compare.close", self.accept)
+        self.close_button = text_button(tr("Close"), "console.compare.close", self.accept)
         self.close_button.setDefault(True)
         self._lay_out(told)
         self.resize(900, 520)
@@ -240,14 +240,14 @@ class CompareDialog(QDialog):
         self._stack.setCurrentWidget(self._pages[str(key)])
 
     def _lay_out(self, told: Comparison) -> None:
-        verdicts = (str(told.first.verdict), str(told.second.verdict))
+        before, now = tr(told.first.verdict), tr(told.second.verdict)
         chip = named(Chip("", role="ask"), "console.compare.verdict")
         if told.verdict_changed:
-            chip.set_chip(f"then {verdicts[0]}, now {verdicts[1]}", "diff", "ask")
+            chip.set_chip(tr("then {before}, now {now}", before=before, now=now), "diff", "ask")
         else:
-            chip.set_chip(f"both {verdicts[0]}", "check", "muted")
+            chip.set_chip(tr("both {verdict}", verdict=now), "check", "muted")
         note = named(
-            Label("unified: what only the later call has is +, what only the earlier one has is -"), kind="small"
+            Label(tr("unified: what only the later call has is +, what only the earlier one has is -")), kind="small"
         )
         column_of(
             row_of(chip, note, stretch(), self.parts, space=2),
@@ -261,7 +261,7 @@ class CompareDialog(QDialog):
 
 def _head(record: CallRecord) -> str:
     when = datetime.fromtimestamp(record.wall_s).astimezone().strftime("%H:%M:%S")
-    return f"#{record.number} {record.called} at {when}"
+    return tr("#{number} {call} at {time}", number=record.number, call=record.called, time=when)
 
 
 def _table(name: str, object_name: str, heads: tuple[str, str, str], pairs: Sequence[Pair]) -> TableView:
@@ -281,8 +281,8 @@ def _diff_view(name: str, object_name: str, text: str) -> CodeView:
 
 
 def _shown(view: CodeView, text: str) -> QWidget:
-    return view if text else EmptyState("check", "The same", "There is no difference")
+    return view if text else EmptyState("check", tr("The same"), tr("There is no difference"))
 
 
 def _or_same(words: str, diff: str) -> str:
-    return words if diff else f"{words} (same)"
+    return words if diff else tr("{part} (same)", part=words)

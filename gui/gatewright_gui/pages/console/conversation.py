@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.table import Index, put_icon, table_of, tint
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of
 from gatewright_gui.qt.table_model import FlatModel
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -18,7 +19,7 @@ from gatewright_gui.session.conversation import Fact, SessionState, Window
 from gatewright_gui.session.question import Standing, span
 
 WHAT, STATE = range(2)
-HEADERS = ("What", "State")
+HEADERS = (mark("What"), mark("State"))
 ICON = Qt.ItemDataRole.UserRole + 1
 HOLDS = Qt.ItemDataRole.UserRole + 2
 """Whether a row holds calls back, or waits to be done."""
@@ -31,7 +32,7 @@ ICONS = {
     "exit": "circle-stop",
     "due": "info",
 }
-PHASES = {"start": "nothing succeeded yet", "open": "under way", "ended": "ended by a tool"}
+PHASES = {"start": mark("nothing succeeded yet"), "open": mark("under way"), "ended": mark("ended by a tool")}
 
 
 @frozen
@@ -132,24 +133,26 @@ class ConversationModel(FlatModel):
         if fact is None or fact.left_s is None:
             return row.text
         left_s = self._left_s(row)
-        return f"{_clock(left_s)} to wait \u00b7 {fact.text}" if left_s > 0 else f"ready \u00b7 {fact.text}"
+        wait = tr("{time} to wait", time=_clock(left_s)) if left_s > 0 else tr("ready")
+        return f"{wait} \u00b7 {fact.text}"
 
     def _standing(self, standing: Standing) -> str:
-        verb = "allowed" if standing.approved else "refused"
         if standing.expires_wall_s is None:
-            until = "until revoked"
+            until = tr("until revoked")
         else:
             left_s = standing.expires_wall_s - self._wall()
-            until = f"for {span(left_s)}" if left_s >= 1 else "no more"
-        where = f" {standing.where}" if standing.where else ""
-        return f"{verb} {until}{where}, by {standing.who or 'the operator'}"
+            until = tr("for {time}", time=span(left_s)) if left_s >= 1 else tr("no more")
+        words = tr("allowed {until}, by {who}") if standing.approved else tr("refused {until}, by {who}")
+        return words.format(until=f"{until} {standing.where}".rstrip(), who=standing.who or tr("the operator"))
 
     def _tip(self, row: Row) -> str:
         if row.standing is not None:
             return f"{row.standing.words}\n{self._text(row)}"
         link = row.fact.rule if row.fact is not None else None
-        where = f"\nline {link.line} of the policy; Enter goes there" if link is not None and link.line else ""
-        return f"{row.what}: {self._text(row)}{where}"
+        lines = [f"{row.what}: {self._text(row)}"]
+        if link is not None and link.line:
+            lines.append(tr("line {line} of the policy; Enter goes there", line=link.line))
+        return "\n".join(lines)
 
     def _window(self, row: Row) -> Window | None:
         """What counts against a rate now."""
@@ -178,16 +181,18 @@ class ConversationModel(FlatModel):
 
 
 def _rows(state: SessionState) -> list[Row]:
-    loop = "the loop continues" if state.should_continue else "the loop has ended"
-    rows = [Row("bot", "conversation", text=f"{PHASES.get(state.phase, state.phase)}; {loop}")]
+    loop = tr("the loop continues") if state.should_continue else tr("the loop has ended")
+    rows = [Row("bot", tr("conversation"), text=f"{tr(PHASES.get(state.phase, state.phase))}; {loop}")]
     rows += [Row("key-round", one.what, standing=one) for one in state.standing]
     rows += [Row(ICONS[fact.kind], fact.what, fact, text=fact.text, holds=fact.holds) for fact in state.facts]
     return rows
 
 
 def _rate_text(window: Window, pace: str) -> str:
-    more = f"next in {_clock(window.wait_s())} \u00b7 " if window.starts and window.left < 1 else ""
-    return f"{window.left:,} of {window.calls:,} left \u00b7 {more}{pace}"
+    parts = [tr("{count:,} of {all:,} left", count=window.left, all=window.calls)]
+    if window.starts and window.left < 1:
+        parts.append(tr("next in {time}", time=_clock(window.wait_s())))
+    return " \u00b7 ".join([*parts, pace])
 
 
 def _clock(seconds: float) -> str:
@@ -220,7 +225,7 @@ class SessionView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model = ConversationModel(self)
-        self.table = table_of(self.model, _Delegate, "Session", "console.sessionstate")
+        self.table = table_of(self.model, _Delegate, tr("Session"), "console.sessionstate")
         self.table.setColumnWidth(WHAT, 214)
         self.table.activated.connect(self._go)
         self.table.selectionModel().currentChanged.connect(self.chosen)

@@ -14,6 +14,7 @@ from gatewright_gui.pages.console.field_value import View, placeholder, same, sh
 from gatewright_gui.pages.console.json_value import NOTHING, Path
 from gatewright_gui.pages.console.schema_shape import Shape
 from gatewright_gui.qt.highlighter import Highlighter
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import LONGEST_LINE, button_text, label_text
@@ -92,12 +93,12 @@ def field_name(path: Path, *part: str) -> str:
 class StillCombo(QComboBox):
     """Its first row stands for nothing chosen."""
 
-    def __init__(self, nothing: str = "(not given)") -> None:
+    def __init__(self, nothing: str = "") -> None:
         super().__init__()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(_LEAST_LETTERS)
-        self.addItem(nothing)
+        self.addItem(nothing or tr("(not given)"))
 
     def show_choice(self, index: int | None) -> None:
         """Show which is chosen, None for nothing, without telling it."""
@@ -117,7 +118,7 @@ class StillCombo(QComboBox):
             event.ignore()
 
 
-EMPTY = "(empty text)"
+EMPTY = mark("(empty text)")
 
 
 class LineField(QLineEdit):
@@ -134,8 +135,8 @@ class LineField(QLineEdit):
         if files is not None:
             self.offered = _completer(self, files)
             self.offered.activated.connect(self.setText)
-            self.setToolTip("Down lists the files that the agent may see; F4 lets one be chosen")
-            browse = QAction("Choose a file (F4)", self)
+            self.setToolTip(tr("Down lists the files that the agent may see; F4 lets one be chosen"))
+            browse = QAction(tr("Choose a file (F4)"), self)
             tie_icon(browse, "folder-open", "muted")
             browse.triggered.connect(partial(host.browse, view.path))
             self.addAction(browse, QLineEdit.ActionPosition.TrailingPosition)
@@ -145,7 +146,7 @@ class LineField(QLineEdit):
     def show_view(self, view: View) -> None:
         """Show what the place holds."""
         is_empty = view.value == ""
-        self.setPlaceholderText(EMPTY if is_empty else placeholder(view.shape))
+        self.setPlaceholderText(tr(EMPTY) if is_empty else placeholder(view.shape))
         if self.text() != view.text:
             with QSignalBlocker(self):
                 self.setText(view.text)
@@ -212,7 +213,7 @@ class TextField(LargeTextEdit):
         wanted = placeholder(view.shape)
         if self._is_json:
             wanted = wanted or example_of(view.shape.schema) or "JSON"
-        self.setPlaceholderText(EMPTY if view.value == "" and not self._is_json else wanted)
+        self.setPlaceholderText(tr(EMPTY) if view.value == "" and not self._is_json else wanted)
         if self.text != view.text:
             with QSignalBlocker(self):
                 self.set_text(view.text)
@@ -230,7 +231,7 @@ class ChoiceField(StillCombo):
 
     def __init__(self, host: FieldHost, view: View) -> None:
         default = view.shape.default
-        super().__init__(*(() if default is NOTHING else (f"(default: {shown_value(default)})",)))
+        super().__init__("" if default is NOTHING else tr("(default: {value})", value=shown_value(default)))
         self._host, self._path = host, view.path
         self._values = _choices(view.shape)
         for value in self._values:

@@ -14,6 +14,7 @@ from gatewright_gui.pages.console.field import PARTED, Body, FieldHost, SimpleFi
 from gatewright_gui.pages.console.field_row import FieldRow, retire
 from gatewright_gui.pages.console.field_value import View
 from gatewright_gui.pages.console.json_value import NOTHING, Path, path_words
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text, tip_text
@@ -88,7 +89,7 @@ class Rows(Body):
                 self._column.insertWidget(at, row)
             row.show()
         left = len(wanted) - len(shown)
-        self.more_button.setText(f"Show {min(left, self._limit)} more of {left:,}")
+        self.more_button.setText(tr("Show {count} more of {all:,}", count=min(left, self._limit), all=left))
         self.more_button.setVisible(left > 0)
 
     def _refresh_row(self, row: FieldRow) -> None:
@@ -135,7 +136,7 @@ class ObjectBody(Rows):
             if part is not None:
                 part.setVisible(takes)
         if is_empty and not takes and self._none is None:
-            self._none = ElidedLabel("no properties", role="muted")
+            self._none = ElidedLabel(tr("no properties"), role="muted")
             self._column.addWidget(self._none)
 
     def _takes_keys(self, form: CallForm) -> bool:
@@ -145,13 +146,14 @@ class ObjectBody(Rows):
         return form.takes_extras(self._path) and (is_said or not form.shapes.fields(shape))
 
     def _make_adding(self) -> None:
-        where = path_words(self._path) or "the arguments"
-        self._key = named(QLineEdit(), field_name(self._path, "key"), spoken=f"Name of another property of {where}")
-        self._key.setPlaceholderText("name of another property")
+        where = path_words(self._path) or tr("the arguments")
+        spoken = tr("Name of another property of {place}", place=where)
+        self._key = named(QLineEdit(), field_name(self._path, "key"), spoken=spoken)
+        self._key.setPlaceholderText(tr("name of another property"))
         self._key.setFont(current_look().mono_font)
         self._key.returnPressed.connect(self._add_key)
-        spoken = f"Add the property to {where}"
-        self._add = text_button("Add", field_name(self._path, "addkey"), self._add_key, spoken=spoken)
+        spoken = tr("Add the property to {place}", place=where)
+        self._add = text_button(tr("Add"), field_name(self._path, "addkey"), self._add_key, spoken=spoken)
         self._column.addLayout(row_of(stretch(self._key), self._add, space=2))
 
     def _add_key(self) -> None:
@@ -173,8 +175,8 @@ class ArrayBody(Rows):
 
     def __init__(self, host: FieldHost, path: Path) -> None:
         super().__init__(host, path)
-        spoken = f"Add an item to {path_words(path)}"
-        self.add_button = text_button("Add item", field_name(path, "add"), self.add, spoken=spoken)
+        spoken = tr("Add an item to {place}", place=path_words(path))
+        self.add_button = text_button(tr("Add item"), field_name(path, "add"), self.add, spoken=spoken)
         tie_icon(self.add_button, "plus")
         self._column.addWidget(self.add_button, 0, Qt.AlignmentFlag.AlignLeft)
         self.refresh()
@@ -218,9 +220,9 @@ class ArrayBody(Rows):
 
     def _add_buttons(self, row: FieldRow) -> None:
         for icon, words, what in (
-            ("arrow-up", "Move up (Alt+Up)", -1),
-            ("arrow-down", "Move down (Alt+Down)", 1),
-            ("x", "Remove (Alt+Del)", 0),
+            ("arrow-up", tr("Move up (Alt+Up)"), -1),
+            ("arrow-down", tr("Move down (Alt+Down)"), 1),
+            ("x", tr("Remove (Alt+Del)"), 0),
         ):
             button = IconButton(icon, words)
             button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
@@ -262,13 +264,14 @@ class UnionBody(Body):
         self.branch.setObjectName(field_name(path, "branch"))
         union = host.form.union(path)
         tag = union.tag if union is not None else None
-        self.branch.setAccessibleName(f"{tag or 'kind'} of {path_words(path) or 'the call'}")
+        kind, where = tag or tr("kind"), path_words(path) or tr("the call")
+        self.branch.setAccessibleName(tr("{kind} of {place}", kind=kind, place=where))
         for row in union.branches if union is not None else ():
             self.branch.addItem(label_text(row.label, LONGEST_LINE, keep=""))
             described = str(row.schema.get("description") or "")
             self.branch.setItemData(self.branch.count() - 1, tip_text(described), Qt.ItemDataRole.ToolTipRole)
         self.branch.currentIndexChanged.connect(self._chosen)
-        label = ElidedLabel(tag or "kind")
+        label = ElidedLabel(tag or tr("kind"))
         label.setFont(current_look().mono_font)
         self._column = column_of(row_of(label, stretch(self.branch), space=2), into=self, space=2)
         self.refresh()
@@ -313,7 +316,7 @@ class _Untaken(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.button = named(
-            IconButton("chevron-right", "Show the arguments that are not taken"), "console.form.untaken"
+            IconButton("chevron-right", tr("Show the arguments that are not taken")), "console.form.untaken"
         )
         self._said = ElidedLabel(role="muted")
         self._said.setFont(current_look().small_font)
@@ -323,10 +326,11 @@ class _Untaken(QWidget):
     def show_names(self, operation: str, names: list[str], *, unfolded: bool) -> None:
         """Say which they are; nothing is shown where there are none."""
         self.setVisible(bool(names))
-        verb = "Hide" if unfolded else "Show"
-        icon = "chevron-down" if unfolded else "chevron-right"
-        self.button.set_icon(icon, f"{verb} the arguments that are not taken")
-        self._said.set_text(f"not taken by {operation}: {', '.join(names)}")
+        if unfolded:
+            self.button.set_icon("chevron-down", tr("Hide the arguments that are not taken"))
+        else:
+            self.button.set_icon("chevron-right", tr("Show the arguments that are not taken"))
+        self._said.set_text(tr("not taken by {operation}: {names}", operation=operation, names=", ".join(names)))
 
 
 class RootBody(ObjectBody):
@@ -372,9 +376,9 @@ class RootBody(ObjectBody):
             row.refresh()
             return
         taken, given = form.is_taken(name), form.value((name,)) is not NOTHING
-        mark = "required" if form.is_needed(name) else ""
+        mark = tr("required") if form.is_needed(name) else ""
         if not taken:
-            mark = "not taken, but sent" if given else "not taken"
+            mark = tr("not taken, but sent") if given else tr("not taken")
         row.refresh(mark=mark, enabled=taken or given)
 
     def _unfold(self) -> None:

@@ -13,6 +13,7 @@ from gatewright_gui.pages.console.field import PARTED, Body, FieldHost, SimpleFi
 from gatewright_gui.pages.console.field_value import Editor, View, shown_value
 from gatewright_gui.pages.console.json_value import NOTHING, Path, path_words
 from gatewright_gui.pages.console.schema_shape import Shape
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import button_text, tip_text
@@ -26,7 +27,7 @@ Act = tuple[str, Callable[[], object], str]
 def place_menu(parent: QWidget, form: CallForm, path: Path, shift: Callable[[int], None]) -> QMenu:
     """The menu of a place. `shift` moves an item, 0 removes it; the form itself is changed by the rest."""
     menu = QMenu(parent)
-    menu.setAccessibleName("More for this argument")
+    menu.setAccessibleName(tr("More for this argument"))
     for words, act, keys in _acts(form, path, shift):
         action = menu.addAction(button_text(words))
         action.triggered.connect(act)
@@ -40,29 +41,29 @@ def _acts(form: CallForm, path: Path, shift: Callable[[int], None]) -> Iterator[
     default = view.shape.default
     is_item = isinstance(path[-1], int)
     if view.is_given and not is_item:
-        yield "Leave out", partial(form.unset, path), ""
+        yield tr("Leave out"), partial(form.unset, path), ""
     if default is not NOTHING:
-        yield f"Send the default, {shown_value(default, 30)}", partial(form.set, path, default), ""
+        words = tr("Send the default, {value}", value=shown_value(default, 30))
+        yield words, partial(form.set, path, default), ""
     empties: dict[str, JsonValue] = {"text": "", "lines": "", "object": {}, "array": [], "checklist": []}
     empty = empties.get(view.shape.kind)
     if empty is not None and view.value != empty:
-        words = "Send an empty text" if empty == "" else f"Send it empty, as {shown_value(empty)}"
+        words = tr("Send it empty, as {value}", value=shown_value(empty)) if empty != "" else tr("Send an empty text")
         yield words, partial(form.set, path, empty), ""
     if view.value is not None:
-        yield "Send null", partial(form.set, path, None), ""
+        yield tr("Send null"), partial(form.set, path, None), ""
     if not view.is_raw and view.shape.kind != "json":
-        yield "Edit as JSON", partial(form.edit_as_json, path, raw=True), ""
+        yield tr("Edit as JSON"), partial(form.edit_as_json, path, raw=True), ""
     elif view.is_raw and form.can_be_field(path):
-        yield "Edit in its own field", partial(form.edit_as_json, path, raw=False), ""
+        yield tr("Edit in its own field"), partial(form.edit_as_json, path, raw=False), ""
     if is_item:
-        yield "Move up", partial(shift, -1), "Alt+Up"
-        yield "Move down", partial(shift, 1), "Alt+Down"
-        yield "Remove", partial(shift, 0), "Alt+Del"
+        yield tr("Move up"), partial(shift, -1), "Alt+Up"
+        yield tr("Move down"), partial(shift, 1), "Alt+Down"
+        yield tr("Remove"), partial(shift, 0), "Alt+Del"
 
 
 MAX_HELP = 260
 HEAD_HEIGHT = 22
-MORE = "More for this argument (Alt+Return)"
 
 
 class FieldRow(QWidget):
@@ -84,7 +85,7 @@ class FieldRow(QWidget):
         self._label = Label()
         self._label.setFont(current_look().mono_font)
         self._mark = named(Label(), kind="small")
-        self.more_button = IconButton("ellipsis", MORE)
+        self.more_button = IconButton("ellipsis", tr("More for this argument (Alt+Return)"))
         self.more_button.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.more_button.setFixedHeight(HEAD_HEIGHT)
         self.more_button.clicked.connect(partial(self.open_menu))
@@ -120,7 +121,7 @@ class FieldRow(QWidget):
         named = self._field or self._fold
         if named is not None:
             place = path_words(self.path)
-            named.setAccessibleName(f"{place}{', required' if view.required else ''}")
+            named.setAccessibleName(tr("{place}, required", place=place) if view.required else place)
             named.setAccessibleDescription(view.shape.description)
         self._show_help(view.shape.description if help_text is None else help_text)
         self.show_fault(view.fault)
@@ -190,7 +191,7 @@ class FieldRow(QWidget):
         self._field, self._parts, self._fold = None, None, None
         self._editor, self._is_raw = view.editor, view.is_raw
         if view.editor in PARTED:
-            self._fold = IconButton("chevron-right", "Unfold")
+            self._fold = IconButton("chevron-right", tr("Unfold"))
             self._fold.setObjectName(field_name(self.path))
             self._fold.setFixedHeight(HEAD_HEIGHT)
             self._fold.clicked.connect(self.toggle)
@@ -205,8 +206,8 @@ class FieldRow(QWidget):
         is_open = self._host.is_open(self.path)
         name = path_words(self.path)
         if self._fold is not None:
-            word = "Fold" if is_open else "Unfold"
-            self._fold.set_icon("chevron-down" if is_open else "chevron-right", f"{word} {name}")
+            words = tr("Fold {place}", place=name) if is_open else tr("Unfold {place}", place=name)
+            self._fold.set_icon("chevron-down" if is_open else "chevron-right", words)
         if is_open and self._parts is None:
             self._parts = self._parts_of(view)
             self._set_in(self._parts)
@@ -242,22 +243,24 @@ class FieldRow(QWidget):
 
     def _asked(self, view: View) -> str:
         if not view.is_declared:
-            return "not in the schema"
-        return "required" if view.required else ""
+            return tr("not in the schema")
+        return tr("required") if view.required else ""
 
     def _kind(self, view: View) -> str:
         """What stands there, where the field does not show it."""
         if view.is_raw:
-            return "as JSON"
+            return tr("as JSON")
         if view.editor == "object":
             held = view.value if isinstance(view.value, dict) else {}
             texts = (held.get(name) for name in (*self._host.form.fields(self.path), *held))
             told = next((one for one in texts if one and isinstance(one, str)), "")
             which = f": {shown_value(told, 30)}" if told and isinstance(self.path[-1], int) else ""
-            return f"{len(held)} given{which}" if held else "empty, but sent" if view.value is not NOTHING else ""
+            if held:
+                return tr("{count} given", count=len(held)) + which
+            return tr("empty, but sent") if view.value is not NOTHING else ""
         if view.editor == "array":
             held = len(view.value) if isinstance(view.value, list) else 0
-            return f"{held} item{'' if held == 1 else 's'}{_limits(view.shape)}"
+            return f"{counted(held, 'item', 'items')}{_limits(view.shape)}"
         return ""
 
 
@@ -272,5 +275,5 @@ def retire(widget: QWidget) -> None:
 def _limits(shape: Shape) -> str:
     low, high = shape.schema.get("minItems"), shape.schema.get("maxItems")
     if low and high:
-        return f" of {low} to {high}"
-    return f", at least {low}" if low else f", at most {high}" if high else ""
+        return tr(" of {low} to {high}", low=low, high=high)
+    return tr(", at least {low}", low=low) if low else tr(", at most {high}", high=high) if high else ""

@@ -15,25 +15,26 @@ from typing import Any, Final, Literal, cast
 from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.console.json_value import NOTHING, Path, Value, json_text
 from gatewright_gui.pages.console.schema_shape import Shape, Shapes, Union
+from gatewright_gui.qt.language import mark, tr
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,4000})(?:\.\d+)?(?:[eE][-+]?\d{1,4})?")
 _UNHELD = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\xa0\u2028\u2029\ufdd0\ufdd1\ud800-\udfff]")
 """Characters that a text field would change or not show."""
 _FORMATS: Mapping[str, tuple[str, str]] = {
-    "date": ("date", "2026-07-15"),
-    "date-time": ("time", "2026-07-15T09:30:00Z"),
-    "time": ("time of day", "09:30:00Z"),
-    "duration": ("duration", "PT1H30M"),
-    "email": ("address", "name@example.org"),
+    "date": (mark("date"), "2026-07-15"),
+    "date-time": (mark("time"), "2026-07-15T09:30:00Z"),
+    "time": (mark("time of day"), "09:30:00Z"),
+    "duration": (mark("duration"), "PT1H30M"),
+    "email": (mark("address"), "name@example.org"),
     "uri": ("URL", "https://example.org/page"),
     "url": ("URL", "https://example.org/page"),
-    "uri-reference": ("URL or a part of one", ""),
-    "hostname": ("host name", "example.org"),
-    "ipv4": ("address", "192.0.2.1"),
-    "ipv6": ("address", "2001:db8::1"),
+    "uri-reference": (mark("URL or a part of one"), ""),
+    "hostname": (mark("host name"), "example.org"),
+    "ipv4": (mark("address"), "192.0.2.1"),
+    "ipv6": (mark("address"), "2001:db8::1"),
     "uuid": ("UUID", "123e4567-e89b-42d3-a456-426614174000"),
-    "regex": ("regular expression", ""),
-    "json-pointer": ("JSON pointer", "/a/0"),
+    "regex": (mark("regular expression"), ""),
+    "json-pointer": (mark("JSON pointer"), "/a/0"),
     "byte": ("base64", ""),
     "binary": ("base64", ""),
 }
@@ -42,7 +43,8 @@ _FORMATS: Mapping[str, tuple[str, str]] = {
 
 def format_of(schema: Mapping[str, Any]) -> tuple[str, str]:
     """What the format of a text is called, and an example of it; both empty where none that is known is named."""
-    return _FORMATS.get(str(schema.get("format") or ""), ("", ""))
+    words, example = _FORMATS.get(str(schema.get("format") or ""), ("", ""))
+    return tr(words), example
 
 
 def same(one: object, other: object) -> bool:
@@ -83,44 +85,49 @@ def shown_value(value: object, limit: int = 60) -> str:
 def placeholder(shape: Shape) -> str:
     """What stands in a blank field: the default, an example, or what is wanted."""
     if shape.default is not NOTHING:
-        return f"default: {shown_value(shape.default)}"
+        return tr("default: {value}", value=shown_value(shape.default))
     examples = shape.schema.get("examples")
     wanted = hint(shape.schema, shape.kind)
     if isinstance(examples, list) and examples and not wanted:
         first = cast("list[JsonValue]", examples)[0]
-        return f"such as {shown_value(first)}"
+        return tr("such as {value}", value=shown_value(first))
     return wanted
 
 
 def hint(schema: Mapping[str, Any], kind: str) -> str:
     """What a field wants, in few words; empty for a plain text."""
     if kind in {"integer", "number"}:
-        word = "whole number" if kind == "integer" else "number"
+        word = tr("whole number") if kind == "integer" else tr("number")
         return f"{word}{_bounds(schema)}"
     word, example = format_of(schema)
     if word:
-        return f"{word}, such as {example}" if example else word
+        return tr("{what}, such as {example}", what=word, example=example) if example else word
     low, high = schema.get("minLength"), schema.get("maxLength")
     if isinstance(high, int) and high <= 200:
-        return (
-            f"text, {low} to {high} characters" if isinstance(low, int) and low else f"text, at most {high} characters"
-        )
+        if isinstance(low, int) and low:
+            return tr("text, {low} to {high} characters", low=low, high=high)
+        return tr("text, at most {high} characters", high=high)
     pattern = schema.get("pattern")
-    return f"text like {pattern}" if isinstance(pattern, str) and len(pattern) <= 60 else ""
+    return tr("text like {pattern}", pattern=pattern) if isinstance(pattern, str) and len(pattern) <= 60 else ""
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
     if low is not None and high is not None:
-        return f", {low:,} to {high:,}"
+        return tr(", {low:,} to {high:,}", low=low, high=high)
     said = [
-        f"{word} {bound:,}"
-        for word, bound in (("at least", low), ("at most", high), ("more than", above), ("less than", below))
+        words.format(bound=bound)
+        for words, bound in (
+            (tr("at least {bound:,}"), low),
+            (tr("at most {bound:,}"), high),
+            (tr("more than {bound:,}"), above),
+            (tr("less than {bound:,}"), below),
+        )
         if isinstance(bound, int | float) and not isinstance(bound, bool)
     ]
     step = schema.get("multipleOf")
-    said += [f"a multiple of {step}"] if step not in (None, 1) else []
+    said += [tr("a multiple of {step}", step=step)] if step not in (None, 1) else []
     return f", {', '.join(said)}" if said else ""
 
 
@@ -147,7 +154,7 @@ class View:
     def name(self) -> str:
         """What the place is called."""
         last = self.path[-1] if self.path else ""
-        return f"item {last + 1}" if isinstance(last, int) else last
+        return tr("item {number}", number=last + 1) if isinstance(last, int) else last
 
     @property
     def is_given(self) -> bool:
@@ -170,11 +177,11 @@ def number_fault(shape: Shape, value: Value) -> str | None:
     """Why what stands in a field of a number is none."""
     if shape.kind not in {"integer", "number"}:
         return None
-    wanted = "whole number" if shape.kind == "integer" else "number"
     if isinstance(value, str):
-        return f"no {wanted}; sent as a text"
+        is_whole = shape.kind == "integer"
+        return tr("no whole number; sent as a text") if is_whole else tr("no number; sent as a text")
     is_broken = shape.kind == "integer" and isinstance(value, float) and not value.is_integer()
-    return f"no {wanted}" if is_broken else None
+    return tr("no whole number") if is_broken else None
 
 
 def _text_editor(shape: Shape, value: Value) -> tuple[Editor, str]:

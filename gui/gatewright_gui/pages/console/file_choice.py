@@ -15,6 +15,7 @@ from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.console.json_value import Path
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, SearchField, TreeView
@@ -34,7 +35,7 @@ class BrowseDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self._takes_folders = takes_folders
-        named(self, "console.browse", spoken="Choose a file").setWindowTitle("Choose a file")
+        named(self, "console.browse", spoken=tr("Choose a file")).setWindowTitle(tr("Choose a file"))
         self.choice: FileChoice | None = None
         self._model = _tree_of(choices)
         self._shown = QSortFilterProxyModel(self)
@@ -42,13 +43,13 @@ class BrowseDialog(QDialog):
         self._shown.setRecursiveFilteringEnabled(True)
         self._shown.setFilterRole(_PATH)
         self._shown.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-        self.search = named(SearchField("Filter the files that the agent may see"), "console.browse.search")
-        self.view = named(TreeView("Files that the agent may see"), "console.browse.files")
+        self.search = named(SearchField(tr("Filter the files that the agent may see")), "console.browse.search")
+        self.view = named(TreeView(tr("Files that the agent may see")), "console.browse.files")
         self.view.setModel(self._shown)
         self.view.setHeaderHidden(True)
-        self.choose_button = text_button("Choose", "console.browse.choose", self._choose, kind="primary")
+        self.choose_button = text_button(tr("Choose"), "console.browse.choose", self._choose, kind="primary")
         self.choose_button.setDefault(True)
-        self.cancel_button = text_button("Cancel", "console.browse.cancel", self.reject)
+        self.cancel_button = text_button(tr("Cancel"), "console.browse.cancel", self.reject)
         self._lay_out(choices)
         self.search.search_changed.connect(self._filter)
         self.search.results_requested.connect(self.view.setFocus)
@@ -59,10 +60,10 @@ class BrowseDialog(QDialog):
 
     def _lay_out(self, choices: FileChoices) -> None:
         self.resize(*SIZE)
-        none = EmptyState("folder", "No files", "The agent may see no file that this tool could name")
+        none = EmptyState("folder", tr("No files"), tr("The agent may see no file that this tool could name"))
         none.setHidden(bool(choices.rows))
         self.view.setHidden(not choices.rows)
-        more = ElidedLabel(f"the first {len(choices.rows):,}; type any other path", role="muted")
+        more = ElidedLabel(tr("the first {count:,}; type any other path", count=len(choices.rows)), role="muted")
         more.setVisible(choices.is_cut)
         foot = row_of(stretch(), self.choose_button, self.cancel_button, space=2)
         column_of(self.search, stretch(self.view), stretch(none), more, foot, into=self, space=2, margins=4)

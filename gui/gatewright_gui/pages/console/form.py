@@ -14,6 +14,7 @@ from gatewright_gui.pages.console.call_form import CallForm, FieldFault
 from gatewright_gui.pages.console.field_group import ArrayBody, ObjectBody, RootBody, RootUnion, Rows, UnionBody
 from gatewright_gui.pages.console.field_row import FieldRow, place_menu
 from gatewright_gui.pages.console.json_value import NOTHING, Path
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import SearchField
@@ -48,9 +49,9 @@ class FormPane(QWidget):
     browse_requested = Signal(object)
     """The place that wants a file: its path."""
 
-    def __init__(self, tasks: TaskOwner | None = None, name: str = "console.form", spoken: str = "Arguments") -> None:
+    def __init__(self, tasks: TaskOwner | None = None, name: str = "console.form", spoken: str = "") -> None:
         super().__init__()
-        named(self, name, spoken=spoken)
+        named(self, name, spoken=spoken or tr("Arguments"))
         self.form = CallForm(ShownTool("", "", {}, None, ()))
         self.files = QStringListModel(self)
         self._tool: ShownTool | None = None
@@ -62,7 +63,7 @@ class FormPane(QWidget):
         self._check.found.connect(self._found)
         self._tabs = QTimer(self, singleShot=True, interval=0)
         self._tabs.timeout.connect(self._order_tabs)
-        self.search = named(SearchField(f"Filter {spoken.lower()}"), f"{name}.search")
+        self.search = named(SearchField(tr("Filter")), f"{name}.search")
         self.search.search_changed.connect(self._filter)
         self.search.leave_requested.connect(self._to_first)
         self.search.results_requested.connect(self._to_first)

@@ -31,20 +31,21 @@ from gatewright_gui.pages.console.result import record_text
 from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, SectionHeader, Segmented, TableView
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.console import MAX_KEPT, MAX_RECORDS, Console
 from gatewright_gui.session.conversation import SessionState
 
-_BOUND = (
-    f"The last {MAX_RECORDS} calls are remembered, with at most {MAX_KEPT // 1_000_000} million characters, "
-    "until the app is closed or another workspace is opened"
+_BOUND = mark(
+    "The last {count} calls are remembered, with at most {size} million characters, until the app is closed or another "
+    "workspace is opened"
 )
 _LEAST = 190
 """The same for both parts, so that choosing one moves nothing."""
-_NONE = ("history", "No calls yet", "Each call stays here: choose it to see it again")
-_NO_FIT = ("list-filter", "No call fits", "Escape in the field, or Show all in the menu, brings them back")
+_NONE = ("history", mark("No calls yet"), mark("Each call stays here: choose it to see it again"))
+_NO_FIT = ("list-filter", mark("No call fits"), mark("Escape in the field, or Show all in the menu, brings them back"))
 
 
 class HistoryPanel(QWidget):
@@ -70,24 +71,26 @@ class HistoryPanel(QWidget):
         self.bar.leave_requested.connect(self._to_calls)
         self.view = self._make_view()
         self._session = named(ElidedLabel(role="muted"), "console.session")
-        self.compare_button = icon_button("diff", "Compare", "console.compare", self._compare)
-        self.edit_button = icon_button("pencil", "Edit this call again (F2)", "console.edit", self._edit)
-        self.again_button = icon_button("rotate-ccw", "Again", "console.again", self._again)
-        self.part = named(Segmented("What is shown below"), "console.below")
-        self.part.add_segment("calls", "Calls", tooltip="The calls so far, newest first")
-        self.part.add_segment("session", "Session", tooltip="What limits the next calls, and which approvals stand")
+        self.compare_button = icon_button("diff", tr("Compare"), "console.compare", self._compare)
+        self.edit_button = icon_button("pencil", tr("Edit this call again (F2)"), "console.edit", self._edit)
+        self.again_button = icon_button("rotate-ccw", tr("Again"), "console.again", self._again)
+        self.part = named(Segmented(tr("What is shown below")), "console.below")
+        self.part.add_segment("calls", tr("Calls"), tooltip=tr("The calls so far, newest first"))
+        self.part.add_segment(
+            "session", tr("Session"), tooltip=tr("What limits the next calls, and which approvals stand")
+        )
         self.part.current_changed.connect(self._show_part)
         self.session = SessionView()
         self.session.chosen.connect(self.update_buttons)
-        tip = "Take the chosen approval back: the next call asks again"
-        spoken = "Revoke the standing approval"
-        self.revoke_button = text_button("Revoke", "console.revoke", self._revoke, tip, spoken=spoken)
-        tip = "The agent begins a new conversation: counts, pauses and phase begin anew"
-        self.reset_button = text_button("Reset session", "console.resetsession", self._reset, tip, kind="link")
-        self.reset_copy_button = named(QPushButton("Reset copy"), "console.resetcopy", spoken="Reset copy", kind="link")
-        tip, spoken = "Forget all calls; the session and the copy stay", "Clear the history"
+        tip = tr("Take the chosen approval back: the next call asks again")
+        spoken = tr("Revoke the standing approval")
+        self.revoke_button = text_button(tr("Revoke"), "console.revoke", self._revoke, tip, spoken=spoken)
+        tip = tr("The agent begins a new conversation: counts, pauses and phase begin anew")
+        self.reset_button = text_button(tr("Reset session"), "console.resetsession", self._reset, tip, kind="link")
+        self.reset_copy_button = named(QPushButton(tr("Reset copy")), "console.resetcopy", kind="link")
+        tip, spoken = tr("Forget all calls; the session and the copy stay"), tr("Clear the history")
         self.clear_button = text_button(
-            "Clear", "console.clearhistory", console.forget_calls, tip, spoken=spoken, kind="link"
+            tr("Clear"), "console.clearhistory", console.forget_calls, tip, spoken=spoken, kind="link"
         )
         console.records_changed.connect(self._show_records)
         console.session_changed.connect(self._session_changed)
@@ -106,8 +109,8 @@ class HistoryPanel(QWidget):
             self.view.selectRow(newest.row())
         self.view.selectionModel().blockSignals(blocked)
         self.view.viewport().update()
-        self._header.set_note(f"{len(records)} calls" if len(records) != 1 else "1 call")
-        self._header.setToolTip(_BOUND)
+        self._header.set_note(counted(len(records), "call", "calls"))
+        self._header.setToolTip(tr(_BOUND, count=MAX_RECORDS, size=MAX_KEPT // 1_000_000))
         self.update_buttons()
 
     def show_copy(self, tip: str) -> None:
@@ -143,14 +146,18 @@ class HistoryPanel(QWidget):
             return
         made = sum(count for _, count in state.calls)
         names = ", ".join(f"{name} {count}" for name, count in state.calls)
-        goes_on = "may go on" if state.should_continue else "has ended"
-        why = "" if state.should_continue else ": an exit tool succeeded"
-        words = f"session: {made} run, {goes_on}" if made else "session: nothing run yet"
+        if not made:
+            parts, loop = [tr("session: nothing run yet")], tr("its loop may go on")
+        elif state.should_continue:
+            parts, loop = [tr("session: {count} run, may go on", count=made)], tr("its loop may go on")
+        else:
+            parts = [tr("session: {count} run, has ended", count=made)]
+            loop = tr("its loop has ended: an exit tool succeeded")
         if state.standing:
-            count = len(state.standing)
-            words += ", 1 approval stands" if count == 1 else f", {count} approvals stand"
-        counts = f"{made} run ({names})" if made else "nothing run yet"
-        self._session.set_text(words, f"session of {state.agent_id}: {counts}; the agent's loop {goes_on}{why}")
+            parts.append(counted(len(state.standing), "approval stands", "approvals stand"))
+        counts = tr("{count} run ({names})", count=made, names=names) if made else tr("nothing run yet")
+        told = tr("session of {agent}: {counts}; {loop}", agent=state.agent_id, counts=counts, loop=loop)
+        self._session.set_text(", ".join(parts), told)
 
     def _reset(self) -> None:
         agent_id = self._agent_id()
@@ -166,7 +173,7 @@ class HistoryPanel(QWidget):
         try:
             await self._console.revoke(agent_id, grant_id)
         except GatewrightError as error:
-            self._context.document.say("error", f"not revoked: {error}")
+            self._context.document.say("error", tr("not revoked: {error}", error=error))
 
     # the calls
 
@@ -236,10 +243,10 @@ class HistoryPanel(QWidget):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         for words, act, can in (
             (self._again_words(self._record()), self._again, self.again_button.isEnabled()),
-            ("Edit again (F2)", self._edit, self.edit_button.isEnabled()),
-            ("Compare the two chosen (Ctrl+D)", self._compare, self.compare_button.isEnabled()),
-            ("Copy as JSON (Ctrl+C)", self._copy, bool(self.chosen_records)),
-            ("Clear the history", self._console.forget_calls, self.calls.rowCount() > 0),
+            (tr("Edit again (F2)"), self._edit, self.edit_button.isEnabled()),
+            (tr("Compare the two chosen (Ctrl+D)"), self._compare, self.compare_button.isEnabled()),
+            (tr("Copy as JSON (Ctrl+C)"), self._copy, bool(self.chosen_records)),
+            (tr("Clear the history"), self._console.forget_calls, self.calls.rowCount() > 0),
         ):
             action = menu.addAction(words)
             action.setEnabled(can)
@@ -278,24 +285,26 @@ class HistoryPanel(QWidget):
 
     def _again_words(self, record: CallRecord | None) -> str:
         if record is None or record.kind == "decide":
-            return "Decide again"
-        return "Run again LIVE, in the real workspace" if self._console.is_live else "Run again in the copy"
+            return tr("Decide again")
+        return tr("Run again LIVE, in the real workspace") if self._console.is_live else tr("Run again in the copy")
 
     def update_buttons(self, *_what: object) -> None:
         """Enable what can be done with the chosen calls now."""
         record = self._record()
         self.again_button.setEnabled(record is not None and not self._console.is_busy)
         live = record is not None and record.kind == "run" and self._console.is_live
+        words = tr("{again}, under the policy as it is now", again=self._again_words(record))
         self.again_button.set_icon(
             "rotate-ccw",
-            f"{self._again_words(record)}, under the policy as it is now{'' if live else ' (Enter)'}",
+            words if live else f"{words} (Enter)",
             "deny" if live else "muted",
         )
         self.edit_button.setEnabled(record is not None)
         two = len(self.chosen_records) == 2
         self.compare_button.setEnabled(two)
         self.compare_button.set_icon(
-            "diff", "Compare the two chosen calls (Ctrl+D)" if two else "Choose two calls (Ctrl+click) to compare them"
+            "diff",
+            tr("Compare the two chosen calls (Ctrl+D)") if two else tr("Choose two calls (Ctrl+click) to compare them"),
         )
         self.clear_button.setEnabled(self.calls.rowCount() > 0)
         self.revoke_button.setEnabled(self.session.grant_id is not None)
@@ -307,7 +316,8 @@ class HistoryPanel(QWidget):
         elif self.model.rowCount():
             self._stack.setCurrentWidget(self.view)
         else:
-            self._none.set_state(*(_NO_FIT if self.calls.rowCount() else _NONE))
+            icon, title, words = _NO_FIT if self.calls.rowCount() else _NONE
+            self._none.set_state(icon, tr(title), tr(words))
             self._stack.setCurrentWidget(self._none)
         self.bar.tell_count(self.model.rowCount(), self.calls.rowCount())
         self.bar.setVisible(not is_session and self.calls.rowCount() > 0)
@@ -318,7 +328,7 @@ class HistoryPanel(QWidget):
     # the parts
 
     def _make_view(self) -> TableView:
-        view = table_of(self.model, HistoryDelegate, "Calls so far", "console.history")
+        view = table_of(self.model, HistoryDelegate, tr("Calls so far"), "console.history")
         view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
         view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -336,10 +346,10 @@ class HistoryPanel(QWidget):
         return view
 
     def _lay_out(self) -> None:
-        self._header = SectionHeader("History")
+        self._header = SectionHeader(tr("History"))
         for control in (self.compare_button, self.edit_button, self.again_button, self.revoke_button, self.part):
             self._header.add_control(control)
-        self._none = EmptyState(*_NONE)
+        self._none = EmptyState("history", "", "")
         self._stack = QStackedWidget()
         for part in (self._none, self.view, self.session):
             self._stack.addWidget(part)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.history_model import CallHistoryModel
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget import IconButton, SearchField
@@ -47,7 +48,8 @@ class HistoryFilter:
     def _has_words(self, record: CallRecord) -> bool:
         if not self.words:
             return True
-        told = f"{record.called} {record.request.agent_id} {record.outcome_word} {record.code} {record.reason}"
+        words = f"{record.outcome_word} {tr(record.outcome_word)}"
+        told = f"{record.called} {record.request.agent_id} {words} {record.code} {record.reason}"
         text = f"{told} {record.kind} {_arguments(record)}".casefold()
         return all(word in text for word in self.words)
 
@@ -86,6 +88,7 @@ def _arguments(record: CallRecord) -> str:
 
 
 _VERDICTS = ("allow", "ask", "deny")
+_HEADS = {"verdicts": mark("Verdicts"), "agents": mark("Agents"), "tools": mark("Tools")}
 _MAX_CHOICES = 30
 """Agents or tools that the menu offers; the field finds the others."""
 
@@ -102,12 +105,12 @@ class HistoryBar(QWidget):
         super().__init__()
         self._calls = calls
         self._filter = HistoryFilter()
-        tip = "Every word has to be in the call, its agent, arguments, verdict, code or reason"
-        self.search = named(SearchField("Search calls"), "console.history.search", tip=tip)
+        tip = tr("Every word has to be in the call, its agent, arguments, verdict, code or reason")
+        self.search = named(SearchField(tr("Search calls")), "console.history.search", tip=tip)
         self.search.search_changed.connect(self._searched)
         self.search.results_requested.connect(self.leave_requested)
         self.search.leave_requested.connect(self.leave_requested)
-        button = IconButton("funnel", "Show only some verdicts, agents or tools")
+        button = IconButton("funnel", tr("Show only some verdicts, agents or tools"))
         self.menu_button = named(button, "console.history.filter")
         self.menu_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.menu = named(QMenu(self), "console.history.menu")
@@ -123,7 +126,7 @@ class HistoryBar(QWidget):
 
     def tell_count(self, shown: int, of: int) -> None:
         """How many calls fit."""
-        self._count.setText("" if self._filter.is_empty else f"{shown:,} of {of:,}")
+        self._count.setText("" if self._filter.is_empty else tr("{count:,} of {all:,}", count=shown, all=of))
 
     def clear(self) -> None:
         """Show all calls."""
@@ -139,9 +142,9 @@ class HistoryBar(QWidget):
         self._filter = wanted
         is_on = bool(wanted.verdicts or wanted.agents or wanted.tools)
         tie_icon(self.menu_button, "funnel", "accent" if is_on else "muted")
-        told = ", ".join(sorted(map(visible, (*wanted.verdicts, *wanted.agents, *wanted.tools))))
-        self.menu_button.setToolTip(f"Shown: {told}" if is_on else "Show only some verdicts, agents or tools")
-        self.menu_button.setAccessibleName(self.menu_button.toolTip())
+        told = ", ".join(sorted(map(visible, (*map(tr, wanted.verdicts), *wanted.agents, *wanted.tools))))
+        tip = tr("Shown: {names}", names=told) if is_on else tr("Show only some verdicts, agents or tools")
+        named(self.menu_button, spoken=tip, tip=tip)
         self.changed.emit(wanted)
 
     def _fill(self) -> None:
@@ -150,14 +153,15 @@ class HistoryBar(QWidget):
         self._offer("agents", (record.request.agent_id for record in self._calls.records), self._filter.agents)
         self._offer("tools", (record.request.tool for record in self._calls.records), self._filter.tools)
         self.menu.addSeparator()
-        every = self.menu.addAction("Show all")
+        every = self.menu.addAction(tr("Show all"))
         every.setEnabled(not self._filter.is_empty)
         every.triggered.connect(lambda _=False: self.clear())
 
     def _offer(self, kind: str, names: Iterable[str], chosen: frozenset[str]) -> None:
-        self.menu.addSection(kind.capitalize())
+        self.menu.addSection(tr(_HEADS[kind]))
         for name in sorted({*names, *chosen})[:_MAX_CHOICES] if kind != "verdicts" else _VERDICTS:
-            action = self.menu.addAction(visible(name).replace("&", "&&"))
+            words = tr(name) if kind == "verdicts" else visible(name)
+            action = self.menu.addAction(words.replace("&", "&&"))
             action.setCheckable(True)
             action.setChecked(name in chosen)
             action.triggered.connect(partial(self._tick, kind, name))

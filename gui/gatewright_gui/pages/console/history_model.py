@@ -9,15 +9,15 @@ from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from gatewright_gui.pages.console.table import FAILED, PAD, Index, put_icon, tint, verdict_mark
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.table_model import FlatModel
-from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.calls import CallRecord
 
 WHEN, WHAT, CALL, AGENT, VERDICT = range(5)
-HEADERS = ("Time", "", "Call", "Agent", "Verdict")
+HEADERS = (mark("Time"), "", mark("Call"), mark("Agent"), mark("Verdict"))
 VERDICT_ROLE = Qt.ItemDataRole.UserRole + 1
 """Verdict of a row."""
 KIND_ROLE = Qt.ItemDataRole.UserRole + 2
@@ -26,7 +26,8 @@ LIVE_ROLE = Qt.ItemDataRole.UserRole + 3
 """Whether it was run in the real workspace."""
 TELLING_ROLE = Qt.ItemDataRole.UserRole + 4
 """The argument that tells the call from others of the same operation; may be empty."""
-LIVE_WORD = "LIVE"
+FAILED_ROLE = Qt.ItemDataRole.UserRole + 5
+"""Whether it was carried out, and did not end well."""
 
 
 class CallHistoryModel(FlatModel):
@@ -73,12 +74,17 @@ class CallHistoryModel(FlatModel):
                 return _text(record, index.column())
             case Qt.ItemDataRole.AccessibleTextRole:
                 call = f"{_text(record, CALL)} {record.telling}".rstrip()
-                return f"{record.kind} {call} by {record.request.agent_id}, {_text(record, VERDICT)}"
+                made = tr("{kind} {call} by {agent}", kind=_kind(record), call=call, agent=record.request.agent_id)
+                return f"{made}, {_text(record, VERDICT)}"
             case Qt.ItemDataRole.ToolTipRole:
                 told = f" {record.telling}" if record.telling else ""
-                return f"{_kind(record)}: {record.called}{told} as {record.request.agent_id}\n{record.reason}"
+                call, agent = f"{record.called}{told}", record.request.agent_id
+                made = tr("{kind}: {call} as {agent}", kind=_kind(record), call=call, agent=agent)
+                return f"{made}\n{record.reason}"
             case _ if role == VERDICT_ROLE:
                 return record.verdict
+            case _ if role == FAILED_ROLE:
+                return record.outcome_word != record.verdict
             case _ if role == KIND_ROLE:
                 return record.kind
             case _ if role == LIVE_ROLE:
@@ -96,15 +102,17 @@ def _text(record: CallRecord, column: int) -> str:
         case 1:
             return ""
         case 2:
-            return f"{LIVE_WORD} {record.called}" if record.is_live else record.called
+            return f"{tr('LIVE')} {record.called}" if record.is_live else record.called
         case 3:
             return record.request.agent_id
         case _:
-            return record.outcome_word
+            return tr(record.outcome_word)
 
 
 def _kind(record: CallRecord) -> str:
-    return "run live, in the real workspace" if record.is_live else record.kind
+    if record.is_live:
+        return tr("run live, in the real workspace")
+    return tr("run") if record.kind == "run" else tr("decide")
 
 
 class HistoryDelegate(Delegate):
@@ -121,7 +129,7 @@ class HistoryDelegate(Delegate):
         elif index.column() == CALL:
             self._tell_call(option, index)
         elif index.column() == VERDICT:
-            failed = index.data() not in VERDICT_ICONS
+            failed = bool(index.data(FAILED_ROLE))
             icon, role = FAILED if failed else verdict_mark(str(index.data(VERDICT_ROLE)))
             put_icon(option, icon, role)
             tint(option, role)

@@ -7,6 +7,7 @@ from gatewright_gui.pages.console.call_form import CallForm
 from gatewright_gui.pages.console.json_places import Cursor, JsonPlaces
 from gatewright_gui.pages.console.json_value import NOTHING, Path, value_at
 from gatewright_gui.pages.console.schema_shape import Shape
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import ShownTool
 
 MAX_OFFERED = 500
@@ -60,7 +61,7 @@ def _keys(form: CallForm, at: Cursor, text: str) -> list[Suggestion]:
             continue
         inner = form.shape((*at.path, name))
         value = "" if has_colon else f": {_beginning(form, (*at.path, name), inner)}"
-        note = "required" if required else ""
+        note = tr("required") if required else ""
         made.append(Suggestion(name, json.dumps(name, ensure_ascii=False) + value, note))
     return made
 

@@ -27,6 +27,7 @@ from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.json_completion import Completion, completion_at
 from gatewright_gui.pages.console.json_value import to_text
 from gatewright_gui.qt.highlighter import Highlighter
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
@@ -60,7 +61,7 @@ class JsonEdit(LargeTextEdit):
         self._list = QListView()
         self._list.setItemDelegate(Delegate(self._list))
         self._list.setObjectName("console.json.offer")
-        self._list.setAccessibleName("What could stand here")
+        self._list.setAccessibleName(tr("What could stand here"))
         self._list.setFont(current_look().mono_font)
         self._completer.setPopup(self._list)
         TabTakes(self._list)
@@ -204,7 +205,7 @@ def _units(text: str) -> int:
 
 AT_ONCE = 20_000
 """The syntax of texts up to this many characters is checked at once, that of longer ones beside the window."""
-IS_OBJECT = "one JSON object"
+IS_OBJECT = mark("one JSON object")
 
 
 class RawJson(QWidget):
@@ -216,7 +217,7 @@ class RawJson(QWidget):
         super().__init__(parent)
         self._tool: ShownTool | None = None
         self.faults: tuple[TextFault, ...] = ()
-        self.editor = named(JsonEdit("Arguments as JSON"), "console.json")
+        self.editor = named(JsonEdit(tr("Arguments as JSON")), "console.json")
         self.editor.setPlaceholderText('{ "op": "read", "path": "README.md" }')
         self.editor.offer = self._offer
         self.editor.edited.connect(self._edited)
@@ -224,10 +225,10 @@ class RawJson(QWidget):
             tasks, "console.check", lambda checker: partial(text_faults, self.text, checker), self
         )
         self._check.found.connect(self._show)
-        tip = "Put the cursor to the first fault (F8)"
-        self.go_button = text_button("Go to it", "console.json.go", self.go_to_fault, tip, kind="link")
-        tip = "Indent the text (Ctrl+Shift+I)"
-        self.format_button = text_button("Format", "console.json.format", self.format, tip, kind="link")
+        tip = tr("Put the cursor to the first fault (F8)")
+        self.go_button = text_button(tr("Go to it"), "console.json.go", self.go_to_fault, tip, kind="link")
+        tip = tr("Indent the text (Ctrl+Shift+I)")
+        self.format_button = text_button(tr("Format"), "console.json.format", self.format, tip, kind="link")
         self._line = FaultLine("console.jsonfault", self.go_button, self.format_button)
         column_of(stretch(self.editor), self._line, into=self)
         self._show(())

@@ -18,7 +18,6 @@ from gatewright_gui.pages.console.button import icon_button
 from gatewright_gui.pages.console.json_tree_model import (
     KEY,
     KIND,
-    ROOT,
     VALUE,
     Index,
     JsonTreeModel,
@@ -26,6 +25,7 @@ from gatewright_gui.pages.console.json_tree_model import (
     whole_text,
 )
 from gatewright_gui.pages.console.table import tint
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.task import TaskOwner
@@ -106,7 +106,7 @@ class JsonTreeView(QWidget):
         super().__init__(parent)
         self._tasks = tasks
         self.model = JsonTreeModel(self)
-        self.tree = named(TreeView("Result as a tree"), name)
+        self.tree = named(TreeView(tr("Result as a tree")), name)
         self.tree.setModel(self.model)
         self.tree.setItemDelegate(_Delegate(self.tree))
         self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -114,26 +114,26 @@ class JsonTreeView(QWidget):
         self.tree.customContextMenuRequested.connect(self._open_menu)
         self.tree.selectionModel().currentChanged.connect(self._chosen)
         self.tree.installEventFilter(self)
-        self.search = named(SearchField("Search keys and values"), f"{name}.search")
+        self.search = named(SearchField(tr("Search keys and values")), f"{name}.search")
         self.search.search_changed.connect(self._search)
         self.search.results_requested.connect(self.tree.setFocus)
         self.search.leave_requested.connect(self.tree.setFocus)
         self.search.installEventFilter(self)
         self._count = named(Label(), kind="small")
         self.open_button = icon_button(
-            "chevrons-up-down", "Open all below the chosen row", f"{name}.open", self.open_below
+            "chevrons-up-down", tr("Open all below the chosen row"), f"{name}.open", self.open_below
         )
         self.close_button = icon_button(
-            "chevrons-down-up", "Close all below the chosen row", f"{name}.close", self.close_below
+            "chevrons-down-up", tr("Close all below the chosen row"), f"{name}.close", self.close_below
         )
         self.copy_value_button = icon_button(
-            "copy", "Copy the chosen value (Ctrl+C)", f"{name}.copyvalue", self.copy_value
+            "copy", tr("Copy the chosen value (Ctrl+C)"), f"{name}.copyvalue", self.copy_value
         )
         self.copy_path_button = icon_button(
-            "link", "Copy the path of the chosen value (Ctrl+Shift+C)", f"{name}.copypath", self.copy_path
+            "link", tr("Copy the path of the chosen value (Ctrl+Shift+C)"), f"{name}.copypath", self.copy_path
         )
         self.path = named(Label(), f"{name}.path", kind="small")
-        self.whole = named(CodeView("The chosen value"), f"{name}.value")
+        self.whole = named(CodeView(tr("The chosen value")), f"{name}.value")
         self.whole.set_wrapping(True)
         self.whole.hide()
         self._hits: list[tuple[int, ...]] = []
@@ -142,11 +142,11 @@ class JsonTreeView(QWidget):
         self._opening = Slices(parent=self)
         self._lay_out()
 
-    def set_value(self, value: object, root: str = ROOT) -> None:
+    def set_value(self, value: object, root: str = "") -> None:
         """Show another value under that name, open as far as it is short."""
         self._stop()
         self.search.clear()
-        self.model.set_value(value, root)
+        self.model.set_value(value, root or tr("result"))
         self._open_first()
         self.tree.setCurrentIndex(self.model.index(0, 0))
 
@@ -231,10 +231,10 @@ class JsonTreeView(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         for words, act in (
-            ("Copy value", self.copy_value),
-            ("Copy path", self.copy_path),
-            ("Open all below", self.open_below),
-            ("Close all below", self.close_below),
+            (tr("Copy value"), self.copy_value),
+            (tr("Copy path"), self.copy_path),
+            (tr("Open all below"), self.open_below),
+            (tr("Close all below"), self.close_below),
         ):
             menu.addAction(words).triggered.connect(act)
         menu.popup(self.tree.viewport().mapToGlobal(at))
@@ -303,9 +303,9 @@ class JsonTreeView(QWidget):
     def _tell_count(self) -> None:
         more = "+" if self.is_searching or len(self._hits) >= MAX_HITS else ""
         if self._hits:
-            self._count.setText(f"{self._at + 1:,} of {len(self._hits):,}{more}")
+            self._count.setText(tr("{count:,} of {all:,}", count=self._at + 1, all=len(self._hits)) + more)
         else:
-            self._count.setText("..." if self.is_searching else "not found")
+            self._count.setText("..." if self.is_searching else tr("not found"))
 
     # the chosen value
 

@@ -11,12 +11,13 @@ from typing import Any, cast
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.calls import visible
 
 Index = QModelIndex | QPersistentModelIndex
 Step = str | int
 KEY, VALUE = range(2)
-HEADERS = ("Key", "Value")
+HEADERS = (mark("Key"), mark("Value"))
 KIND = Qt.ItemDataRole.UserRole + 1
 """`object`, `array`, `string`, `number`, `boolean`, `null`."""
 MAX_ROWS = 200
@@ -216,7 +217,7 @@ class JsonTreeModel(QAbstractItemModel):
     ) -> Any:
         """Names of the columns."""
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return HEADERS[section]
+            return tr(HEADERS[section])
         return None
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -303,13 +304,13 @@ def _key(node: Node) -> str:
 def _shown(node: Node) -> str:
     count = node.count
     if isinstance(node.value, dict):
-        return "{}" if not count else f"{count:,} key{'s' if count != 1 else ''}"
+        return "{}" if not count else counted(count, "key", "keys")
     if isinstance(node.value, list):
-        return "[]" if not count else f"{count:,} item{'s' if count != 1 else ''}"
+        return "[]" if not count else counted(count, "item", "items")
     if isinstance(node.value, str):
         head = visible(node.value[:MAX_CELL].replace("\n", "\u21b5").replace("\t", "\u21e5"))
-        more = f"... {len(node.value) - MAX_CELL:,} more characters" if len(node.value) > MAX_CELL else ""
-        return f'"{head}"' if not more else f'"{head}{more}'
+        more = len(node.value) - MAX_CELL
+        return f'"{head}"' if more <= 0 else f'"{head}... {counted(more, "more character", "more characters")}'
     return _scalar(node.value)
 
 

@@ -7,20 +7,21 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.console import Console
 
-TITLE = "LIVE MODE"
+TITLE = mark("LIVE MODE")
 
 
-_GO_LIVE = (
+_GO_LIVE = mark(
     "Runs will then change the real files and blocks of {name}, under the policy as edited now, saved or not. Nothing "
     "takes that back. The audit log of the workspace keeps every call."
 )
-_RESET = (
+_RESET = mark(
     "Reset copy throws it away, with the approvals that stand in it; the next run gets a fresh one, and the counts of "
     "the session stay (Ctrl+Shift+Del)"
 )
@@ -39,9 +40,9 @@ class LiveBar(QWidget):
         self._words = named(Label(), kind="live-words")
         self._words.setWordWrap(True)
         self._words.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        tip = "Runs happen in a disposable copy again (Ctrl+Shift+L)"
-        self.leave_button = text_button("Leave live mode", "console.leavelive", self.toggle, tip)
-        icon, title = IconLabel("triangle-alert", "on_accent"), named(Label(TITLE), kind="live")
+        tip = tr("Runs happen in a disposable copy again (Ctrl+Shift+L)")
+        self.leave_button = text_button(tr("Leave live mode"), "console.leavelive", self.toggle, tip)
+        icon, title = IconLabel("triangle-alert", "on_accent"), named(Label(tr(TITLE)), kind="live")
         row_of(icon, title, stretch(self._words), self.leave_button, into=self, space=2, margins=(3, 1, 2, 1))
         self.setMinimumHeight(current_look().tokens.control_height + current_look().tokens.space_3)
         current_look().changed.connect(self.update)
@@ -62,18 +63,19 @@ class LiveBar(QWidget):
         """Only after a question whose harmless answer is the default."""
         document = self._context.document
         workspace = document.workspace
-        choices = (Choice("stay", "Stay in the copy", "primary"), Choice("live", "Go live", "danger"))
-        text = _GO_LIVE.format(name=document.name)
+        choices = (Choice("stay", tr("Stay in the copy"), "primary"), Choice("live", tr("Go live"), "danger"))
+        text = tr(_GO_LIVE, name=document.name)
         answer = await ask(
-            self.window(), "Run in the real workspace?", text, choices, icon="triangle-alert", role="deny"
+            self.window(), tr("Run in the real workspace?"), text, choices, icon="triangle-alert", role="deny"
         )
         if answer == "live" and document.is_open and document.workspace is workspace:
             document.live.enter()
 
     def _live_changed(self, is_live: bool) -> None:
-        words = f"Runs change the real files and blocks of {self._context.document.name}, and its audit log keeps them."
+        name = self._context.document.name
+        words = tr("Runs change the real files and blocks of {name}, and its audit log keeps them.", name=name)
         self._words.setText(words)
-        self.setAccessibleName(f"{TITLE}: {words}")
+        self.setAccessibleName(f"{tr(TITLE)}: {words}")
         self.setVisible(is_live)
         self.changed.emit()
 
@@ -84,20 +86,28 @@ class LiveBar(QWidget):
 
     async def _throw_away(self) -> None:
         gone = await self._console.reset_copy()
-        stood = f", and {gone} standing approval{'' if gone == 1 else 's'} with it" if gone else ""
-        self._context.document.say("info", f"the copy was thrown away{stood}; the next run gets a fresh one")
+        words = tr("the copy was thrown away; the next run gets a fresh one")
+        if gone:
+            stood = counted(gone, "standing approval", "standing approvals")
+            words = tr(
+                "the copy was thrown away, and {approvals} with it; the next run gets a fresh one", approvals=stood
+            )
+        self._context.document.say("info", words)
         self.changed.emit()
 
     def copy_words(self) -> str:
         """What is to be known of the disposable copy."""
         copied = self._console.copied
         if copied is None:
-            return "There is no copy yet: the first run makes one"
-        told = [f"The copy of {copied.files:,} files holds what was run", _RESET]
+            return tr("There is no copy yet: the first run makes one")
+        files = counted(copied.files, "file", "files")
+        told = [tr("The copy of {files} holds what was run", files=files), tr(_RESET)]
         if copied.links_cut:
-            told.append("links that lead out of the workspace lead nowhere in it: " + ", ".join(copied.links_cut))
+            names = ", ".join(copied.links_cut)
+            told.append(tr("links that lead out of the workspace lead nowhere in it: {names}", names=names))
         if copied.unread:
-            told.append("could not be read, and stands empty in it: " + ", ".join(copied.unread))
+            names = ", ".join(copied.unread)
+            told.append(tr("could not be read, and stands empty in it: {names}", names=names))
         return "\n".join(told)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802

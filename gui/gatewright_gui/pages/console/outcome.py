@@ -7,18 +7,13 @@ from gatewright_gui.pages.console.approval import ApprovalBar
 from gatewright_gui.pages.console.result import ResultPanel
 from gatewright_gui.pages.console.stages import StagePane
 from gatewright_gui.pages.console.verdict import VerdictPanel
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import MessageBar, ProgressStrip, Splitter, TableView
 from gatewright_gui.qt.widget.splitter import SizeStore
 from gatewright_gui.session.calls import CallRecord, Kind, StageRow, cut
 from gatewright_gui.session.question import PendingApproval
-
-_DECIDE = "Ctrl+Return decides the call without any effect. "
-_IN_COPY = "Ctrl+Shift+Return runs {it} in a disposable copy and shows here what the model gets."
-_LIVE = "Ctrl+Shift+Return runs {it} LIVE, in the real workspace, and shows here what the model gets."
-_DECIDE_ONLY = "Ctrl+Return decides the call. {why}; nothing is executed here."
-_NOT_RUN = "{why}; here its calls are decided, and not executed."
 
 
 class OutcomePanel(QWidget):
@@ -63,9 +58,9 @@ class OutcomePanel(QWidget):
         self.stage_pane.forget_choice()
         self.model.start_over(running=True, to_the_end=kind == "run")
         self.stage_pane.count_time(on=True)
-        self.verdict.show_nothing("Deciding ..." if kind == "decide" else f"{self.running} ...")
-        self.result.show_nothing("scroll-text", "No result yet", "The call is under way")
-        self.strip.start("Deciding" if kind == "decide" else self.running)
+        self.verdict.show_nothing(f"{tr('Deciding') if kind == 'decide' else self.running} ...")
+        self.result.show_nothing("scroll-text", tr("No result yet"), tr("The call is under way"))
+        self.strip.start(tr("Deciding") if kind == "decide" else self.running)
 
     def pass_stage(self, row: StageRow) -> None:
         """A stage passed."""
@@ -80,7 +75,7 @@ class OutcomePanel(QWidget):
         """The call waits for an answer."""
         self.strip.stop()
         self.model.hold(held=True)
-        self.verdict.show_nothing("Waiting for an answer ...")
+        self.verdict.show_nothing(tr("Waiting for an answer ..."))
         self._make_room(asking=True)
         self.approval.ask(question)
 
@@ -101,8 +96,8 @@ class OutcomePanel(QWidget):
         self.stage_pane.count_time(on=False)
         self.model.stop()
         if self.shown is None:
-            self.verdict.show_nothing("The call was given up.")
-            self.result.show_nothing("scroll-text", "No result", "The call did not end")
+            self.verdict.show_nothing(tr("The call was given up."))
+            self.result.show_nothing("scroll-text", tr("No result"), tr("The call did not end"))
 
     def _make_room(self, *, asking: bool) -> None:
         """While a question is open there is no verdict and no result: their room is its own."""
@@ -128,15 +123,23 @@ class OutcomePanel(QWidget):
     @property
     def running(self) -> str:
         """What is said while a call runs."""
-        return "Running LIVE in the workspace" if self._is_live else "Running in the copy"
+        return tr("Running LIVE in the workspace") if self._is_live else tr("Running in the copy")
 
     @property
     def _not_run(self) -> tuple[str, str, str]:
-        return "plug", "Decided, not run", _NOT_RUN.format(why=self._why_not)
+        return (
+            "plug",
+            tr("Decided, not run"),
+            tr("{why}; here its calls are decided, and not executed.", why=self._why_not),
+        )
 
     @property
     def _how_to_run(self) -> str:
-        return _LIVE if self._is_live else _IN_COPY
+        if self._is_live:
+            return tr(
+                "Ctrl+Shift+Return runs the call LIVE, in the real workspace, and shows here what the model gets."
+            )
+        return tr("Ctrl+Shift+Return runs the call in a disposable copy and shows here what the model gets.")
 
     def say_run_elsewhere(self) -> None:
         """The call that is shown was decided where a run was asked for."""
@@ -155,7 +158,7 @@ class OutcomePanel(QWidget):
             to_the_end=record.kind == "run",
             asks=record.verdict == "ask" and not record.is_cancelled,
             cut_at=record.stage if record.is_cancelled else "",
-            failed=record.outcome_word if record.is_error and record.verdict == "allow" else "",
+            failed=tr(record.outcome_word) if record.is_error and record.verdict == "allow" else "",
         )
         self.verdict.show_record(record)
         self.result.show_record(record, self._none_of(record))
@@ -164,10 +167,10 @@ class OutcomePanel(QWidget):
     def _none_of(self, record: CallRecord) -> tuple[str, str, str]:
         """What stands in place of a result that a call does not have."""
         if record.is_cancelled:
-            return "circle-stop", "Cancelled", f"{record.reason[:1].upper()}{record.reason[1:]}"
+            return "circle-stop", tr("Cancelled"), f"{record.reason[:1].upper()}{record.reason[1:]}"
         if self._why_not:
             return self._not_run
-        return "scroll-text", "Only decided", self._how_to_run.format(it="the call")
+        return "scroll-text", tr("Only decided"), self._how_to_run
 
     def clear(self) -> None:
         """There is no call."""
@@ -179,8 +182,11 @@ class OutcomePanel(QWidget):
         self._say_what_to_do()
 
     def _say_what_to_do(self) -> None:
-        words = _DECIDE_ONLY.format(why=self._why_not) if self._why_not else _DECIDE + self._how_to_run.format(it="it")
-        self.result.show_nothing("scroll-text", "No result", words)
+        if self._why_not:
+            words = tr("Ctrl+Return decides the call. {why}; nothing is executed here.", why=self._why_not)
+        else:
+            words = f"{tr('Ctrl+Return decides the call without any effect.')} {self._how_to_run}"
+        self.result.show_nothing("scroll-text", tr("No result"), words)
 
     def _lay_out(self, sizes: SizeStore) -> None:
         split = Splitter(Qt.Orientation.Vertical, "console.outcome", sizes)

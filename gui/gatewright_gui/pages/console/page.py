@@ -17,6 +17,7 @@ from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.pages.console.verdict import ExactDialog
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, stretch
 from gatewright_gui.qt.widget import Splitter
 from gatewright_gui.session.calls import CallRecord, CallRequest, RuleLink, callable_tools, with_missing
@@ -244,7 +245,7 @@ class ConsolePage(Page):
             self._context.navigator.go_to_line(line)
 
     def _say_gone(self, rule: RuleLink) -> None:
-        self._context.document.say("warning", f"`{rule.rule_id}` is no longer in the policy")
+        self._context.document.say("warning", tr("`{place}` is no longer in the policy", place=rule.rule_id))
 
     # what can be done
 

@@ -5,6 +5,7 @@ from typing import cast
 
 from gatewright.workspace.api import JsonRefused, JsonValue, frozen
 from gatewright_gui.pages.console.json_value import parse_value
+from gatewright_gui.qt.language import mark
 
 MAX_PASTED = 1_000_000
 
@@ -60,24 +61,28 @@ def _call(value: Mapping[str, JsonValue]) -> PastedCall | None:
     """One object that is a call."""
     inner = value.get("function")
     if isinstance(inner, dict):
-        return _named(inner, ("arguments",), "openai", "an OpenAI call")
+        return _named(inner, ("arguments",), "openai", mark("an OpenAI call"))
     kind = value.get("type")
     if kind == "function_call":
-        return _named(value, ("arguments",), "openai-responses", "an OpenAI call")
+        return _named(value, ("arguments",), "openai-responses", mark("an OpenAI call"))
     if kind == "tool_use":
-        return _named(value, ("input",), "anthropic", "an Anthropic call")
+        return _named(value, ("input",), "anthropic", mark("an Anthropic call"))
     for key in ("functionCall", "function_call"):
         inner = value.get(key)
         if isinstance(inner, dict):
-            gemini = _named(inner, ("args",), "gemini", "a Gemini call")
-            return gemini or _named(inner, ("arguments",), "openai", "an OpenAI call")
+            gemini = _named(inner, ("args",), "gemini", mark("a Gemini call"))
+            return gemini or _named(inner, ("arguments",), "openai", mark("an OpenAI call"))
     inner = value.get("params")
     if value.get("method") == "tools/call" and isinstance(inner, dict):
-        return _named(inner, ("arguments",), "mcp", "an MCP call")
+        return _named(inner, ("arguments",), "mcp", mark("an MCP call"))
     if "name" in value and len(value) <= 4:
         text = isinstance(value.get("arguments"), str)
-        plain = _named(value, ("arguments",), "openai" if text else "mcp", "a call")
-        return plain or _named(value, ("input",), "anthropic", "a call") or _named(value, ("args",), "gemini", "a call")
+        plain = _named(value, ("arguments",), "openai" if text else "mcp", mark("a call"))
+        return (
+            plain
+            or _named(value, ("input",), "anthropic", mark("a call"))
+            or _named(value, ("args",), "gemini", mark("a call"))
+        )
     return None
 
 

@@ -31,6 +31,7 @@ from gatewright_gui.pages.console.pasted_call import PastedCall, pasted_call
 from gatewright_gui.pages.console.schema_shape import as_map
 from gatewright_gui.pages.console.tool_choice import ToolChoice, ToolNote
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
@@ -39,9 +40,6 @@ from gatewright_gui.qt.widget import EmptyState, MessageBar, SectionHeader, Segm
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.large_text import MAX_LAID_OUT
 from gatewright_gui.session.calls import CallRequest, ShownTool, restored
-
-_ELSEWHERE = "The program that has this tool runs it"
-_OUTSIDE = "It acts outside of the copy, and is called live only"
 
 
 class RequestPanel(QWidget):
@@ -66,22 +64,22 @@ class RequestPanel(QWidget):
         self._is_touched = False
         self._kept: dict[str, str] = {}
         self._filled: str | None = None
-        self.agent = named(QComboBox(), "console.agent", spoken="Agent")
+        self.agent = named(QComboBox(), "console.agent", spoken=tr("Agent"))
         self.agent.activated.connect(self._agent_activated)
         self.agent.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.tool = ToolChoice()
         self.tool.activated.connect(self._tool_activated)
         self.tool.named.connect(self._tell_tool)
-        self.mode = named(Segmented("Arguments as"), "console.mode")
-        self.mode.add_segment("form", "Form", icon="list")
-        self.mode.add_segment("json", "JSON", icon="braces", tooltip="Any tool name, any arguments")
+        self.mode = named(Segmented(tr("Arguments as")), "console.mode")
+        self.mode.add_segment("form", tr("Form"), icon="list")
+        self.mode.add_segment("json", "JSON", icon="braces", tooltip=tr("Any tool name, any arguments"))
         self.mode.current_changed.connect(self._mode_changed)
-        tip = "Fill in what the operation needs (Ctrl+Shift+E)"
-        self.example_button = text_button("Example", "console.example", self.fill_example, tip, kind="link")
-        tip = "Take every argument out but the operation"
-        self.clear_button = text_button("Clear", "console.clear", self.clear, tip, kind="link")
-        tip = "Put in a provider's whole call (Ctrl+Shift+V)"
-        self.paste_button = text_button("Paste call", "console.paste", self.paste_call, tip, kind="link")
+        tip = tr("Fill in what the operation needs (Ctrl+Shift+E)")
+        self.example_button = text_button(tr("Example"), "console.example", self.fill_example, tip, kind="link")
+        tip = tr("Take every argument out but the operation")
+        self.clear_button = text_button(tr("Clear"), "console.clear", self.clear, tip, kind="link")
+        tip = tr("Put in a provider's whole call (Ctrl+Shift+V)")
+        self.paste_button = text_button(tr("Paste call"), "console.paste", self.paste_call, tip, kind="link")
         self._note = ToolNote()
         self.message = MessageBar()
         self.form = FormPane(self._tasks)
@@ -91,7 +89,7 @@ class RequestPanel(QWidget):
         self.raw.editor.take_paste = self._take_paste
         self.raw.changed.connect(self._json_changed)
         self.form.touched.connect(self._touch)
-        self.none = EmptyState("wrench", "No tool to call", "Choose an agent and a tool")
+        self.none = EmptyState("wrench", tr("No tool to call"), tr("Choose an agent and a tool"))
         self._stack = QStackedWidget()
         for part in (self.form, self.raw, self.none):
             self._stack.addWidget(part)
@@ -120,12 +118,17 @@ class RequestPanel(QWidget):
         tool = self._shown_tool()
         if tool is None or tool.runs == "copy" or (live and tool.runs == "live"):
             return ""
-        return _OUTSIDE if tool.runs == "live" else _ELSEWHERE
+        return (
+            tr("It acts outside of the copy, and is called live only")
+            if tool.runs == "live"
+            else tr("The program that has this tool runs it")
+        )
 
     def set_agents(self, agents: tuple[Agent, ...], chosen: str | None) -> None:
         """Offer these agents; that the chosen one is gone is said."""
         if agents and chosen is not None and chosen not in {agent.agent_id for agent in agents}:
-            self.message.show_message("warning", f"agent `{chosen}` is gone; this is `{agents[0].agent_id}`")
+            words = tr("agent `{agent}` is gone; this is `{other}`", agent=chosen, other=agents[0].agent_id)
+            self.message.show_message("warning", words)
         self.agent.clear()
         for agent in agents:
             self.agent.addItem(agent.agent_id, agent.agent_id)
@@ -189,7 +192,7 @@ class RequestPanel(QWidget):
         self._is_touched = True
         agent_id = self.agent_id
         if agent_id is None or not self.tool_name:
-            self.message.show_message("warning", "choose an agent and a tool first")
+            self.message.show_message("warning", tr("choose an agent and a tool first"))
             return None
         if self.mode.current == "json":
             return CallRequest(agent_id, self.tool_name, self.raw.text)
@@ -215,7 +218,7 @@ class RequestPanel(QWidget):
         """What the chosen operation needs, with values that fit and files that are there; what is filled in stays."""
         tool = self._shown_tool()
         if tool is None:
-            self.message.show_message("warning", "there is no example: no tool has this name")
+            self.message.show_message("warning", tr("there is no example: no tool has this name"))
             return
         self._touch()
         if self._files is None or tool.files == "nothing":
@@ -258,10 +261,10 @@ class RequestPanel(QWidget):
         """Put in the provider's call that the clipboard holds."""
         text = QApplication.clipboard().text()
         if not self._take_paste(text, insist=True):
-            self.message.show_message(
-                "warning",
-                "the clipboard holds no call: it should be JSON with a name and arguments, as a provider writes it",
+            words = tr(
+                "the clipboard holds no call: it should be JSON with a name and arguments, as a provider writes it"
             )
+            self.message.show_message("warning", words)
 
     def _take_paste(self, text: str, *, insist: bool = False) -> bool:
         """Whether a text is a whole call, which is then put in; else it may be arguments that only look like one."""
@@ -286,11 +289,12 @@ class RequestPanel(QWidget):
 
     def _put_call(self, call: PastedCall, name: str, arguments: object) -> None:
         text = arguments if isinstance(arguments, str) else to_text(cast("Mapping[str, JsonValue]", arguments))
-        notes = [f"put in from {call.words}"]
+        notes = [tr("put in from {call}", call=tr(call.words))]
         if name != call.name:
-            notes.append(f"`{call.name}` is `{name}` here")
+            notes.append(tr("`{name}` is `{other}` here", name=call.name, other=name))
         if call.more:
-            notes.append(f"{call.more} more call{'s' if call.more > 1 else ''} beside it left out")
+            more = counted(call.more, "more call", "more calls")
+            notes.append(tr("{calls} beside it left out", calls=more))
         self._keep()
         if self.mode.current != "form" or not self._put_in_form(name, text):
             self.mode.set_current("json")
@@ -363,7 +367,7 @@ class RequestPanel(QWidget):
             self._is_refusing = True
             self.mode.set_current("json")
             self._is_refusing = False
-        self._tool_word.setText("Tool, or any name" if self.mode.current == "json" else "Tool")
+        self._tool_word.setText(tr("Tool, or any name") if self.mode.current == "json" else tr("Tool"))
         self._show_tool()
 
     def _to_json(self) -> None:
@@ -376,10 +380,10 @@ class RequestPanel(QWidget):
         text = self.raw.text
         try:
             if len(text) > MAX_LAID_OUT:
-                raise JsonRefused("too-large", "the arguments are too large for a form")
+                raise JsonRefused("too-large", tr("the arguments are too large for a form"))
             values = parse_object(text)
         except JsonRefused as error:
-            self.message.show_message("error", f"the form needs one JSON object: {error}")
+            self.message.show_message("error", tr("the form needs one JSON object: {error}", error=error))
             return False
         self.message.dismiss()
         self.tool.set_free(free=False)
@@ -432,21 +436,20 @@ class RequestPanel(QWidget):
         if tool is None:
             self._say_none()
         elif not self.form.has_fields:
-            self.none.set_state("wrench", "No arguments", "The tool takes none, or they are only told as JSON Schema.")
+            words = tr("The tool takes none, or they are only told as JSON Schema.")
+            self.none.set_state("wrench", tr("No arguments"), words)
         has_form = tool is not None and self.form.has_fields
         self._stack.setCurrentWidget(self.form if has_form else self.none)
 
     def _say_none(self) -> None:
+        title, words = tr("No tool to call"), tr("Choose a tool.")
         if self.tool_name and self.tool.is_known:
-            self.none.set_state("wrench", "No such tool", "JSON lets you send a call of any name, to see what is said.")
+            title, words = tr("No such tool"), tr("JSON lets you send a call of any name, to see what is said.")
         elif self.tool.is_known:
-            self.none.set_state("wrench", "No tool to call", "This agent sees none. Choose any, to see why.")
+            words = tr("This agent sees none. Choose any, to see why.")
         elif not self.agent_id:
-            self.none.set_state(
-                "wrench", "No tool to call", "Add an agent on the page Agents, and tick what it may do."
-            )
-        else:
-            self.none.set_state("wrench", "No tool to call", "Choose a tool.")
+            words = tr("Add an agent on the page Agents, and tick what it may do.")
+        self.none.set_state("wrench", title, words)
 
     def _agent_activated(self, _row: int) -> None:
         self.agent_chosen.emit(self.agent_id)
@@ -474,15 +477,15 @@ class RequestPanel(QWidget):
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
-        header = SectionHeader("Call")
+        header = SectionHeader(tr("Call"))
         buttons = (self.example_button, self.clear_button, self.paste_button)
         for control in (*buttons, self.mode):
             header.add_control(control)
         grid = QGridLayout()
         grid.setContentsMargins(tokens.space_2, 0, tokens.space_2, tokens.space_2)
         grid.setHorizontalSpacing(tokens.space_2)
-        self._tool_word = Label("Tool")
-        for column, (label, combo) in enumerate(((Label("Agent"), self.agent), (self._tool_word, self.tool))):
+        self._tool_word = Label(tr("Tool"))
+        for column, (label, combo) in enumerate(((Label(tr("Agent")), self.agent), (self._tool_word, self.tool))):
             named(label, kind="small").setBuddy(combo)
             grid.addWidget(label, 0, column)
             grid.addWidget(combo, 1, column)

@@ -15,6 +15,7 @@ from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.json_tree import JsonTreeView
 from gatewright_gui.pages.console.result_table import ListedRows, ResultTableView, listed_rows
 from gatewright_gui.pages.console.stages import duration
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, EmptyState, SectionHeader, Segmented
@@ -101,10 +102,11 @@ def is_long(record: CallRecord) -> bool:
 def change_note(record: CallRecord) -> str:
     """Whether the change was made: `changed`, `would change`; a file that goes is deleted."""
     deletes = "delete" in (record.operation or record.request.tool) and takes_away(record.change or "")
-    past, present = ("deleted", "delete") if deletes else ("changed", "change")
     if record.kind == "decide":
-        return f"would {present}"
-    return past if record.status == "allowed" else f"would have {past}"
+        return tr("would delete") if deletes else tr("would change")
+    if record.status == "allowed":
+        return tr("deleted") if deletes else tr("changed")
+    return tr("would have deleted") if deletes else tr("would have changed")
 
 
 def record_value(record: CallRecord) -> dict[str, Any]:
@@ -182,18 +184,22 @@ def _plain(value: object) -> object:
 
 
 _TIPS = {
-    "text": "What the model gets, as text",
-    "table": "The objects that the result lists, a row for each",
-    "tree": "The result as a tree of keys and values, whole",
-    "diff": "What the call changes in a text",
+    "text": mark("What the model gets, as text"),
+    "table": mark("The objects that the result lists, a row for each"),
+    "tree": mark("The result as a tree of keys and values, whole"),
+    "diff": mark("What the call changes in a text"),
 }
 TASK, TREE_TASK = "console.result", "console.resulttree"
-_READING = ("scroll-text", "Reading the result", "It is long: it will be here in a moment")
 _NOT = {
-    "table": "The result lists no objects of equal keys",
-    "tree": "The result is no JSON",
-    "diff": "The call changes no text",
+    "text": mark("The call was not run"),
+    "table": mark("The result lists no objects of equal keys"),
+    "tree": mark("The result is no JSON"),
+    "diff": mark("The call changes no text"),
 }
+
+
+def _reading() -> tuple[str, str, str]:
+    return "scroll-text", tr("Reading the result"), tr("It is long: it will be here in a moment")
 
 
 class ResultPanel(QWidget):
@@ -207,16 +213,16 @@ class ResultPanel(QWidget):
         self._wished: dict[bool, str] = {}
         self._is_setting = False
         self._has_tree = False
-        self.text = named(CodeView("Result"), "console.result")
+        self.text = named(CodeView(tr("Result")), "console.result")
         self.text.set_wrapping(True)  # the end of a message is often what one looks for
         self.table = ResultTableView()
         self.tree = JsonTreeView(tasks)
-        self.diff = named(CodeView("Change"), "console.diff")
+        self.diff = named(CodeView(tr("Change")), "console.diff")
         self.none = EmptyState("scroll-text", "", "")
-        self.head = SectionHeader("Result")
+        self.head = SectionHeader(tr("Result"))
         self.mark = named(Chip("", role="ask"), "console.resultmark")
-        self.parts = named(Segmented("The result as"), "console.resultas")
-        for key, words in (("text", "Text"), ("table", "Table"), ("tree", "Tree"), ("diff", "Diff")):
+        self.parts = named(Segmented(tr("The result as")), "console.resultas")
+        for key, words in (("text", tr("Text")), ("table", tr("Table")), ("tree", tr("Tree")), ("diff", tr("Diff"))):
             self.parts.add_segment(key, words)
         self.parts.current_changed.connect(self._wish)
         self._about = named(ElidedLabel(path=True, mono=True, role="muted"), "console.changeabout")
@@ -247,7 +253,7 @@ class ResultPanel(QWidget):
         self.text.set_plain(text)
         bar = self.text.editor.verticalScrollBar()
         bar.setValue(bar.maximum())
-        self.head.set_note("still coming: its end so far")
+        self.head.set_note(tr("still coming: its end so far"))
         self._stack.setCurrentWidget(self.text)
 
     def show_record(self, record: CallRecord, none: tuple[str, str, str]) -> None:
@@ -256,7 +262,7 @@ class ResultPanel(QWidget):
             self._forget_reading()
             self._take(record, views_of(record), none)
         elif not self._tasks.closed:
-            self.show_nothing(*_READING)
+            self.show_nothing(*_reading())
             self._tasks.start(self._read(record, none), TASK)
 
     def _forget_reading(self) -> None:
@@ -300,17 +306,18 @@ class ResultPanel(QWidget):
         if views.table is not None:
             self.table.set_listed(views.table)
         self.diff.set_diff(cut(change_words(views.diff, record.operation)[1]) if views.diff is not None else "")
-        self.head.set_note(_note_of(record) if record.output is not None else "not run: the change that it would make")
+        note = tr("not run: the change that it would make") if record.output is None else _note_of(record)
+        self.head.set_note(note)
         self.head.setToolTip(f"SHA-256 {record.output_hash}" if record.output_hash else "")
         self._mark(record)
 
     def _mark(self, record: CallRecord) -> None:
         """What must not be overlooked: an error in place of a result, a result that was cut."""
         if record.is_error:
-            self.mark.set_chip("error", "circle-x", "deny")
+            self.mark.set_chip(tr("error"), "circle-x", "deny")
         elif record.truncated:
-            self.mark.set_chip("cut for the model", "triangle-alert", "ask")
-        words = "The model gets an error in place of a result" if record.is_error else _cut_words(record)
+            self.mark.set_chip(tr("cut for the model"), "triangle-alert", "ask")
+        words = tr("The model gets an error in place of a result") if record.is_error else _cut_words(record)
         self.mark.setToolTip(words)
         self.mark.setAccessibleName(words)
         self.mark.setVisible(record.is_error or record.truncated)
@@ -320,7 +327,7 @@ class ResultPanel(QWidget):
         for key in self.parts.keys:
             has = self._has(key)
             self.parts.set_segment_enabled(key, has)
-            self.parts.button(key).setToolTip(_TIPS[key] if has else _NOT.get(key, "The call was not run"))
+            self.parts.button(key).setToolTip(tr(_TIPS[key] if has else _NOT[key]))
 
     def _has(self, key: str) -> bool:
         views = self._views
@@ -355,7 +362,7 @@ class ResultPanel(QWidget):
         if self._has_tree:
             self._stack.setCurrentWidget(self.tree)
         elif is_long(record):
-            self.none.set_state(*_READING)
+            self.none.set_state(*_reading())
             self._stack.setCurrentWidget(self.none)
             self._tasks.start(self._read_tree(record), TREE_TASK, replace=True)
         else:
@@ -384,25 +391,29 @@ class ResultPanel(QWidget):
 def _cut_words(record: CallRecord) -> str:
     if not record.truncated:
         return ""
-    tree = "; the tree shows all of it" if record.whole is not None else ""
-    hashed = f", SHA-256 of the whole {record.output_hash}" if record.output_hash else ""
-    return f"Cut for the model from {record.output_bytes:,} bytes{hashed}{tree}"
+    parts = [tr("Cut for the model from {size}", size=counted(record.output_bytes, "byte", "bytes"))]
+    if record.output_hash:
+        parts.append(tr("SHA-256 of the whole {hash}", hash=record.output_hash))
+    if record.whole is not None:
+        parts.append(tr("the tree shows all of it"))
+    return "; ".join(parts)
 
 
 def _note_of(record: CallRecord) -> str:
     """What is to be said of a result beside its text: how it ended, how large it is, what was done to it, its hash."""
-    parts = ["LIVE"] if record.is_live else []
-    parts.append((record.status or "").replace("_", " "))
+    parts = [tr("LIVE")] if record.is_live else []
+    parts.append(tr((record.status or "").replace("_", " ")))
+    whole = counted(record.output_bytes, "byte", "bytes")
     if record.is_binary:
-        parts.append(f"binary, {record.output_bytes:,} bytes")
+        parts += [tr("binary"), whole]
     else:
-        parts.append(f"{len((record.output or '').encode('utf-8', 'replace')):,} bytes")
+        parts.append(counted(len((record.output or "").encode("utf-8", "replace")), "byte", "bytes"))
     if record.truncated:
-        parts.append(f"truncated from {record.output_bytes:,} bytes")
+        parts.append(tr("truncated from {size}", size=whole))
     if record.secrets:
-        parts.append(f"{record.secrets} secret{'s' if record.secrets != 1 else ''} removed")
+        parts.append(counted(record.secrets, "secret removed", "secrets removed"))
     if record.reused:
-        parts.append("reused: the tool was not run again")
+        parts.append(tr("reused: the tool was not run again"))
     parts.append(duration(record.elapsed_ms * 1000))
     if record.output_hash:
         parts.append(f"SHA-256 {record.output_hash[:12]}")

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.json_tree_model import whole_text
 from gatewright_gui.pages.console.table import Index, table_of
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.table_model import FlatModel
@@ -26,7 +27,14 @@ _CELL_CHARS = 300
 _LONG = 60
 _WIDE = 40
 _WIDEST = 420
-_UNITS = {"bytes": "bytes", "chars": "characters", "tokens": "tokens", "ms": "ms", "s": "s", "us": "\u00b5s"}
+_UNITS = {
+    "bytes": mark("bytes"),
+    "chars": mark("characters"),
+    "tokens": mark("tokens"),
+    "ms": "ms",
+    "s": "s",
+    "us": "\u00b5s",
+}
 
 
 @frozen
@@ -77,7 +85,7 @@ def _words(message: object, beside: dict[str, Any], left: list[str]) -> str:
     parts = [message] if isinstance(message, str) and message else []
     parts += [f"{key}: {_cell(key, one)}" for key, one in beside.items() if key != "message"]
     if left:
-        parts.append(f"only in the tree: {', '.join(left[:MAX_COLUMNS])}")
+        parts.append(tr("only in the tree: {names}", names=", ".join(left[:MAX_COLUMNS])))
     return "; ".join(parts)
 
 
@@ -91,11 +99,11 @@ def _cell(key: str, value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return tr("yes") if value else tr("no")
     if not isinstance(value, int | float):
         return _line(value)[:_CELL_CHARS]
     if unit := _UNITS.get(key.rpartition("_")[2]):
-        return f"{value:,} {unit}"
+        return f"{value:,} {tr(unit)}"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
@@ -137,10 +145,12 @@ class ResultTableModel(FlatModel):
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """The keys, over their numbers."""
-        if role == Qt.ItemDataRole.TextAlignmentRole and orientation == Qt.Orientation.Horizontal:
-            return self._alignment(section)
-        return super().headerData(section, orientation, role)
+        """The keys as they are, over their numbers."""
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.headers):
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            return self.headers[section]
+        return self._alignment(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
 
     def _alignment(self, column: int) -> Qt.AlignmentFlag:
         is_number = 0 <= column < len(self.headers) and self.headers[column] in self._numeric
@@ -170,11 +180,11 @@ class ResultTableView(QWidget):
         self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         space = current_look().tokens.space_2
         self.words.setContentsMargins(space, 1, space, 1)
-        self.table = table_of(self.model, _Delegate, "Result as a table", "console.table")
+        self.table = table_of(self.model, _Delegate, tr("Result as a table"), "console.table")
         self.table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         self.table.selectionModel().currentChanged.connect(self._choose)
-        self.empty = EmptyState("list", "The list is empty", "The call gave back no row.")
-        self.whole = named(CodeView("The chosen value"), "console.table.value")
+        self.empty = EmptyState("list", tr("The list is empty"), tr("The call gave back no row."))
+        self.whole = named(CodeView(tr("The chosen value")), "console.table.value")
         self.whole.set_wrapping(True)
         self.whole.setMaximumHeight(110)
         column_of(self.words, stretch(self.table), stretch(self.empty), self.whole, into=self)

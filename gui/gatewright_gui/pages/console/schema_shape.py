@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from gatewright.workspace.api import JsonValue
 from gatewright_gui.pages.console.json_value import NOTHING, Value
+from gatewright_gui.qt.language import tr
 
 MAX_DEPTH = 8
 _TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
@@ -382,11 +383,9 @@ def _label(branch: Mapping[str, Any], tags: tuple[JsonValue, ...], at: int) -> s
     if "const" in branch:
         return repr(branch["const"])
     kind = branch.get("type")
-    return (
-        {"string": "text", "integer": "whole number", "array": "list"}.get(str(kind), str(kind))
-        if kind
-        else (f"option {at + 1}")
-    )
+    if not kind:
+        return tr("option {number}", number=at + 1)
+    return {"string": tr("text"), "integer": tr("whole number"), "array": tr("list")}.get(str(kind), str(kind))
 
 
 def _is_one_of(value: JsonValue, among: tuple[JsonValue, ...]) -> bool:

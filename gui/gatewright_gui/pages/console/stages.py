@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from gatewright.workspace.api import Verdict
 from gatewright_gui.pages.console.button import icon_button
 from gatewright_gui.pages.console.table import PAD, Index, put_icon, table_of, tint, verdict_mark
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.plaintext import tip_text
@@ -36,7 +37,7 @@ from gatewright_gui.session.calls import RuleLink, StageRow
 from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES
 
 STAGE, VERDICT, REASON, RULE, TIME = range(5)
-HEADERS = ("Stage", "Verdict", "Reason", "Rule", "Time")
+HEADERS = (mark("Stage"), mark("Verdict"), mark("Reason"), mark("Rule"), mark("Time"))
 STATE = Qt.ItemDataRole.UserRole + 1
 """A Verdict, or `working`, `waiting`, `skipped`, `cancelled`, `failed`."""
 APPROVAL = "approval"
@@ -48,7 +49,12 @@ FIRST_ACTING = len(DECIDING_NAMES)
 EXECUTE = "execute"
 """The stage at which a tool fails."""
 State = Verdict | Literal["working", "waiting", "skipped", "cancelled", "failed"]
-_WORDS: dict[str, str] = {"working": "at work", "waiting": "", "skipped": "not reached", "cancelled": "cancelled"}
+_WORDS: dict[str, str] = {
+    "working": mark("at work"),
+    "waiting": "",
+    "skipped": mark("not reached"),
+    "cancelled": mark("cancelled"),
+}
 
 
 class StageModel(FlatModel):
@@ -163,7 +169,7 @@ class StageModel(FlatModel):
             case Qt.ItemDataRole.ToolTipRole:
                 return self._text(index.row(), index.column()) or None
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{HEADERS[index.column()]} {self._text(index.row(), index.column())}"
+                return f"{tr(HEADERS[index.column()])} {self._text(index.row(), index.column())}"
             case Qt.ItemDataRole.TextAlignmentRole if index.column() == TIME:
                 return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
             case _ if role == STATE:
@@ -179,16 +185,16 @@ class StageModel(FlatModel):
         if found is None:
             if column == TIME:
                 return self._so_far(row)
-            return _WORDS[str(self.state_at(row))] if column == VERDICT else ""
+            return tr(_WORDS[str(self.state_at(row))]) if column == VERDICT else ""
         if column == VERDICT:
             state = self.state_at(row)
             if state == "failed":
                 return self._failed
-            return "done" if row >= FIRST_ACTING and state == Verdict.ALLOW else str(state)
+            return tr("done" if row >= FIRST_ACTING and state == Verdict.ALLOW else str(state))
         if column == REASON:
             return self._reason(found)
         if column == RULE:
-            return f"line {found.rule.line}" if found.rule is not None and found.rule.line else ""
+            return tr("line {line}", line=found.rule.line) if found.rule is not None and found.rule.line else ""
         return duration(found.elapsed_us)
 
     def _so_far(self, row: int) -> str:
@@ -200,8 +206,8 @@ class StageModel(FlatModel):
 
     def _reason(self, found: StageRow) -> str:
         if self._is_held and found.name == APPROVAL:
-            return "waits for an answer"
-        return "somebody has to answer before it runs" if self._asks_at(found) else found.reason
+            return tr("waits for an answer")
+        return tr("somebody has to answer before it runs") if self._asks_at(found) else found.reason
 
     def _asks_at(self, found: StageRow) -> bool:
         """The stage itself only lets the call pass to whoever answers: for who looks on, that is where it waits."""
@@ -287,7 +293,7 @@ class StagePane(QWidget):
         self.detail = named(ProseLabel(), "console.stagedetail")
         self.detail.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
         self.detail.setMaximumHeight(_MAX_LINES * self.detail.fontMetrics().lineSpacing() + 4)
-        self.copy_button = icon_button("copy", "Copy what the stage found", "console.copystage", self.copy_stage)
+        self.copy_button = icon_button("copy", tr("Copy what the stage found"), "console.copystage", self.copy_stage)
         self._lay_out()
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self.model.tick)
@@ -363,7 +369,7 @@ class StagePane(QWidget):
         menu.setObjectName("console.stagemenu")
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         add_rule_ways(menu, rule, self.rule_requested.emit, self.line_requested.emit)
-        menu.addAction("Copy what the stage found").triggered.connect(self.copy_stage)
+        menu.addAction(tr("Copy what the stage found")).triggered.connect(self.copy_stage)
         menu.popup(self.view.viewport().mapToGlobal(at))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
@@ -376,7 +382,7 @@ class StagePane(QWidget):
     # the parts
 
     def _make_view(self) -> TableView:
-        view = table_of(self.model, StageDelegate, "Stages", "console.stages")
+        view = table_of(self.model, StageDelegate, tr("Stages"), "console.stages")
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._open_menu)
         header = view.horizontalHeader()
@@ -393,7 +399,7 @@ class StagePane(QWidget):
         return view
 
     def _lay_out(self) -> None:
-        self._head = SectionHeader("Stages")
+        self._head = SectionHeader(tr("Stages"))
         copy = aligned(self.copy_button, Qt.AlignmentFlag.AlignTop)
         self._below = holding(row_of(stretch(self.detail), copy, margins=(2, 1, 1, 0)))
         column_of(self._head, stretch(self.view), self._below, into=self)
@@ -404,7 +410,7 @@ def add_rule_ways(
     menu: QMenu, rule: RuleLink | None, go: Callable[[RuleLink], object], show: Callable[[RuleLink], object]
 ) -> None:
     """The two ways to a rule that decided something: where it is edited, and where it stands in the file."""
-    for words, act in (("Go to the rule", go), ("Show in TOML", show)):
+    for words, act in ((tr("Go to the rule"), go), (tr("Show in TOML"), show)):
         action = menu.addAction(words)
         action.setEnabled(rule is not None)
         if rule is not None:

@@ -5,6 +5,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, QSize, Qt
 from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem
 
+from gatewright_gui.qt.language import mark
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, VerdictName, current_look, role_colour
 from gatewright_gui.qt.widget import TableView
@@ -12,6 +13,12 @@ from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate
 
 Index = QModelIndex | QPersistentModelIndex
+OUTCOMES = (
+    *(mark("allow"), mark("ask"), mark("deny")),
+    *(mark("allowed"), mark("denied"), mark("unanswered"), mark("failed"), mark("timed out"), mark("abandoned")),
+    *(mark("cancelled"), mark("only decided"), mark("done")),
+)
+"""What can become of a call: words that `tr` translates where they are shown."""
 PAD = 4
 """Pixels beside the words of a cell, as the style has it."""
 FAILED: tuple[str, Role] = ("triangle-alert", "ask")

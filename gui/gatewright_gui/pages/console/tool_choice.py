@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QKeyEvent, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QListView, QWidget
 
 from gatewright.workspace.api import Catalog
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
@@ -18,7 +19,7 @@ from gatewright_gui.qt.widget import IconLabel, ProseLine
 from gatewright_gui.session.calls import ShownTool
 from gatewright_gui.session.tool_groups import by_origin, group_of
 
-HIDDEN, UNKNOWN = "Not shown to this agent", "No tool of this name"
+HIDDEN, UNKNOWN = mark("Not shown to this agent"), mark("No tool of this name")
 _LEAST_LETTERS = 8
 _NAME, _WORDS = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1
 """The name of a tool; what it is found by, which headings have not."""
@@ -32,12 +33,12 @@ class ToolChoice(QComboBox):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("console.tool")
-        self.setAccessibleName("Tool")
+        self.setAccessibleName(tr("Tool"))
         self.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.setMinimumContentsLength(_LEAST_LETTERS)
         self.setMaxVisibleItems(24)
-        self.setPlaceholderText("Choose a tool")
+        self.setPlaceholderText(tr("Choose a tool"))
         self._tools: dict[str, ShownTool] = {}
         self._catalogs: tuple[Catalog, ...] = ()
         self._typed = ""
@@ -47,7 +48,7 @@ class ToolChoice(QComboBox):
         self.setModel(self._rows)
         self._list = cast(QListView, self.view())
         self._list.installEventFilter(self)
-        self.setToolTip("In the open list, type to find a tool by its name or its catalog")
+        self.setToolTip(tr("In the open list, type to find a tool by its name or its catalog"))
         self.currentTextChanged.connect(self.named)
         current_look().changed.connect(self._recolour)
 
@@ -92,7 +93,7 @@ class ToolChoice(QComboBox):
             self.setEditable(free)
             line = self.lineEdit()
             if line is not None:
-                line.setPlaceholderText("tool name")
+                line.setPlaceholderText(tr("tool name"))
             self._point_at(name)
 
     def _recolour(self, _theme: object) -> None:
@@ -111,7 +112,7 @@ class ToolChoice(QComboBox):
 
     def _append(self, origin: str, tools: list[ShownTool]) -> None:
         group = group_of(origin, self._catalogs)
-        words = (group.words if origin else "", "" if not tools or tools[0].is_shown else HIDDEN)
+        words = (group.words if origin else "", "" if not tools or tools[0].is_shown else tr(HIDDEN))
         if tools and any(words):
             self._rows.appendRow(_heading(" \u00b7 ".join(filter(None, words))))
         self._rows.invisibleRootItem().appendRows([_item(tool, group.words) for tool in tools])
@@ -121,7 +122,7 @@ class ToolChoice(QComboBox):
             self._rows.setRowCount(self._known)
             if wanted and wanted not in self._tools and not self.isEditable():
                 if self.is_known:
-                    self._rows.appendRow(_heading(UNKNOWN))
+                    self._rows.appendRow(_heading(tr(UNKNOWN)))
                 self._rows.appendRow(_row(wanted, "circle-help"))
             self.setCurrentIndex(self.findData(wanted, _NAME))
             if self.isEditable():
@@ -163,7 +164,8 @@ class ToolChoice(QComboBox):
             elif fits:
                 found.append(row)
                 self._list.setRowHidden(heading, False)
-        self._rows.item(0).setText(f"{text}: {len(found):,} of {len(self._tools):,} tools")
+        told = tr("{text}: {count:,} of {all:,} tools", text=text, count=len(found), all=len(self._tools))
+        self._rows.item(0).setText(told)
         self._list.setRowHidden(0, not text)
         if text and found:
             self._list.setCurrentIndex(self._rows.index(found[0], 0))
@@ -212,9 +214,9 @@ class ToolNote(QWidget):
         """Look at what is named."""
         tool = choice.tool
         is_named = bool(choice.name) and choice.is_known
-        said = "no tool has this name" if tool is None and is_named else ""
+        said = tr("no tool has this name") if tool is None and is_named else ""
         if tool is not None and tool.hidden is not None:
-            said = f"not shown to the model: {tool.hidden}"
+            said = tr("not shown to the model: {reason}", reason=tool.hidden)
         self._icon.set_icon("circle-help" if tool is None else "eye-off", "ask")
         self._said.set_text(said)
         self.setVisible(bool(said))

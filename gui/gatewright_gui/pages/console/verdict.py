@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 
 from gatewright_gui.pages.console.button import icon_button, text_button
 from gatewright_gui.pages.console.stages import add_rule_ways
+from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.plaintext import button_text
@@ -31,22 +32,23 @@ class ExactDialog(QDialog):
     def __init__(self, parent: QWidget | None, record: CallRecord) -> None:
         super().__init__(parent)
         self._text = record.model_text or ""
-        title = "Exactly what the model gets"
+        title = tr("Exactly what the model gets")
         named(self, "console.exact.dialog", spoken=title).setWindowTitle(title)
-        self.parts = named(Segmented("Shown as"), "console.exact.as")
-        self.parts.add_segment("text", "As sent", tooltip="The text, nothing added and nothing indented")
+        self.parts = named(Segmented(tr("Shown as")), "console.exact.as")
+        self.parts.add_segment("text", tr("As sent"), tooltip=tr("The text, nothing added and nothing indented"))
         self.parts.add_segment(
-            "json", "JSON string", tooltip="The same text as it stands in a request, every sign to be seen"
+            "json", tr("JSON string"), tooltip=tr("The same text as it stands in a request, every sign to be seen")
         )
         self.parts.current_changed.connect(self._show)
-        self.code = named(CodeView("What the model gets"), "console.exact.text")
+        self.code = named(CodeView(tr("What the model gets")), "console.exact.text")
         self.code.set_wrapping(True)
-        what = "an error" if record.is_error or record.output is None else "the result"
+        what = tr("an error") if record.is_error or record.output is None else tr("the result")
         size = len(self._text.encode("utf-8", "replace"))
-        cut = f", cut from {record.output_bytes:,} bytes" if record.truncated else ""
-        words = f"{record.called}: {what}, {len(self._text):,} characters, {size:,} bytes{cut}"
-        self.about = named(Label(words), kind="muted")
-        self.close_button = text_button("Close", "console.exact.close", self.accept)
+        about = [what, counted(len(self._text), "character", "characters"), counted(size, "byte", "bytes")]
+        if record.truncated:
+            about.append(tr("cut from {size}", size=counted(record.output_bytes, "byte", "bytes")))
+        self.about = named(Label(f"{record.called}: {', '.join(about)}"), kind="muted")
+        self.close_button = text_button(tr("Close"), "console.exact.close", self.accept)
         self.close_button.setDefault(True)
         column_of(
             row_of(stretch(self.about), self.parts),
@@ -65,7 +67,6 @@ class ExactDialog(QDialog):
 
 
 _MAX_WORDS = 4_000
-_OF_ANOTHER = "of another call: "
 
 
 def _words(label: QLabel, name: str) -> QLabel:
@@ -94,7 +95,7 @@ class VerdictPanel(QWidget):
         self._record: CallRecord | None = None
         self._role: Role = "neutral"
         self._badge = VerdictBadge("deny")
-        self._live = Chip("LIVE", icon="triangle-alert", role="deny")
+        self._live = Chip(tr("LIVE"), icon="triangle-alert", role="deny")
         self._status = Chip("", role="neutral")
         self._at = ElidedLabel(role="muted")
         self._call = ElidedLabel(mono=True)
@@ -102,16 +103,18 @@ class VerdictPanel(QWidget):
         self.rule_button.setCursor(Qt.CursorShape.PointingHandCursor)
         self.rule_button.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.rule_button.customContextMenuRequested.connect(self._open_menu)
-        self._is_stale = False
-        self._stale = Chip("of another call: Decide again", icon="history", role="muted")
-        tip = "The call was edited since, or another one was chosen: this is not its verdict"
+        self._is_stale, self._told = False, ""
+        self._stale = Chip(tr("of another call: Decide again"), icon="history", role="muted")
+        tip = tr("The call was edited since, or another one was chosen: this is not its verdict")
         named(self._stale, "console.stale", tip=tip)
         self._then = named(Chip("", icon="history", role="ask"), "console.then")
-        self.copy_reason_button = icon_button("copy", "Copy what you are told", "console.copyreason", self._copy_reason)
-        self.copy_model_button = icon_button(
-            "copy", "Copy exactly what the model gets", "console.copymodel", self._copy_model
+        self.copy_reason_button = icon_button(
+            "copy", tr("Copy what you are told"), "console.copyreason", self._copy_reason
         )
-        self.exact_button = icon_button("braces", "Exactly what the model gets", "console.exact", self._ask_exact)
+        self.copy_model_button = icon_button(
+            "copy", tr("Copy exactly what the model gets"), "console.copymodel", self._copy_model
+        )
+        self.exact_button = icon_button("braces", tr("Exactly what the model gets"), "console.exact", self._ask_exact)
         for button in (self.copy_reason_button, self.copy_model_button, self.exact_button):
             button.setFixedSize(18, 18)
         self._reason = _words(ProseLabel(), "console.reason")
@@ -130,8 +133,7 @@ class VerdictPanel(QWidget):
         self._at.setHidden(stale)  # there is room for one of them
         for part in (self._badge, self._status, self._live, self._then, self._reason, self._model):
             part.setEnabled(not stale)
-        told = self.accessibleName().removeprefix(_OF_ANOTHER)
-        self.setAccessibleName(f"{_OF_ANOTHER}{told}" if stale else told)
+        self.setAccessibleName(tr("of another call: {told}", told=self._told) if stale else self._told)
         self.update()
 
     @property
@@ -139,16 +141,16 @@ class VerdictPanel(QWidget):
         """Whether it is the verdict of another call than the one that is filled in."""
         return self._is_stale
 
-    def show_nothing(self, text: str = "No call yet: Decide asks the gate, Run sends the call through a copy.") -> None:
-        """There is no record."""
+    def show_nothing(self, text: str = "") -> None:
+        """There is no record; without a text, no call was made yet."""
+        text = text or tr("No call yet: Decide asks the gate, Run sends the call through a copy.")
         self.set_stale(stale=False)
         self._rule, self._role, self._record = None, "neutral", None
         for part in (self._live, self._badge, self._status, self._then, self.rule_button, self._call):
             part.hide()
         self._at.set_text(text)
         self._names.hide()
-        self.setAccessibleName(text)
-        self.update()
+        self._tell(text)
 
     def show_record(self, record: CallRecord) -> None:
         """Say what became of a call."""
@@ -159,12 +161,14 @@ class VerdictPanel(QWidget):
         failed = word not in {"allow", "ask", "deny"}
         if record.is_cancelled:
             self._role = "neutral"
-        self._status.set_chip(word, "triangle-alert", "ask")
+        self._status.set_chip(tr(word), "triangle-alert", "ask")
         self._status.setVisible(failed)
-        at = f"at stage {record.stage}"
+        at = tr("at stage {stage}", stage=record.stage)
         self._at.set_text(at if record.is_cancelled else f"{at} · {record.code}")
         self._live.setVisible(record.is_live)
-        self._call.set_text(f"{record.kind}  {record.called}  as {record.request.agent_id}")
+        kind = tr("run") if record.kind == "run" else tr("decide")
+        call = tr("{kind}  {call}  as {agent}", kind=kind, call=record.called, agent=record.request.agent_id)
+        self._call.set_text(call)
         self._reason.setText((record.detail or record.reason)[:_MAX_WORDS])
         self._model.setText((record.model_message or _for_model(record))[:_MAX_WORDS])
         for button in (self.copy_model_button, self.exact_button):
@@ -174,15 +178,22 @@ class VerdictPanel(QWidget):
         for part in (self._badge, self._call, self._names):
             part.show()
         self._badge.setVisible(not record.is_cancelled)
-        self.setAccessibleName(f"{word} at stage {record.stage}: {plain(record.reason)}")
+        self._tell(f"{tr(word)} {at}: {plain(record.reason)}")
+
+    def _tell(self, told: str) -> None:
+        """What the panel is called, until the call that is filled in is another one."""
+        self._told = told
+        self.setAccessibleName(told)
         self.update()
 
     def _show_rule(self, rule: RuleLink | None) -> None:
         if rule is not None:
-            where = f", line {rule.line}" if rule.line is not None else ""
-            self.rule_button.setText(button_text(f"{rule.rule_id}{where}"))
-            self.rule_button.setToolTip("Go to the deciding rule, where it is edited; its menu also shows it in TOML")
-            self.rule_button.setAccessibleName(f"deciding rule {rule.rule_id}{where}")
+            words = rule.rule_id
+            if rule.line is not None:
+                words = tr("{rule}, line {line}", rule=rule.rule_id, line=rule.line)
+            self.rule_button.setText(button_text(words))
+            tip = tr("Go to the deciding rule, where it is edited; its menu also shows it in TOML")
+            named(self.rule_button, spoken=tr("deciding rule {rule}", rule=words), tip=tip)
         self.rule_button.setVisible(rule is not None)
 
     def _tell_then(self, record: CallRecord) -> None:
@@ -191,14 +202,17 @@ class VerdictPanel(QWidget):
         self._then.setVisible(earlier is not None)
         if earlier is None:
             return
+        before, now = tr(str(earlier.verdict)), tr(str(record.verdict))
         when = datetime.fromtimestamp(earlier.wall_s).astimezone().strftime("%H:%M:%S")
         if earlier.verdict is record.verdict:
-            self._then.set_chip(f"{record.verdict} as before", "history", "muted")
+            self._then.set_chip(tr("{verdict} as before", verdict=now), "history", "muted")
         else:
-            self._then.set_chip(f"then {earlier.verdict}, now {record.verdict}", "history", "ask")
-        words = f"The same call at {when}: {earlier.verdict} at stage {earlier.stage} ({earlier.code})"
-        self._then.setToolTip(words)
-        self._then.setAccessibleName(words)
+            self._then.set_chip(tr("then {before}, now {now}", before=before, now=now), "history", "ask")
+        words = tr(
+            "The same call at {time}: {verdict} at stage {stage}", time=when, verdict=before, stage=earlier.stage
+        )
+        words = f"{words} ({earlier.code})"
+        named(self._then, spoken=words, tip=words)
 
     def _ask_for_rule(self) -> None:
         if self._rule is not None:
@@ -241,8 +255,8 @@ class VerdictPanel(QWidget):
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(current_look().tokens.space_4)
         grid.setVerticalSpacing(2)
-        operator = ("For you", self._reason, (self.copy_reason_button,))
-        model = ("For the model", self._model, (self.copy_model_button, self.exact_button))
+        operator = (tr("For you"), self._reason, (self.copy_reason_button,))
+        model = (tr("For the model"), self._model, (self.copy_model_button, self.exact_button))
         for column, (title, label, buttons) in enumerate((operator, model)):
             grid.addLayout(row_of(named(Label(title), kind="small"), *buttons, stretch(), space=1), 0, column)
             grid.addWidget(label, 1, column, Qt.AlignmentFlag.AlignTop)
@@ -253,9 +267,9 @@ class VerdictPanel(QWidget):
 
 def _for_model(record: CallRecord) -> str:
     if record.is_cancelled:
-        return "gets nothing: the call was cancelled"
+        return tr("gets nothing: the call was cancelled")
     if record.output is not None:
-        return "gets the result below"
+        return tr("gets the result below")
     if record.verdict == "ask":
-        return "waits: nothing is said until somebody answers"
-    return "would get the result of the call"
+        return tr("waits: nothing is said until somebody answers")
+    return tr("would get the result of the call")
