@@ -28,12 +28,12 @@ from gatewright.workspace.api import (
     frozen,
     gateway_command,
     gateway_edit,
-    plural,
     read_client_file,
     read_typed_servers,
     waiting,
     write_client_file,
 )
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs.operations import lists_tool
@@ -56,12 +56,12 @@ __all__ = [
 ]
 
 _STATUS: Mapping[ServerStatus, tuple[str, str, Tone]] = {
-    ServerStatus.NOT_TRUSTED: ("not trusted", "lock", "ask"),
-    ServerStatus.STOPPED: ("stopped", "circle-stop", "muted"),
-    ServerStatus.STARTING: ("starting", "clock", "accent"),
-    ServerStatus.RUNNING: ("running", "circle-check", "allow"),
-    ServerStatus.RESTARTING: ("restarting", "rotate-ccw", "ask"),
-    ServerStatus.FAILED: ("failed", "circle-x", "deny"),
+    ServerStatus.NOT_TRUSTED: (mark("not trusted"), "lock", "ask"),
+    ServerStatus.STOPPED: (mark("stopped"), "circle-stop", "muted"),
+    ServerStatus.STARTING: (mark("starting"), "clock", "accent"),
+    ServerStatus.RUNNING: (mark("running"), "circle-check", "allow"),
+    ServerStatus.RESTARTING: (mark("restarting"), "rotate-ccw", "ask"),
+    ServerStatus.FAILED: (mark("failed"), "circle-x", "deny"),
 }
 
 
@@ -98,8 +98,9 @@ class CatalogRow:
     def status(self) -> tuple[str, str, Tone]:
         """Words, an icon and a colour for its state."""
         if self.server is None:
-            return ("run by another program", "package", "muted")
-        return _STATUS[self.server.status]
+            return (tr("run by another program"), "package", "muted")
+        words, icon, tone = _STATUS[self.server.status]
+        return tr(words), icon, tone
 
     @property
     def held_count(self) -> int:
@@ -111,9 +112,9 @@ class CatalogRow:
         """How many tools it has, and how many of them wait to be accepted."""
         known, held = len(self.state.tool_names), self.held_count
         if self.is_server and self.state.pin is None:
-            return "tools not known yet"
-        tools = plural(known, "tool")
-        return f"{tools}, {held} to accept" if held else tools
+            return tr("tools not known yet")
+        tools = counted(known, "tool", "tools")
+        return tr("{tools}, {count} to accept", tools=tools, count=held) if held else tools
 
 
 class Catalogs(QObject):
@@ -277,7 +278,7 @@ def _accept(workspace: Workspace, catalog_id: str, names: Collection[str], tier:
     try:
         workspace.accept_tools(catalog_id, names, tiers=tiers, instructions=words, who="operator")
     except GatewrightError as error:
-        return f"catalog `{catalog_id}`: {error}"
+        return tr("catalog `{catalog}`: {reason}", catalog=catalog_id, reason=error)
     return ""
 
 
@@ -305,8 +306,11 @@ def write_edit(document: Document, change: ClientEdit) -> bool:
     except GatewrightError as error:
         document.say("error", str(error))
         return False
-    kept = f"; as it was: {backup.name}" if backup is not None else ""
-    document.say("info", f"wrote {change.file.path}{kept}. Start {change.file.client.name} again.")
+    text = tr("wrote {file}. Start {client} again.")
+    if backup is not None:
+        text = tr("wrote {file}; as it was: {backup}. Start {client} again.")
+    file, name = change.file, backup.name if backup is not None else ""
+    document.say("info", text.format(file=file.path, client=file.client.name, backup=name))
     return True
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from gatewright.workspace.api import Level, ToolRight, Workspace, frozen
 from gatewright_gui.qt.fold import Foldable
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
 from gatewright_gui.session.readable import operation_lines, readable_text
 
@@ -20,35 +21,35 @@ if TYPE_CHECKING:
     from gatewright.workspace.api import AgentView, Format, ToolListing
 
 TO_DO: Mapping[str, str] = {
-    "too-many-tools": "turn tools off for this agent until they are few enough, or send them in several requests",
-    "reference": "mend the schema where the tool comes from; until then turn the tool off for this agent",
-    "not-strict": "nothing, if strict mode is not needed: the gate checks every call itself",
-    "object-only": "declare the type in the schema of the tool, if other values than objects are needed",
-    "dropped": "nothing; if models often get it wrong, say it in the description of the parameter",
-    "other-keys": "nothing; if models often make keys up, name the allowed ones in the description",
-    "json-text": "nothing; one plain type in place of the choice would be sent as it is",
-    "description": "nothing; shorten the description where the tool comes from, if its end matters most",
-    "root-wrapped": "nothing; hand calls through the adapter or `restore`, which unwraps them",
-    "format": "nothing; a pattern in place of the format would be checked by the provider too",
-    "name": "nothing; hand calls through the adapter or `restore`, which knows the own name",
+    "too-many-tools": mark("turn tools off for this agent until they are few enough, or send them in several requests"),
+    "reference": mark("mend the schema where the tool comes from; until then turn the tool off for this agent"),
+    "not-strict": mark("nothing, if strict mode is not needed: the gate checks every call itself"),
+    "object-only": mark("declare the type in the schema of the tool, if other values than objects are needed"),
+    "dropped": mark("nothing; if models often get it wrong, say it in the description of the parameter"),
+    "other-keys": mark("nothing; if models often make keys up, name the allowed ones in the description"),
+    "json-text": mark("nothing; one plain type in place of the choice would be sent as it is"),
+    "description": mark("nothing; shorten the description where the tool comes from, if its end matters most"),
+    "root-wrapped": mark("nothing; hand calls through the adapter or `restore`, which unwraps them"),
+    "format": mark("nothing; a pattern in place of the format would be checked by the provider too"),
+    "name": mark("nothing; hand calls through the adapter or `restore`, which knows the own name"),
 }
 """By the code of a lint: what the operator can do. What is not here goes by its level."""
 
 
 TO_DO_BY_LEVEL: Mapping[Level, str] = {
-    "refused": "mend it where the tool comes from, or turn the tool off for this agent",
-    "looser": "nothing; the gate refuses what the provider lets through",
-    "narrower": "widen the schema where the tool comes from, if those calls are needed",
-    "note": "nothing",
+    "refused": mark("mend it where the tool comes from, or turn the tool off for this agent"),
+    "looser": mark("nothing; the gate refuses what the provider lets through"),
+    "narrower": mark("widen the schema where the tool comes from, if those calls are needed"),
+    "note": mark("nothing"),
 }
 
 
 LEVELS: tuple[Level, ...] = ("refused", "looser", "narrower", "note")
 LEVEL_WORDS: dict[Level, str] = {
-    "refused": "refused",
-    "looser": "not enforced",
-    "narrower": "narrower",
-    "note": "note",
+    "refused": mark("refused"),
+    "looser": mark("not enforced"),
+    "narrower": mark("narrower"),
+    "note": mark("note"),
 }
 """What the window says for each level."""
 """The worst first."""
@@ -80,8 +81,8 @@ class LintRow:
     def to_do(self) -> str:
         """What the operator can do about it; `nothing` where all is well as it is."""
         if self.level == "refused" and self.code == "key":
-            return "rename the parameter where the tool comes from, or turn the tool off for this agent"
-        return TO_DO.get(self.code, TO_DO_BY_LEVEL[self.level])
+            return tr("rename the parameter where the tool comes from, or turn the tool off for this agent")
+        return tr(TO_DO.get(self.code, TO_DO_BY_LEVEL[self.level]))
 
 
 @frozen
@@ -96,13 +97,13 @@ class ProviderState:
     def words(self) -> str:
         """`ok`, `1 note`, `2 refused`, `1 not enforced`: how many there are of the worst."""
         if self.level is None:
-            return "ok"
+            return tr("ok")
         return level_words(self.level, self.count)
 
 
 def level_words(level: Level, count: int) -> str:
     """How many lints there are of a level: `1 note`, `3 not enforced`."""
-    return f"{count:,} {LEVEL_WORDS[level]}{'s' if level == 'note' and count != 1 else ''}"
+    return counted(count, "note", "notes") if level == "note" else f"{count:,} {tr(LEVEL_WORDS[level])}"
 
 
 def lint_rows(view: "AgentView", provider: str, tool: str | None) -> tuple[LintRow, ...]:
@@ -140,7 +141,7 @@ MAX_DIFFERENCE = 150_000
 """Characters of a difference, of which nothing comes folded."""
 
 
-NOT_SAVED = "the policy had no agent `{}` when it was last saved: all that its model sees is new"
+NOT_SAVED = mark("the policy had no agent `{agent}` when it was last saved: all that its model sees is new")
 
 
 _LINE_BREAK = re.compile(r"(?<!\\)(?:\\\\)*\\n(?!\")")
@@ -258,9 +259,6 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
     )
 
 
-NOT_SENT = "Not sent to the model: what it would see if"
-
-
 def _if_sent(workspace: Workspace, agent_id: str, right: ToolRight) -> "tuple[AgentView, str]":
     """The view of the agent if a tool were ticked, and what to say of it."""
     from gatewright.workspace.api import EditRefused, apply, rights
@@ -272,9 +270,10 @@ def _if_sent(workspace: Workspace, agent_id: str, right: ToolRight) -> "tuple[Ag
         view = workspace.view(agent_id)
     after = view.rights[right.facts.name]
     if not after.is_hidden:
-        return view, f"{NOT_SENT} ticked"
+        return view, tr("Not sent to the model: what it would see if ticked")
     reason = next((op.reasons[0].text for op in after.operations if op.is_overruled), "")
-    return view, f"{NOT_SENT} nothing blocked it{f' ({reason})' if reason else ''}".replace("`", "")
+    said = tr("Not sent to the model: what it would see if nothing blocked it")
+    return view, f"{said} ({reason})".replace("`", "") if reason else said
 
 
 def _whole(view: "AgentView", tool: str | None, provider: str) -> list[dict[str, Any]]:
@@ -292,18 +291,19 @@ def compared(workspace: Workspace, agent_id: str, tool: str | None, provider: st
     answer = Comparison(agent_id, tool, provider, base)
     if base == "unrestricted":
         before, told = view.unrestricted_listings(), view.unrestricted_usage_rules
-        sides, said = ("unrestricted", "this agent"), ("", "not shown at all")
+        sides, said = (tr("unrestricted"), tr("this agent")), ("", tr("not shown at all"))
     else:
         saved = workspace.saved_view(agent_id)
         if saved is None:
-            return replace(answer, obstacle=NOT_SAVED.format(agent_id))
+            return replace(answer, obstacle=tr(NOT_SAVED, agent=agent_id))
         before, told = saved.listings(), saved.usage_rules
         answer = replace(answer, remark=workspace.saved_view_remark())
-        sides = (f"last save; {answer.remark}" if answer.remark else "last save", "now")
-        said = ("shown now", "not shown any more")
+        saved_side = tr("last save")
+        sides = (f"{saved_side}; {answer.remark}" if answer.remark else saved_side, tr("now"))
+        said = (tr("shown now"), tr("not shown any more"))
     schemas = _changed(form, _of(tool, before), _of(tool, view.listings()), said)
     old, new = (_rules(rules, tool).splitlines() for rules in (told, view.usage_rules))
-    rules: list[_Changed] = [("usage rules", old, new)] if old != new else []
+    rules: list[_Changed] = [(tr("usage rules"), old, new)] if old != new else []
     return replace(answer, change=_difference(sides, [*schemas, *rules]))
 
 
@@ -435,4 +435,5 @@ def _cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     end = text.rfind("\n", 0, most) + 1
-    return f"{text[:end]}... cut here: {text.count(chr(10), end):,} more lines; choose one tool to see it whole\n"
+    more = counted(text.count("\n", end), "more line", "more lines")
+    return text[:end] + tr("... cut here: {lines}; choose one tool to see it whole", lines=more) + "\n"

@@ -7,6 +7,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from gatewright_gui.qt.language import tr
+
 if TYPE_CHECKING:
     from gatewright.workspace.api import OperationFacts, ToolListing, ToolRight
 
@@ -30,15 +32,15 @@ def _tool(listing: "ToolListing", right: "ToolRight | None") -> Iterator[str]:
     is_sent = right is not None and not right.is_hidden
     shown = [one for one in operations if one.name not in hidden or not is_sent]
     if shown:
-        yield from ("", "Operations")
+        yield from ("", tr("Operations"))
         yield from _rows(SENT, ((one.name, one.description) for one in shown))
     arguments = _arguments(listing.schema)
     if arguments:
-        yield from ("", "Arguments")
+        yield from ("", tr("Arguments"))
         yield from _rows(SENT, arguments.items())
     removed = [one for one in operations if one not in shown]
     if removed:
-        yield from ("", "Not sent to the model")
+        yield from ("", tr("Not sent to the model"))
         yield from _rows(UNSENT, ((one.name, one.description) for one in removed))
 
 
@@ -81,9 +83,10 @@ def _said(value: object, *, is_needed: bool) -> str:
     node = cast("Mapping[str, Any]", value if isinstance(value, Mapping) else {})
     values = cast("Sequence[object]", node["enum"]) if isinstance(node.get("enum"), list | tuple) else ()
     listed = ", ".join(json.dumps(one, ensure_ascii=False, default=str) for one in values[:_MOST_VALUES])
-    more = f" and {len(values) - _MOST_VALUES:,} more" if len(values) > _MOST_VALUES else ""
+    if len(values) > _MOST_VALUES:
+        listed = tr("{values} and {count} more", values=listed, count=f"{len(values) - _MOST_VALUES:,}")
     kind = str(node.get("type", "")) if isinstance(node.get("type"), str) else ""
-    words = (kind, "needed" if is_needed else "", f"one of {listed}{more}" if values else "")
+    words = (kind, tr("needed") if is_needed else "", tr("one of {values}", values=listed) if values else "")
     about = ", ".join(word for word in words if word)
     text = str(node.get("description", "")).strip()
     return f"{about}. {text}" if about and text else about or text

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
 from gatewright.workspace.api import Policy, ToolFacts, Workspace, frozen, settings_of
+from gatewright_gui.qt.language import mark, tr
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import Survey
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["declared", "read", "guessed", "free", "open", "maybe", "plain"]
 BUILT_IN = "built-in"
-DECLARE, CHOOSE = "Declare operations…", "Treat a field as operations…"
+_CONFIDENCE = {"high": mark("high"), "medium": mark("medium"), "low": mark("low")}
+DECLARE, CHOOSE = mark("Declare operations…"), mark("Treat a field as operations…")
 
 
 @frozen
@@ -49,28 +51,43 @@ def reading_of(policy: Policy, facts: ToolFacts, survey: "Survey") -> Reading:
     settings = settings_of(policy, facts.name, facts.major)
     ends = tuple(end.reason for end in survey.open_ends)
     if settings is not None and settings.declares:
-        where = f" at `{settings.operation_field}`" if settings.operation_field else ""
-        what = "has no operations" if settings.operation_field == "" else f"has its operations{where}"
-        return Reading("declared", "declared", (f"it {what} by [tools.{facts.name}]", *ends), CHOOSE)
+        text = tr("it has its operations by [tools.{tool}]")
+        if settings.operation_field == "":
+            text = tr("it has no operations by [tools.{tool}]")
+        elif settings.operation_field:
+            text = tr("it has its operations at `{field}` by [tools.{tool}]")
+        said = text.format(field=settings.operation_field, tool=facts.name)
+        return Reading("declared", tr("declared"), (said, *ends), CHOOSE)
     found = survey.found
     if found is not None:
         if found.confidence == "high":
             return Reading("read", "", ends)
-        text = f"its operations are guessed, {found.confidence} confidence: the values of `{found.field}`"
-        return Reading("guessed", f"guessed: {found.confidence}", (f"{text}; look whether that is so", *ends))
+        sure = tr(_CONFIDENCE.get(found.confidence, found.confidence))
+        text = tr(
+            "its operations are guessed, {confidence} confidence: the values of `{field}`; look whether that is so",
+            confidence=sure,
+            field=found.field,
+        )
+        return Reading("guessed", tr("guessed: {confidence}", confidence=sure), (text, *ends))
     return _unread(survey, ends)
 
 
 def _unread(survey: "Survey", ends: tuple[str, ...]) -> Reading:
     if survey.free:
         first = survey.free[0]
-        text = f"`{first.field}` is free text: no operations are declared, so the whole tool is one box"
-        hint = f"; its description names {len(first.suggested)}" if first.suggested else ""
-        return Reading("free", "free text", (f"{text}{hint}", *ends), DECLARE)
+        text = tr("`{field}` is free text: no operations are declared, so the whole tool is one box", field=first.field)
+        if first.suggested:
+            hint = tr("its description names {count}", count=len(first.suggested))
+            text = f"{text}; {hint}"
+        return Reading("free", tr("free text"), (text, *ends), DECLARE)
     if survey.open_ends:
-        return Reading("open", "open-ended", ends, DECLARE)
+        return Reading("open", tr("open-ended"), ends, DECLARE)
     if survey.readings:
         low = survey.readings[0]
-        text = f"`{low.field}` has {len(low.operations)} values that may be operations, and are not taken for them"
+        text = tr(
+            "`{field}` has {count} values that may be operations, and are not taken for them",
+            field=low.field,
+            count=len(low.operations),
+        )
         return Reading("maybe", "", (text,))
     return Reading("plain", act=DECLARE)

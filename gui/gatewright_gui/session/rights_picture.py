@@ -19,6 +19,7 @@ from gatewright.workspace.api import (
     frozen,
     level_verdict,
 )
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.tool_groups import by_origin, group_of
 
 AT_A_TIME_S = 0.03
@@ -82,7 +83,7 @@ class Node:
     @property
     def title(self) -> str:
         """What it is called."""
-        return self.name or f"and {self.members:,} more"
+        return self.name or tr("and {count} more", count=f"{self.members:,}")
 
 
 @frozen
@@ -283,4 +284,4 @@ def _place_tools(nodes: list[Node], workspace: Workspace, sizes: Mapping[str, in
             found |= _place(nodes, TOOL, {name: sizes[name] for name in names}, most, title)
         else:
             others |= {name: sizes[name] for name in names}
-    return found | (_place(nodes, TOOL, others, 1, "Other catalogs", keeps_order=False) if others else {})
+    return found | (_place(nodes, TOOL, others, 1, tr("Other catalogs"), keeps_order=False) if others else {})

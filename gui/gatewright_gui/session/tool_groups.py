@@ -4,15 +4,16 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from gatewright.workspace.api import Catalog, CatalogType, frozen
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.readings import BUILT_IN
 
 T = TypeVar("T")
 _KINDS = {
-    CatalogType.MCP: "MCP server",
-    CatalogType.HTTP: "HTTP",
-    CatalogType.SUBPROCESS: "commands",
-    CatalogType.WASM: "module",
-    CatalogType.HOST: "program",
+    CatalogType.MCP: mark("MCP server"),
+    CatalogType.HTTP: mark("HTTP"),
+    CatalogType.SUBPROCESS: mark("commands"),
+    CatalogType.WASM: mark("module"),
+    CatalogType.HOST: mark("program"),
 }
 
 
@@ -33,9 +34,9 @@ class ToolGroup:
 def group_of(origin: str, catalogs: Iterable[Catalog] = ()) -> ToolGroup:
     """The group of the tools of an origin; what is no catalog is a program with tools of its own."""
     if origin == BUILT_IN:
-        return ToolGroup(origin, "Built-in tools")
+        return ToolGroup(origin, tr("Built-in tools"))
     kind = next((one.kind for one in catalogs if one.catalog_id == origin), CatalogType.HOST)
-    return ToolGroup(origin, origin, _KINDS[kind])
+    return ToolGroup(origin, origin, tr(_KINDS[kind]))
 
 
 def by_origin(

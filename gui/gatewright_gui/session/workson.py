@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from gatewright.workspace.api import Roots, ToolFacts, roots_by_tool
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
 
@@ -17,11 +18,12 @@ def _words(facts: ToolFacts, roots: Roots) -> str:
     if facts.origin != "built-in":
         return ""
     if facts.needs_source:
-        return "works on the files of the agent's sources"
+        return tr("works on the files of the agent's sources")
     named = [_named(root, folder) for root in roots_by_tool().get(facts.name, ()) if (folder := roots.folder(root))]
     if not named:
         return ""
-    return f"works on {' and '.join(named)}: roots, where FsRead and FsWrite decide"
+    folders = f" {tr('and')} ".join(named)
+    return tr("works on {folders}: roots, where FsRead and FsWrite decide", folders=folders)
 
 
 def _named(root: str, folder: str) -> str:

@@ -20,9 +20,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace.api import Edit, Problem, plural
+from gatewright.workspace.api import Edit, Problem
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import label_text, tip_text
@@ -39,27 +40,14 @@ from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, 
 from gatewright_gui.session.verbs import file as verbs
 
 Index = QModelIndex | QPersistentModelIndex
-
-
 IS_ERROR = Qt.ItemDataRole.UserRole + 1
-
-
 LINE = Qt.ItemDataRole.UserRole + 2
-
-
 PROBLEM = Qt.ItemDataRole.UserRole + 3
-
-
-HEADINGS = ("Problem", "About", "Line", "Code")
-
-
+_SEVERITIES = (mark("warning"), mark("error"))
+HEADINGS = (mark("Problem"), mark("About"), mark("Line"), mark("Code"))
 MESSAGE, ABOUT, PLACE, CODE = range(4)
-
-
 MOST_MENDS = 3
-MEND = "Mend the text"
-
-
+MEND = mark("Mend the text")
 PlaceOf = Callable[[Problem], RulePlace | None]
 
 
@@ -111,11 +99,11 @@ class ProblemModel(FlatModel):
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 about = self._about[index.row()]
-                return (_words(problem), about, _where(problem), problem.code)[index.column()]
+                return (problem_words(problem), about, _where(problem), problem.code)[index.column()]
             case Qt.ItemDataRole.ToolTipRole:
                 return _tip(problem, self._about[index.row()], index.column())
             case Qt.ItemDataRole.AccessibleTextRole if index.column() == MESSAGE:
-                return f"{problem.severity}: {_words(problem)}"
+                return f"{tr(_SEVERITIES[problem.is_error])}: {problem_words(problem)}"
             case _ if role == IS_ERROR:
                 return problem.is_error
             case _ if role == PROBLEM:
@@ -134,18 +122,19 @@ def place_words(place: RulePlace | None) -> str:
         case AgentPlace(agent_id):
             return agent_id
         case LevelPlace(source_id, index):
-            return f"{source_id} > level {index + 1}" if index is not None else source_id
+            level = None if index is None else tr("level {number}", number=index + 1)
+            return f"{source_id} > {level}" if level is not None else source_id
         case PolicyPlace(index):
-            return f"policy rule {index + 1}"
+            return tr("policy rule {name}", name=index + 1)
         case LinePlace() | None:
             return ""
 
 
 def _tip(problem: Problem, about: str, column: int) -> str:
     if column == ABOUT and about:
-        return f"Show {about} (Enter)"
+        return tr("Show {place} (Enter)", place=about)
     if column == PLACE and problem.place is not None:
-        return f"Show line {problem.place.line} of the policy file (Ctrl+Enter)"
+        return tr("Show line {number} of the policy file (Ctrl+Enter)", number=problem.place.line)
     return str(problem)
 
 
@@ -154,9 +143,11 @@ def _order(problem: Problem) -> tuple[bool, str, int, int]:
     return (not problem.is_error, place.file, place.line, place.column) if place else (not problem.is_error, "", 0, 0)
 
 
-def _words(problem: Problem) -> str:
-    hint = f" (did you mean `{problem.near_miss}`?)" if problem.near_miss else ""
-    return f"{problem.message}{hint}"
+def problem_words(problem: Problem) -> str:
+    """The sentence of a problem, with the name that was meant perhaps."""
+    if not problem.near_miss:
+        return problem.message
+    return tr("{problem} (did you mean `{name}`?)", problem=problem.message, name=problem.near_miss)
 
 
 def _where(problem: Problem) -> str:
@@ -211,20 +202,20 @@ class ProblemsPage(Page):
         self.setObjectName("problems")
         self._context = context
         self.model = ProblemModel(self)
-        self.header = SectionHeader("Problems")
-        self.reload = named(QPushButton("Reload"), "problems.reload", tip="Read the policy file again (Ctrl+R)")
+        self.header = SectionHeader(tr("Problems"))
+        self.reload = named(QPushButton(tr("Reload")), "problems.reload", tip=tr("Read the policy file again (Ctrl+R)"))
         tie_icon(self.reload, "refresh-cw")
         self.bar = named(MessageBar(), "problems.bar")
-        self.go_button = named(QPushButton("Go there"), "problems.go")
+        self.go_button = named(QPushButton(tr("Go there")), "problems.go")
         self.line_button = named(
-            QPushButton("Show in TOML"),
+            QPushButton(tr("Show in TOML")),
             "problems.line",
-            tip="Show its line of the policy file (Ctrl+Enter in the list)",
+            tip=tr("Show its line of the policy file (Ctrl+Enter in the list)"),
         )
         self.trust_button = named(
-            QPushButton("Trust..."),
+            QPushButton(tr("Trust...")),
             "problems.trust",
-            tip="See exactly what would be started or connected to, and trust it",
+            tip=tr("See exactly what would be started or connected to, and trust it"),
         )
         self.mend_buttons = tuple(named(QPushButton(), f"problems.mend.{at}") for at in range(MOST_MENDS))
         """What would mend the current problem: each button says what it does."""
@@ -232,7 +223,7 @@ class ProblemsPage(Page):
         self.view = self._make_view()
         self.whole = named(ProseLabel(), "problems.whole")
         """The current problem's sentence, however long it is."""
-        self.empty = EmptyState("shield-check", "No problems", "The policy has no errors and no warnings.")
+        self.empty = EmptyState("shield-check", tr("No problems"), tr("The policy has no errors and no warnings."))
         self._lay_out()
         self.go_button.clicked.connect(self._go)
         self.line_button.clicked.connect(self._show_line)
@@ -249,7 +240,7 @@ class ProblemsPage(Page):
         self._refresh()
 
     def _make_view(self) -> ProblemView:
-        view = named(ProblemView("Problems"), "problems.list")
+        view = named(ProblemView(tr("Problems")), "problems.list")
         view.setModel(self.model)
         view.setItemDelegate(ProblemDelegate(view))
         view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -272,7 +263,7 @@ class ProblemsPage(Page):
         self.whole.setVisible(index.isValid())
         self._foot.setVisible(index.isValid())
         self.go_button.setVisible(bool(self._about))
-        self.go_button.setToolTip(f"Show {self._about} (Enter in the list)")
+        self.go_button.setToolTip(tr("Show {place} (Enter in the list)", place=self._about))
         self.line_button.setEnabled(index.data(LINE) is not None)
         problem = index.siblingAtColumn(MESSAGE).data(PROBLEM)
         self.trust_button.setVisible(
@@ -295,7 +286,7 @@ class ProblemsPage(Page):
             if at < len(edits):
                 words = plain(edits[at].name)
                 button.setText(label_text(f"{words[:1].upper()}{words[1:]}", 60))
-                button.setToolTip(tip_text(f"{words}; undo takes it back"))
+                button.setToolTip(tip_text(tr("{edit}; undo takes it back", edit=words)))
 
     def _mend(self, at: int) -> None:
         edit, self._mends = self._mends[at], ()
@@ -332,7 +323,7 @@ class ProblemsPage(Page):
         self.header.set_note(_count_words(errors, warnings))
         self._stack.setCurrentWidget(self.view if errors or warnings else self.empty)
         if not errors and not warnings:
-            self.empty.set_state("shield-check", "No problems", self._checked_words())
+            self.empty.set_state("shield-check", tr("No problems"), self._checked_words())
         if self.model.rowCount() and not self.view.currentIndex().isValid():
             row = self.model.find(held)
             last = self.model.rowCount() - 1
@@ -340,16 +331,18 @@ class ProblemsPage(Page):
         self._tell_whole()
         self.reload.setVisible(document.failure is not None or self.model.rowCount() == 0)
         if document.alarm is not None:
-            text = "The file on the disk has errors: the last good policy stays in force until they are mended."
-            self.bar.show_message("error", text, action=MEND)
+            text = tr("The file on the disk has errors: the last good policy stays in force until they are mended.")
+            self.bar.show_message("error", text, action=tr(MEND))
         elif document.failure is None:
             self.bar.hide()
         elif document.failure.needs_only_trust:
-            text = "This policy reaches outside its folder. Read the lines below; trust it if that is what you want."
-            self.bar.show_message("warning", text, action="Trust and open")
+            text = tr(
+                "This policy reaches outside its folder. Read the lines below; trust it if that is what you want."
+            )
+            self.bar.show_message("warning", text, action=tr("Trust and open"))
         else:
-            text = "This policy has errors: no agent may call anything until they are mended."
-            self.bar.show_message("error", text, action=MEND)
+            text = tr("This policy has errors: no agent may call anything until they are mended.")
+            self.bar.show_message("error", text, action=tr(MEND))
         self.bar.close_button.hide()
 
     def _checked_words(self) -> str:
@@ -359,12 +352,20 @@ class ProblemsPage(Page):
         limits = sum(len(agent.tool_rules) for agent in policy.agents.values())
         levels = sum(len(source.permission_rules) for source in policy.sources)
         parts = (
-            plural(len(policy.agents), "agent"),
-            plural(limits, "rule") + " on " + plural(len(document.catalog), "tool"),
-            plural(levels, "level") + " of " + plural(len(policy.sources), "source"),
-            plural(len(policy.rules), "policy rule"),
+            counted(len(policy.agents), "agent", "agents"),
+            tr(
+                "{rules} on {tools}",
+                rules=counted(limits, "rule", "rules"),
+                tools=counted(len(document.catalog), "tool", "tools"),
+            ),
+            tr(
+                "{levels} of {sources}",
+                levels=counted(levels, "level", "levels"),
+                sources=counted(len(policy.sources), "source", "sources"),
+            ),
+            counted(len(policy.rules), "policy rule", "policy rules"),
         )
-        return f"No error and no warning in {', '.join(parts)}."
+        return tr("No error and no warning in {parts}.", parts=", ".join(parts))
 
     def main_view(self) -> QWidget:
         """The table; without a problem the way to look again."""
@@ -397,8 +398,8 @@ class ProblemsPage(Page):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         for button, text, keys, run in (
-            (self.go_button, f"Show {self._about}", "Enter", self._go),
-            (self.line_button, "Show in TOML", "Ctrl+Enter", self._show_line),
+            (self.go_button, tr("Show {place}", place=self._about), tr("Enter"), self._go),
+            (self.line_button, tr("Show in TOML"), tr("Ctrl+Enter"), self._show_line),
         ):
             if not button.isHidden():
                 action = menu.addAction(f"{text}\t{keys}")
@@ -420,9 +421,11 @@ class ProblemsPage(Page):
     async def _trust_endpoint(self, problem: Problem) -> None:
         """Ask for trust in exactly what would be connected to, and remember it."""
         document, target = self._context.document, verbs.endpoint_of(problem)
-        text = f"Messages of agents go there from then on:\n{document.policy.endpoints.definition(target)}"
-        choices = (Choice("keep", "Not now"), Choice("trust", "Trust", "primary"))
-        if await ask(self, f"Trust the endpoint {target}?", text, choices, icon="shield-alert", role="ask") == "trust":
+        text = tr("Messages of agents go there from then on:")
+        text = f"{text}\n{document.policy.endpoints.definition(target)}"
+        choices = (Choice("keep", tr("Not now")), Choice("trust", tr("Trust"), "primary"))
+        title = tr("Trust the endpoint {target}?", target=target)
+        if await ask(self, title, text, choices, icon="shield-alert", role="ask") == "trust":
             verbs.trust_endpoint(document, problem)
 
     async def _mend_text(self, line: int) -> None:
@@ -441,9 +444,6 @@ class ProblemsPage(Page):
 
 
 def _count_words(errors: int, warnings: int) -> str:
-    words = [
-        f"{number} {word}{'' if number == 1 else 's'}"
-        for number, word in ((errors, "error"), (warnings, "warning"))
-        if number
-    ]
+    words = [counted(errors, "error", "errors")] if errors else []
+    words += [counted(warnings, "warning", "warnings")] if warnings else []
     return ", ".join(words)

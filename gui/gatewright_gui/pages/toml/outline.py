@@ -6,6 +6,7 @@ from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt, Sign
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QWidget
 
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.plaintext import label_text, tip_text
 from gatewright_gui.qt.table_model import FlatModel
@@ -20,7 +21,7 @@ LINE = Qt.ItemDataRole.UserRole + 1
 class OutlineModel(FlatModel):
     """A heading over the parts of each kind."""
 
-    headers = ("Outline",)
+    headers = (mark("Outline"),)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -52,7 +53,7 @@ class OutlineModel(FlatModel):
             case Qt.ItemDataRole.DisplayRole:
                 return label_text(row.name or row.kind, 80)
             case Qt.ItemDataRole.ToolTipRole:
-                return tip_text(f"{row.name or row.kind}: line {row.line}")
+                return tip_text(tr("{part}: line {line}", part=row.name or row.kind, line=row.line))
             case Qt.ItemDataRole.FontRole if not row.name:
                 font = QFont()
                 font.setWeight(QFont.Weight.DemiBold)
@@ -71,7 +72,7 @@ class OutlineList(RowList):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        named(self, "toml.outline", spoken="Outline of the policy file")
+        named(self, "toml.outline", spoken=tr("Outline of the policy file"))
         self.rows = OutlineModel(self)
         self.setModel(self.rows)
         self.setItemDelegate(Delegate(self))

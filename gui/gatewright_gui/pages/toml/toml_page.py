@@ -4,7 +4,7 @@ from PySide6.QtCore import QModelIndex, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QStackedWidget, QWidget
 
-from gatewright.workspace.api import Problem, plural
+from gatewright.workspace.api import Problem
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.problems.problems_page import (
     ABOUT,
@@ -14,8 +14,10 @@ from gatewright_gui.pages.problems.problems_page import (
     PROBLEM,
     ProblemDelegate,
     ProblemModel,
+    problem_words,
 )
 from gatewright_gui.pages.toml.outline import OutlineList
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.prose import plain
@@ -31,9 +33,9 @@ from gatewright_gui.session.draft import written_over
 from gatewright_gui.session.filetext import FileText, file_text
 
 OUTLINE_SIZES = (200, 800)
-NO_CHANGES = ("No unsaved changes", "The file on disk is the policy that you see.")
+NO_CHANGES = (mark("No unsaved changes"), mark("The file on disk is the policy that you see."))
 FAULTS_HEIGHT = 132
-GONE = ("The policy file is gone", "It is not on the disk any more. Save writes it again.")
+GONE = (mark("The policy file is gone"), mark("It is not on the disk any more. Save writes it again."))
 
 
 class TomlPage(Page):
@@ -52,30 +54,32 @@ class TomlPage(Page):
         self._given: str | None = None
         self._holds_draft = False
         """Whether the editor holds the draft, with what can be undone of it."""
-        self.header = SectionHeader("Policy file", note_is_path=True)
-        self.part = named(Segmented("What to show"), "toml.part")
-        self.part.add_segment("text", "File", tooltip="The file as it would be saved now")
+        self.header = SectionHeader(tr("Policy file"), note_is_path=True)
+        self.part = named(Segmented(tr("What to show")), "toml.part")
+        self.part.add_segment("text", tr("File"), tooltip=tr("The file as it would be saved now"))
         self.part.add_segment(
             "difference",
-            "Difference",
-            tooltip="What saving would change on disk, or what another program changed there",
+            tr("Difference"),
+            tooltip=tr("What saving would change on disk, or what another program changed there"),
         )
         self.hint = named(Label(), "toml.hint", kind="muted")
-        self.apply_button = named(QPushButton("Apply"), "toml.apply", kind="primary")
-        self.discard_button = named(QPushButton("Discard"), "toml.discard", tip="Show the policy as it is again")
+        self.apply_button = named(QPushButton(tr("Apply")), "toml.apply", kind="primary")
+        self.discard_button = named(
+            QPushButton(tr("Discard")), "toml.discard", tip=tr("Show the policy as it is again")
+        )
         self.editor_button = named(
-            QPushButton("Open in editor"),
+            QPushButton(tr("Open in editor")),
             "toml.editor",
-            tip="Open the policy file in the program that this system has for it",
+            tip=tr("Open the policy file in the program that this system has for it"),
         )
         tie_icon(self.editor_button, "external-link")
-        self.editor = CodeEditor("Policy file")
-        self.code = named(CodeView("Policy file", editor=self.editor), "toml.code")
+        self.editor = CodeEditor(tr("Policy file"))
+        self.code = named(CodeView(tr("Policy file"), editor=self.editor), "toml.code")
         self.faults = ProblemModel(self)
         self.fault_list = self._make_fault_list()
         self.code.keep_wrapping("toml", context.sizes)
         self.empty = named(
-            EmptyState("file-code", "No changes", "The file on disk is what you see here."), "toml.empty"
+            EmptyState("file-code", tr("No changes"), tr("The file on disk is what you see here.")), "toml.empty"
         )
         for control in (self.hint, self.discard_button, self.apply_button, self.part, self.editor_button):
             self.header.add_control(control)
@@ -131,7 +135,7 @@ class TomlPage(Page):
         self.part.current_changed.connect(self._show)
 
     def _make_fault_list(self) -> TableView:
-        view = named(TableView("What is wrong with the text"), "toml.faults")
+        view = named(TableView(tr("What is wrong with the text")), "toml.faults")
         view.setModel(self.faults)
         view.setItemDelegate(ProblemDelegate(view))
         view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -174,7 +178,7 @@ class TomlPage(Page):
 
     async def _wait_for_it(self) -> None:
         self.apply_button.setEnabled(False)
-        self.hint.setText("Applying...")
+        self.hint.setText(tr("Applying..."))
         try:
             await self._draft.apply()
         finally:
@@ -199,7 +203,8 @@ class TomlPage(Page):
     def _open_editor(self) -> None:
         path = self._context.document.path
         if path is not None and not QDesktopServices.openUrl(QUrl.fromLocalFile(str(path))):
-            self._context.document.say("error", f"nothing opens `{path.name}` here: open it in an editor yourself")
+            text = tr("nothing opens `{file}` here: open it in an editor yourself", file=path.name)
+            self._context.document.say("error", text)
 
     def _refresh(self, _why: object = None) -> None:
         document, self._given = self._context.document, None
@@ -227,7 +232,7 @@ class TomlPage(Page):
             return
         is_pending = self._draft.is_pending
         if not self._text.text and not is_pending:
-            self.empty.set_state("file-code", "No policy", "Open a workspace to see its policy file.")
+            self.empty.set_state("file-code", tr("No policy"), tr("Open a workspace to see its policy file."))
             self._stack.setCurrentWidget(self.empty)
             self._tell_draft()
             return
@@ -248,7 +253,7 @@ class TomlPage(Page):
     def _show_changes(self, difference: str) -> None:
         self.fault_list.hide()
         if not difference:
-            self.empty.set_state("file-code", *(GONE if self._text.is_gone else NO_CHANGES))
+            self.empty.set_state("file-code", *map(tr, GONE if self._text.is_gone else NO_CHANGES))
             self._stack.setCurrentWidget(self.empty)
             return
         self._draft.take()
@@ -285,14 +290,17 @@ class TomlPage(Page):
         document, is_pending = self._context.document, self._draft.is_pending
         self.apply_button.setVisible(is_pending)
         self.discard_button.setVisible(is_pending)
-        self.apply_button.setText("Apply" if document.is_open else "Save and open")
-        what = "Make what is typed one edit of the policy" if document.is_open else "Write the file and open it"
-        self.apply_button.setToolTip(f"{what} (Ctrl+Return)")
+        self.apply_button.setText(tr("Apply") if document.is_open else tr("Save and open"))
+        tip = tr("Write the file and open it (Ctrl+Return)")
+        if document.is_open:
+            tip = tr("Make what is typed one edit of the policy (Ctrl+Return)")
+        self.apply_button.setToolTip(tip)
         errors = sum(problem.is_error for problem in self._draft.problems)
-        told = "Typed, not applied" + (f": {plural(errors, 'error')} (F8)" if errors else "")
+        told = tr("Typed, not applied")
+        if errors:
+            told = tr("Typed, not applied: {errors} (F8)", errors=counted(errors, "error", "errors"))
         self.hint.setText(told if is_pending else "")
 
 
 def _fault(problem: Problem, line: int, column: int) -> LineFault:
-    hint = f" (did you mean `{problem.near_miss}`?)" if problem.near_miss else ""
-    return LineFault(line, column, plain(f"{problem.message}{hint}"), "deny" if problem.is_error else "ask")
+    return LineFault(line, column, plain(problem_words(problem)), "deny" if problem.is_error else "ask")
