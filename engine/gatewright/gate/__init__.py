@@ -16,32 +16,17 @@ if TYPE_CHECKING:
     from gatewright.gate.broker import PermissionBroker
     from gatewright.gate.call import Status
     from gatewright.gate.chain import AuditReport, AuditRow, RowKind
-    from gatewright.gate.decision import Decision, RuleRef, StageTrace
+    from gatewright.gate.decision import Decision, StageTrace
     from gatewright.gate.gate import Gate
     from gatewright.gate.grant import Grant
     from gatewright.gate.outcome import Outcome
     from gatewright.gate.proof import DecisionProof, ProofInvalid
     from gatewright.gate.rates import RateBook
     from gatewright.gate.selfcheck import Difference, SelfCheck, selfcheck
-    from gatewright.gate.session import Phase, Session, SessionFacts
+    from gatewright.gate.session import Phase, Session
     from gatewright.gate.sessionstore import SessionStore
     from gatewright.gate.state import STATE_FOLDER, is_durable, key_folder, state_folder
     from gatewright.gate.verify import ProvenCall, Verification
-    from gatewright.gate.violation import (
-        ConstraintViolation,
-        CooldownActive,
-        ExclusiveGroupViolation,
-        ExitRequirementsPending,
-        MaxCallsExceeded,
-        OperationNotAllowed,
-        OrderingViolation,
-        PrerequisitesNotMet,
-        RateLimited,
-        StartConstraintsNotMet,
-        Violation,
-        violation_of,
-    )
-
 __all__ = [
     "STATE_FOLDER",
     "AgentView",
@@ -60,44 +45,30 @@ __all__ = [
     "AuditRow",
     "AuditUnavailable",
     "CallCount",
-    "ConstraintViolation",
-    "CooldownActive",
     "Decision",
     "DecisionProof",
     "Difference",
-    "ExclusiveGroupViolation",
-    "ExitRequirementsPending",
     "Gate",
     "Grant",
     "LoggedCall",
-    "MaxCallsExceeded",
-    "OperationNotAllowed",
-    "OrderingViolation",
     "Outcome",
     "PermissionBroker",
     "Phase",
-    "PrerequisitesNotMet",
     "ProofInvalid",
     "ProvenCall",
     "RateBook",
-    "RateLimited",
     "Remember",
     "RowKind",
-    "RuleRef",
     "SelfCheck",
     "Session",
-    "SessionFacts",
     "SessionStore",
     "StageTrace",
-    "StartConstraintsNotMet",
     "Status",
     "Verification",
-    "Violation",
     "is_durable",
     "key_folder",
     "selfcheck",
     "state_folder",
-    "violation_of",
 ]
 
 door(
@@ -111,31 +82,20 @@ door(
         "gatewright.gate.broker": ("PermissionBroker",),
         "gatewright.gate.call": ("Status",),
         "gatewright.gate.chain": ("AuditReport", "AuditRow", "RowKind"),
-        "gatewright.gate.decision": ("Decision", "RuleRef", "StageTrace"),
+        "gatewright.gate.decision": ("Decision", "StageTrace"),
         "gatewright.gate.gate": ("Gate",),
         "gatewright.gate.grant": ("Grant",),
         "gatewright.gate.outcome": ("Outcome",),
         "gatewright.gate.proof": ("DecisionProof", "ProofInvalid"),
         "gatewright.gate.rates": ("RateBook",),
         "gatewright.gate.selfcheck": ("Difference", "SelfCheck", "selfcheck"),
-        "gatewright.gate.session": ("Phase", "Session", "SessionFacts"),
+        "gatewright.gate.session": (
+            "Phase",
+            "Session",
+        ),
         "gatewright.gate.sessionstore": ("SessionStore",),
         "gatewright.gate.state": ("STATE_FOLDER", "is_durable", "key_folder", "state_folder"),
         "gatewright.compile.view": ("AgentView",),
         "gatewright.gate.verify": ("ProvenCall", "Verification"),
-        "gatewright.gate.violation": (
-            "ConstraintViolation",
-            "CooldownActive",
-            "ExclusiveGroupViolation",
-            "ExitRequirementsPending",
-            "MaxCallsExceeded",
-            "OperationNotAllowed",
-            "OrderingViolation",
-            "PrerequisitesNotMet",
-            "RateLimited",
-            "StartConstraintsNotMet",
-            "Violation",
-            "violation_of",
-        ),
     },
 )

@@ -10,35 +10,29 @@ from typing import TYPE_CHECKING
 from gatewright.base.door import door
 
 if TYPE_CHECKING:
-    from gatewright.schema.check import SchemaChecker, SchemaProblem, check_schema
+    from gatewright.schema.check import SchemaChecker, check_schema
     from gatewright.schema.discover import discover_operations
-    from gatewright.schema.filter import FilterLint, FilterResult, filter_operations, filter_with_lints
-    from gatewright.schema.formats import FORMATS, Format, ProviderLint, ToolListing, format_named
+    from gatewright.schema.filter import FilterResult, filter_operations, filter_with_lints
+    from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
     from gatewright.schema.generate import schema_of
     from gatewright.schema.inline import inline_references
     from gatewright.schema.narrow import narrow
-    from gatewright.schema.operation import Confidence, Operation, OperationSet
+    from gatewright.schema.operation import Operation, OperationSet
     from gatewright.schema.paths import PathCandidate, discover_paths, text_places
-    from gatewright.schema.phrase import ArgumentError
     from gatewright.schema.prose import clean_text
     from gatewright.schema.survey import OpenEnd, Survey, survey
     from gatewright.schema.walk import Schema
 
 __all__ = [
     "FORMATS",
-    "ArgumentError",
-    "Confidence",
-    "FilterLint",
     "FilterResult",
     "Format",
     "OpenEnd",
     "Operation",
     "OperationSet",
     "PathCandidate",
-    "ProviderLint",
     "Schema",
     "SchemaChecker",
-    "SchemaProblem",
     "Survey",
     "ToolListing",
     "check_schema",
@@ -58,15 +52,14 @@ __all__ = [
 door(
     __name__,
     {
-        "gatewright.schema.phrase": ("ArgumentError",),
-        "gatewright.schema.check": ("SchemaChecker", "SchemaProblem", "check_schema"),
+        "gatewright.schema.check": ("SchemaChecker", "check_schema"),
         "gatewright.schema.discover": ("discover_operations",),
-        "gatewright.schema.filter": ("FilterLint", "FilterResult", "filter_operations", "filter_with_lints"),
-        "gatewright.schema.formats": ("FORMATS", "Format", "ProviderLint", "ToolListing", "format_named"),
+        "gatewright.schema.filter": ("FilterResult", "filter_operations", "filter_with_lints"),
+        "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
         "gatewright.schema.generate": ("schema_of",),
         "gatewright.schema.inline": ("inline_references",),
         "gatewright.schema.narrow": ("narrow",),
-        "gatewright.schema.operation": ("Confidence", "Operation", "OperationSet"),
+        "gatewright.schema.operation": ("Operation", "OperationSet"),
         "gatewright.schema.paths": ("PathCandidate", "discover_paths", "text_places"),
         "gatewright.schema.prose": ("clean_text",),
         "gatewright.schema.survey": ("OpenEnd", "Survey", "survey"),
