@@ -175,8 +175,10 @@ class Editor:
         self, path: RawPath, before: Sequence[str], after: Sequence[str], renamed: Mapping[str, str] | None = None
     ) -> None:
         """Turn a list of texts from ``before`` to ``after``. ``renamed``: old to new names of what they name."""
-        item = self.find(path)
+        item, parent = self.find(path), self.find(path[:-1])
         if item is None or item.kind is not Kind.ARRAY or len(item.elements) != len(before):
+            parent = None
+        if item is None or parent is None or self._inline_with_dots(path[:-1], parent) is not None:
             self.set_members(path[:-1], {str(path[-1]): list(after)})
             return
         named = [(renamed or {}).get(word, word) for word in before]

@@ -11,25 +11,25 @@ from dataclasses import replace
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.report import RawPath
-from gatewright.policy.document import Agent, Defaults, Dialect, PermissionRule, Policy, ShellSettings, Source, Web
-from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.document import Agent, Defaults, Dialect, Policy, ShellSettings, Source, Web
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.agentorder import in_order
-from gatewright.policyfile.editor import REMOVED, Editor
-from gatewright.policyfile.pairing import AGENTS, LEVELS, POLICY_RULES, SOURCES, pairing
+from gatewright.policyfile.editor import Editor
+from gatewright.policyfile.pairing import AGENTS, CATALOGS, LEVELS, POLICY_RULES, SOURCES, pairing
 from gatewright.policyfile.patchagent import AgentPatch
-from gatewright.policyfile.patchtool import patch_catalogs, patch_tools
-from gatewright.policyfile.patchvalue import set_scalars, set_words, written_duration
-from gatewright.policyfile.patchworkspace import patch_workspace
+from gatewright.policyfile.patchvalue import change_table, edit_rows, set_scalars, written_duration
 from gatewright.policyfile.patternfile import PATTERN_ENDPOINTS
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.plain import (
     plain_agent,
     plain_approvals,
+    plain_catalog,
     plain_permission_rule,
     plain_policy_rule,
     plain_rule,
     plain_source,
+    plain_tool_settings,
+    plain_workspace,
 )
 from gatewright.policyfile.reader import value_of
 from gatewright.policyfile.render import agent_blocks, block, source_blocks
@@ -137,9 +137,9 @@ class _Patch:
             self._patch_agents()
         self._patch_defaults(before.defaults, after.defaults)
         self._patch_sources()
-        patch_catalogs(self._editor, before.catalogs, after.catalogs)
-        patch_tools(self._editor, before.tools, after.tools)
-        patch_workspace(self._editor, before, after)
+        edit_rows(self._editor, ("catalogs",), before.catalogs, after.catalogs, CATALOGS, plain_catalog)
+        self._patch_tools()
+        change_table(self._editor, ("workspace",), plain_workspace(before), plain_workspace(after))
         self._patch_policy()
         return self._editor.result()
 
@@ -227,22 +227,8 @@ class _Patch:
         level = (str(old.default_permission), str(new.default_permission))
         sizes = (old.max_file_bytes, new.max_file_bytes)
         self._scalars(path, {"default_permission": level, "max_file_bytes": sizes})
-        self._editor.edit_list(
-            (*path, "permission_rules"),
-            old.permission_rules,
-            new.permission_rules,
-            LEVELS,
-            plain=plain_permission_rule,
-            blocks=lambda rule: [block((*path, "permission_rules", 0), plain_permission_rule(rule))],
-            change=self._change_permission_rule,
-        )
-
-    def _change_permission_rule(self, path: RawPath, old: PermissionRule, new: PermissionRule) -> None:
-        level = (str(old.permission), str(new.permission))
-        comment = REMOVED if new.comment is None else new.comment
-        self._scalars(path, {"pattern": (old.pattern, new.pattern), "permission": level})
-        if old.comment != new.comment:
-            self._editor.set_members(path, {"comment": comment})
+        rules = (old.permission_rules, new.permission_rules)
+        edit_rows(self._editor, (*path, "permission_rules"), *rules, LEVELS, plain_permission_rule)
 
     def _patch_data_source(self, old: Source, new: Source | None) -> None:
         path = self._places.source_path(old.source_id) or ("data_sources", old.source_id)
@@ -269,23 +255,23 @@ class _Patch:
         path: RawPath = ("policy",)
         if before.default is not after.default:
             self._editor.set_members(path, {"default": str(after.default)})
-        self._editor.edit_list(
-            (*path, "rules"),
-            before.rules,
-            after.rules,
-            POLICY_RULES,
-            plain=plain_policy_rule,
-            blocks=lambda rule: [block((*path, "rules", 0), plain_policy_rule(rule))],
-            change=self._change_policy_rule,
-        )
+        rules = (before.rules, after.rules)
+        edit_rows(self._editor, (*path, "rules"), *rules, POLICY_RULES, plain_policy_rule, self._renamed_agents)
 
-    def _change_policy_rule(self, path: RawPath, old: PolicyRule, new: PolicyRule) -> None:
-        before, after = plain_policy_rule(old), plain_policy_rule(new)
-        words = {key for key in ("agents", "tools", "operations") if key in before and key in after}
-        for key in words:
-            renamed = self._renamed_agents if key == "agents" else None
-            set_words(self._editor, (*path, key), getattr(old, key), getattr(new, key), renamed)
-        self._scalars(path, {key: (before.get(key), after.get(key)) for key in {**before, **after} if key not in words})
+    def _patch_tools(self) -> None:
+        old, new = self._before.tools, self._after.tools
+        for name in {**old, **new}:
+            path: RawPath = ("tools", name)
+            if name not in new:
+                self._editor.remove(path, comments=True)
+                continue
+            after = plain_tool_settings(new[name])
+            if name not in old:
+                self._editor.add_table(path[:1], name, after, [block(path, after)], None)
+                continue
+            if not after and self._editor.is_only_dotted(path):
+                after["scrub"] = True
+            change_table(self._editor, path, plain_tool_settings(old[name]), after)
 
     def _refuse_foreign(self) -> None:
         after = self._after

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import tomllib
-from collections.abc import Mapping
-from typing import TypeGuard, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeGuard, TypeVar, cast
 
 from gatewright.base.duration import parse_duration, plain_duration
 from gatewright.base.report import RawPath
 from gatewright.base.size import parse_size
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
+from gatewright.policyfile.pairing import Naming
 from gatewright.policyfile.plain import duration_like
+from gatewright.policyfile.render import block
 from gatewright.policyfile.scan import Item
+from gatewright.schema.walk import as_object
+
+T = TypeVar("T")
 
 
 def set_words(
@@ -62,21 +67,53 @@ def value_like(written: object, value: object) -> object:
     return value
 
 
-def change_table(editor: Editor, path: RawPath, old: Mapping[str, object], new: Mapping[str, object]) -> None:
-    """Turn a table from ``old`` to ``new``: lists of texts entry by entry, other members in the spelling they have."""
+def change_table(
+    editor: Editor,
+    path: RawPath,
+    old: Mapping[str, object],
+    new: Mapping[str, object],
+    renamed: Mapping[str, str] | None = None,
+) -> None:
+    """Turn a table from ``old`` to ``new``: lists of texts entry by entry, tables member by member.
+
+    Other members keep the spelling that they have. ``renamed``: old to new names of agents in a list of them.
+    """
     changes: dict[str, object] = {key: REMOVED for key in old if key not in new}
     for key, value in new.items():
         held, place = old.get(key), (*path, key)
         if held == value:
             continue
-        item = editor.find(place)
+        item, before, after = editor.find(place), as_object(held), as_object(value)
         if is_words(held) and is_words(value):
-            editor.edit_words(place, held, value)
-        elif item is None or item.kind not in VALUES:
-            changes[key] = value
-        else:
+            editor.edit_words(place, held, value, renamed if key == "agents" else None)
+        elif item is not None and before and after:
+            change_table(editor, place, before, after)
+        elif item is not None and item.kind in VALUES and (held is None or isinstance(held, str)):
             changes[key] = value_like(written_value(editor, item), value)
+        else:
+            changes[key] = value
     editor.set_members(path, changes)
+
+
+def edit_rows(
+    editor: Editor,
+    path: RawPath,
+    old: Sequence[T],
+    new: Sequence[T],
+    naming: Naming[T],
+    plain: Callable[[T], Mapping[str, object]],
+    renamed: Mapping[str, str] | None = None,
+) -> None:
+    """Turn a list of tables from ``old`` to ``new``. ``renamed``: as for `change_table`."""
+    editor.edit_list(
+        path,
+        old,
+        new,
+        naming,
+        plain=plain,
+        blocks=lambda row: [block((*path, 0), plain(row))],
+        change=lambda place, one, other: change_table(editor, place, plain(one), plain(other), renamed),
+    )
 
 
 def is_words(value: object) -> TypeGuard[list[str]]:

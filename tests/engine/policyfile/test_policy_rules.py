@@ -1,5 +1,6 @@
 """``[policy]`` and its rules as a file says them, and the warnings about deny rules that miss or hit too much."""
 
+from dataclasses import replace
 from time import process_time
 
 import pytest
@@ -9,7 +10,7 @@ from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-from gatewright.policyfile import KnownTools, parse_policy
+from gatewright.policyfile import KnownTools, parse_policy, patch_text
 from tests.engine.policyfile.catalog import load, policy_of
 
 HEAD = "gatewright = 1\n[agents.scribe]\ntools = []\n"
@@ -252,3 +253,12 @@ def test_many_rules_for_every_tool_are_read_in_the_time_of_their_text() -> None:
         "`tool0.read` may leave out `content`, `tool0.write` may leave out `content`, "
         "`tool0.move` may leave out `content` (and 2997 more)"
     )
+
+
+def test_a_rule_on_one_line_with_dotted_keys_can_change_in_a_list_and_in_its_condition() -> None:
+    row = '{ name = "x", effect = "deny", tools = ["file", "calc"], when.minProperties = 5 }'
+    text = f"gatewright = 1\n[policy]\nrules = [{row}]\n"
+    before = policy_of(text)
+    after = replace(before, rules=(replace(before.rules[0], tools=("calc",), when={"minProperties": 7}),))
+
+    assert policy_of(patch_text(text, before, after)) == after
