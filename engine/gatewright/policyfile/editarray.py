@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from gatewright.base.errors import WeMustFix
-from gatewright.policyfile.literal import literal
 from gatewright.policyfile.pairing import Pairing, Step
+from gatewright.policyfile.render import literal
 from gatewright.policyfile.scan import Item
 from gatewright.policyfile.splice import Part, Splices
 

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 from gatewright.base.errors import WeMustFix
 from gatewright.base.report import RawPath
 from gatewright.policyfile.editarray import ArrayEdit
-from gatewright.policyfile.literal import key_text, literal
 from gatewright.policyfile.pairing import WORDS, Naming, Pairing, Step, pairing
-from gatewright.policyfile.render import block, statements
+from gatewright.policyfile.render import block, key_text, literal, statements
 from gatewright.policyfile.scan import Item, Kind, Section, Span, Statement, Tree, key_span, scan
 from gatewright.policyfile.splice import Part, Splices
 

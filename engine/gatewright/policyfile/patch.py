@@ -6,23 +6,22 @@ read again: if it is not exactly the wanted policy, nothing is returned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.report import RawPath
-from gatewright.policy.document import Agent, Defaults, Dialect, Policy, ShellSettings, Source, Web
+from gatewright.policy.document import Agent, Dialect, Policy, ShellSettings, Source, ToolSettings, Web
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.agentorder import in_order
 from gatewright.policyfile.editor import Editor
 from gatewright.policyfile.pairing import AGENTS, CATALOGS, LEVELS, POLICY_RULES, SOURCES, pairing
 from gatewright.policyfile.patchagent import AgentPatch
-from gatewright.policyfile.patchvalue import change_table, edit_rows, set_scalars, written_duration
+from gatewright.policyfile.patchvalue import change_table, edit_rows
 from gatewright.policyfile.patternfile import PATTERN_ENDPOINTS
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.plain import (
     plain_agent,
-    plain_approvals,
     plain_catalog,
     plain_permission_rule,
     plain_policy_rule,
@@ -30,10 +29,11 @@ from gatewright.policyfile.plain import (
     plain_source,
     plain_tool_settings,
     plain_workspace,
+    whole_defaults,
+    whole_source,
 )
 from gatewright.policyfile.reader import value_of
 from gatewright.policyfile.render import agent_blocks, block, source_blocks
-from gatewright.policyfile.stages import stages
 
 
 def patch_text(text: str, before: Policy, after: Policy) -> str:
@@ -97,6 +97,11 @@ def _identities(policy: Policy) -> set[int]:
     return {row.identity for row in rows}
 
 
+def _names(policy: Policy) -> dict[str, str]:
+    named = {"name": policy.name, "description": policy.description}
+    return {key: text for key, text in named.items() if text is not None}
+
+
 class _Patch:
     def __init__(self, text: str, before: Policy, after: Policy) -> None:
         self._before, self._after = before, after
@@ -115,8 +120,7 @@ class _Patch:
         self._agent = AgentPatch(
             self._editor,
             adjacent=self._adjacent,
-            pattern=self._pattern,
-            renamed_sources={sources[i].source_id: after.sources[j].source_id for j, i in kept.items()},
+            renamed={"sources": {sources[i].source_id: after.sources[j].source_id for j, i in kept.items()}},
         )
 
     def run(self) -> str:
@@ -131,11 +135,9 @@ class _Patch:
                 old = replace(old, tool_rules=())
             self._agent.patch((), old, new)
         else:
-            self._scalars(
-                (), {"name": (before.name, after.name), "description": (before.description, after.description)}
-            )
+            change_table(self._editor, (), _names(before), _names(after))
             self._patch_agents()
-        self._patch_defaults(before.defaults, after.defaults)
+        change_table(self._editor, ("defaults",), whole_defaults(before.defaults), whole_defaults(after.defaults))
         self._patch_sources()
         edit_rows(self._editor, ("catalogs",), before.catalogs, after.catalogs, CATALOGS, plain_catalog)
         self._patch_tools()
@@ -148,9 +150,6 @@ class _Patch:
         rules = self._editor.find(("tool_rules",))
         kinds = [rule.members["rule_type"] for rule in rules.elements if "rule_type" in rule.members] if rules else []
         return not kinds or any("type" in kind.members for kind in kinds)
-
-    def _scalars(self, path: RawPath, pairs: Mapping[str, tuple[object, object]]) -> None:
-        set_scalars(self._editor, path, pairs)
 
     def _patch_agents(self) -> None:
         old, new = self._before.agents, self._after.agents
@@ -176,25 +175,6 @@ class _Patch:
             blocks = list(agent_blocks(agent, adjacent=self._adjacent))
             self._editor.add_table(("agents",), agent.agent_id, data, blocks, above)
 
-    def _patch_defaults(self, old: Defaults, new: Defaults) -> None:
-        path: RawPath = ("defaults",)
-        changes: dict[str, object] = {}
-        if old.unlisted_tools != new.unlisted_tools:
-            changes["unlisted_tools"] = str(new.unlisted_tools)
-        if old.new_tools != new.new_tools:
-            changes["new_tools"] = new.new_tools
-        if old.max_output_bytes != new.max_output_bytes:
-            changes["max_output_bytes"] = new.max_output_bytes
-        if old.timeout_s != new.timeout_s:
-            changes["timeout"] = written_duration(self._editor, (*path, "timeout"), new.timeout_s)
-        if old.check_formats != new.check_formats:
-            changes["check_formats"] = new.check_formats
-        if self._editor.find(path) is None and old.approvals != new.approvals:
-            self._editor.set_members(path, changes | {"approvals": plain_approvals(new.approvals)})
-            return
-        self._editor.set_members(path, changes)
-        self._agent.verdicts((*path, "approvals"), old.approvals, new.approvals)
-
     def _patch_sources(self) -> None:
         old, new = self._before.sources, self._after.sources
         foreign = {s.source_id for s in old if (self._places.source_path(s.source_id) or ("",))[0] == "data_sources"}
@@ -218,15 +198,11 @@ class _Patch:
         return plain_source(source) | {key: rows for key, rows in lists.items() if rows}
 
     def _change_source(self, path: RawPath, old: Source, new: Source) -> None:
-        self._scalars(path, {"id": (old.source_id, new.source_id), "base_path": (old.base_path, new.base_path)})
-        self._scalars(path, {"watch": (old.watch, new.watch), "type": (str(old.kind), str(new.kind))})
+        change_table(self._editor, path, whole_source(old), whole_source(new))
         self._change_levels(path, old, new)
         self._agent.rules((*path, "required_tools"), old.required_tools, new.required_tools)
 
     def _change_levels(self, path: RawPath, old: Source, new: Source) -> None:
-        level = (str(old.default_permission), str(new.default_permission))
-        sizes = (old.max_file_bytes, new.max_file_bytes)
-        self._scalars(path, {"default_permission": level, "max_file_bytes": sizes})
         rules = (old.permission_rules, new.permission_rules)
         edit_rows(self._editor, (*path, "permission_rules"), *rules, LEVELS, plain_permission_rule)
 
@@ -246,6 +222,8 @@ class _Patch:
             raise NotSupported(f"`data_sources.{path[1]}` cannot be watched: use `[[sources]]`")
         if old.base_path != new.base_path:
             self._editor.set_value(paths.elements[0], new.base_path)
+        before, after = whole_source(old), whole_source(replace(new, source_id=old.source_id, base_path=old.base_path))
+        change_table(self._editor, path[:2], before, after)
         self._change_levels(path[:2], old, new)
 
     def _patch_policy(self) -> None:
@@ -256,7 +234,9 @@ class _Patch:
         if before.default is not after.default:
             self._editor.set_members(path, {"default": str(after.default)})
         rules = (before.rules, after.rules)
-        edit_rows(self._editor, (*path, "rules"), *rules, POLICY_RULES, plain_policy_rule, self._renamed_agents)
+        edit_rows(
+            self._editor, (*path, "rules"), *rules, POLICY_RULES, plain_policy_rule, {"agents": self._renamed_agents}
+        )
 
     def _patch_tools(self) -> None:
         old, new = self._before.tools, self._after.tools
@@ -292,3 +272,63 @@ class _Patch:
             raise NotSupported("a file in Pattern's shape cannot say which sources, user or capabilities an agent has")
         if after.rules or after.default is not Verdict.ALLOW:
             raise NotSupported("a file in Pattern's shape holds no policy rules")
+
+
+def stages(before: Policy, after: Policy) -> Iterator[Policy]:
+    """Policies on the way, each one change from the one before it; the last one is ``after``."""
+    policy = before
+    for agent_id in [name for name in policy.agents if name not in after.agents]:
+        policy = replace(policy, agents={k: v for k, v in policy.agents.items() if k != agent_id})
+        yield policy
+    for agent in after.agents.values():
+        for step in _agent_stages(policy.agents.get(agent.agent_id), agent):
+            policy = policy.with_agent(step)
+            yield policy
+    for step in _source_stages(policy.sources, after.sources):
+        policy = replace(policy, sources=step)
+        yield policy
+    yield (policy := replace(policy, catalogs=after.catalogs))
+    for step in _tool_stages(policy.tools, after.tools):
+        policy = replace(policy, tools=step)
+        yield policy
+    yield (policy := replace(policy, roots=after.roots, web=after.web, endpoints=after.endpoints))
+    yield (policy := replace(policy, defaults=after.defaults))
+    yield (policy := replace(policy, default=after.default))
+    yield (policy := replace(policy, rules=after.rules))
+    yield after
+
+
+def _agent_stages(old: Agent | None, new: Agent) -> Iterator[Agent]:
+    if old is None:
+        yield new
+        return
+    yield (old := replace(old, description=new.description))
+    yield (old := replace(old, tools=new.tools))
+    yield (old := replace(old, sources=new.sources))
+    yield (old := replace(old, user_id=new.user_id))
+    yield (old := replace(old, approvals=new.approvals))
+    yield (old := replace(old, capabilities=new.capabilities))
+    yield new
+
+
+def _tool_stages(old: Mapping[str, ToolSettings], new: Mapping[str, ToolSettings]) -> Iterator[dict[str, ToolSettings]]:
+    """One tool after the other, first those that go."""
+    rows = dict(old)
+    for name in [name for name in old if name not in new]:
+        del rows[name]
+        yield dict(rows)
+    for name, settings in new.items():
+        rows[name] = settings
+        yield dict(rows)
+
+
+def _source_stages(old: tuple[Source, ...], new: tuple[Source, ...]) -> Iterator[tuple[Source, ...]]:
+    wanted = {source.source_id: source for source in new}
+    rows = tuple(source for source in old if source.source_id in wanted)
+    yield rows
+    for index, source in enumerate(rows):
+        after = wanted[source.source_id]
+        for step in (replace(source, required_tools=after.required_tools), after):
+            rows = (*rows[:index], step, *rows[index + 1 :])
+            yield rows
+    yield new

@@ -1,4 +1,4 @@
-"""The least change of one agent's table, and of tool rules wherever they stand."""
+"""The least change of one agent's table, its capabilities, and of tool rules wherever they stand."""
 
 from __future__ import annotations
 
@@ -6,21 +6,18 @@ from collections.abc import Mapping
 
 from gatewright.base.report import RawPath
 from gatewright.policy.document import Agent
+from gatewright.policy.kinds.capability import Capability, kind_of, plain_capability
 from gatewright.policy.rule import ToolRule
-from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
-from gatewright.policyfile.pairing import TOOL_RULES
-from gatewright.policyfile.patchcapability import patch_capabilities
+from gatewright.policyfile.pairing import CAPABILITIES, TOOL_RULES
 from gatewright.policyfile.patchvalue import (
     change_table,
     is_words,
-    set_scalars,
-    set_words,
     value_like,
     written_value,
 )
 from gatewright.policyfile.plain import (
-    plain_approvals,
+    plain_agent,
     plain_kind,
     plain_rule,
 )
@@ -32,7 +29,7 @@ from gatewright.schema.walk import as_object
 class AgentPatch:
     """Edits through one editor. ``adjacent``: new kinds are written as ``{ type, value }``, as Pattern reads them.
 
-    ``renamed_sources``: old to new ids.
+    ``renamed``: as for `change_table`.
     """
 
     def __init__(
@@ -40,23 +37,19 @@ class AgentPatch:
         editor: Editor,
         *,
         adjacent: bool = False,
-        pattern: bool = False,
-        renamed_sources: Mapping[str, str] | None = None,
+        renamed: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        self._editor, self._adjacent, self._pattern = editor, adjacent, pattern
-        self._renamed_sources = renamed_sources
+        self._editor, self._adjacent, self._renamed = editor, adjacent, renamed
 
     def patch(self, path: RawPath, old: Agent, new: Agent) -> None:
         """Edit the table of one agent."""
         if old == new:
             return
-        set_scalars(self._editor, path, {"description": (old.description or None, new.description or None)})
-        set_words(self._editor, (*path, "tools"), old.tools, new.tools)
-        if not self._pattern:
-            set_words(self._editor, (*path, "sources"), old.sources, new.sources, self._renamed_sources)
-            set_scalars(self._editor, path, {"user_id": (old.user_id, new.user_id)})
-            patch_capabilities(self._editor, (*path, "capabilities"), old.capabilities, new.capabilities)
-        self.verdicts((*path, "approvals"), old.approvals, new.approvals)
+        before, after = plain_agent(old), plain_agent(new)
+        for data in (before, after):
+            data.pop("capabilities", None)
+        change_table(self._editor, path, before, after, self._renamed)
+        patch_capabilities(self._editor, (*path, "capabilities"), old.capabilities, new.capabilities)
         self.rules((*path, "tool_rules"), old.tool_rules, new.tool_rules)
 
     def rules(self, path: RawPath, old: tuple[ToolRule, ...], new: tuple[ToolRule, ...]) -> None:
@@ -71,36 +64,14 @@ class AgentPatch:
             change=self._change_rule,
         )
 
-    def verdicts(self, path: RawPath, old: Mapping[str, Verdict], new: Mapping[str, Verdict]) -> None:
-        """Edit ``approvals``."""
-        item = self._editor.find(path)
-        if old == new:
-            return
-        if item is None:
-            self._editor.set_members(path[:-1], {"approvals": plain_approvals(new)})
-        elif not new and item.kind is Kind.INLINE:
-            self._editor.remove(path)
-        else:
-            changed = {key: verdict for key, verdict in new.items() if old.get(key) != verdict}
-            gone = {key: REMOVED for key in old if key not in new}
-            self._editor.set_members(path, {**gone, **plain_approvals(changed)})
-
     def _change_rule(self, path: RawPath, old: ToolRule, new: ToolRule) -> None:
         if old.rule_type != new.rule_type and not self._change_payload((*path, "rule_type"), old, new):
             item = self._editor.find((*path, "rule_type"))
             adjacent = "type" in item.members if item is not None else self._adjacent
             self._editor.set_members(path, {"rule_type": plain_kind(new.rule_type, adjacent=adjacent)})
-        set_scalars(
-            self._editor,
-            path,
-            {
-                "tool_name": (old.tool_name, new.tool_name),
-                "priority": (old.priority, new.priority),
-                "id": (old.rule_id, new.rule_id),
-                "metadata": (old.metadata, new.metadata),
-            },
-        )
-        set_words(self._editor, (*path, "conditions"), old.conditions or None, new.conditions or None)
+        before, after = ({"priority": rule.priority, **plain_rule(rule)} for rule in (old, new))
+        del before["rule_type"], after["rule_type"]
+        change_table(self._editor, path, before, after)
 
     def _change_payload(self, path: RawPath, old: ToolRule, new: ToolRule) -> bool:
         """Change the payload alone, where the kind stays and it is a written value or a table with the same members."""
@@ -125,3 +96,38 @@ class AgentPatch:
         else:
             self._editor.set_value(payload, value_like(written, after))
         return True
+
+
+Capabilities = tuple[Capability, ...]
+
+
+def patch_capabilities(editor: Editor, path: RawPath, old: Capabilities, new: Capabilities) -> None:
+    """Turn the list at ``path`` from ``old`` to ``new``; a kept entry changes only inside."""
+    if old == new:
+        return
+    item = editor.find(path)
+    if item is None or len(item.elements) != len(old):
+        editor.set_members(path[:-1], {str(path[-1]): list(map(plain_capability, new))})
+        return
+    editor.edit_list(
+        path,
+        old,
+        new,
+        CAPABILITIES,
+        plain=plain_capability,
+        blocks=lambda capability: [block((*path, 0), {str(kind_of(capability)): capability.plain()})],
+        change=lambda place, one, other: _change(editor, place, one, other),
+    )
+
+
+def _change(editor: Editor, path: RawPath, old: Capability, new: Capability) -> None:
+    entry, kind = editor.find(path), str(kind_of(new))
+    if entry is None:
+        return
+    if entry.kind is Kind.TABLE or (kind_of(old) is kind_of(new) and kind in entry.members):
+        if kind_of(old) is not kind_of(new):
+            editor.set_members(path, {str(kind_of(old)): REMOVED, kind: new.plain()})
+        else:
+            change_table(editor, (*path, kind), old.plain(), new.plain())
+    else:
+        editor.set_value(entry, plain_capability(new))

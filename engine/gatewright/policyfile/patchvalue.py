@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeGuard, TypeVar, cast
 
-from gatewright.base.duration import parse_duration, plain_duration
+from gatewright.base.duration import parse_duration
 from gatewright.base.report import RawPath
 from gatewright.base.size import parse_size
 from gatewright.policyfile.editor import REMOVED, VALUES, Editor
@@ -20,41 +20,9 @@ from gatewright.schema.walk import as_object
 T = TypeVar("T")
 
 
-def set_words(
-    editor: Editor,
-    path: RawPath,
-    old: tuple[str, ...] | None,
-    new: tuple[str, ...] | None,
-    renamed: Mapping[str, str] | None = None,
-) -> None:
-    """Turn a list of texts from ``old`` to ``new``; None: the key is not there. ``renamed``: what they name was."""
-    if old == new:
-        return
-    if new is None:
-        editor.remove(path)
-    else:
-        editor.edit_words(path, old or (), new, renamed)
-
-
-def set_scalars(editor: Editor, path: RawPath, pairs: Mapping[str, tuple[object, object]]) -> None:
-    """Write the members of a table that differ, given as (old, new); None: the key is not there."""
-    changes = {key: REMOVED if new is None else new for key, (old, new) in pairs.items() if old != new}
-    editor.set_members(path, changes)
-
-
 def written_value(editor: Editor, item: Item) -> object:
     """What a written value says."""
     return tomllib.loads(f"v = {editor.source_of(item)}")["v"]
-
-
-def written_duration(editor: Editor, path: RawPath, seconds: float | None) -> object:
-    """A duration as it is spelt at ``path`` now; ``REMOVED`` for None."""
-    if seconds is None:
-        return REMOVED
-    item = editor.find(path)
-    if item is None or item.kind not in VALUES:
-        return plain_duration(seconds)
-    return duration_like(written_value(editor, item), seconds)
 
 
 def value_like(written: object, value: object) -> object:
@@ -72,11 +40,11 @@ def change_table(
     path: RawPath,
     old: Mapping[str, object],
     new: Mapping[str, object],
-    renamed: Mapping[str, str] | None = None,
+    renamed: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Turn a table from ``old`` to ``new``: lists of texts entry by entry, tables member by member.
 
-    Other members keep the spelling that they have. ``renamed``: old to new names of agents in a list of them.
+    Other members keep the spelling that they have. ``renamed``: by key of a list of names, old to new ones.
     """
     changes: dict[str, object] = {key: REMOVED for key in old if key not in new}
     for key, value in new.items():
@@ -85,7 +53,7 @@ def change_table(
             continue
         item, before, after = editor.find(place), as_object(held), as_object(value)
         if is_words(held) and is_words(value):
-            editor.edit_words(place, held, value, renamed if key == "agents" else None)
+            editor.edit_words(place, held, value, (renamed or {}).get(key))
         elif item is not None and before and after:
             change_table(editor, place, before, after)
         elif item is not None and item.kind in VALUES and (held is None or isinstance(held, str)):
@@ -102,7 +70,7 @@ def edit_rows(
     new: Sequence[T],
     naming: Naming[T],
     plain: Callable[[T], Mapping[str, object]],
-    renamed: Mapping[str, str] | None = None,
+    renamed: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
     """Turn a list of tables from ``old`` to ``new``. ``renamed``: as for `change_table`."""
     editor.edit_list(

@@ -25,11 +25,9 @@ from gatewright.policy.document import (
 )
 from gatewright.policy.endpoint import BLUESKY_URL, DISCORD_URL, Endpoints
 from gatewright.policy.kinds.capability import plain_capability
-from gatewright.policy.permission import PathUse, Permission
+from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import DEFAULT_PRIORITY, RuleKind, ToolRule
-from gatewright.policy.tier import SafetyTier
-from gatewright.policy.verdict import Verdict
 
 Plain = dict[str, object]
 
@@ -83,11 +81,11 @@ def plain_tool_settings(settings: ToolSettings) -> Plain:
     if settings.safety_tier is not None:
         data["safety_tier"] = str(settings.safety_tier)
     if settings.operation_tiers:
-        data["operation_tiers"] = plain_tiers(settings.operation_tiers)
+        data["operation_tiers"] = _texts(settings.operation_tiers)
     if not settings.scrub:
         data["scrub"] = False
     if settings.paths:
-        data["paths"] = plain_paths(settings.paths)
+        data["paths"] = _texts(settings.paths)
     return data | _present({"description": settings.description})
 
 
@@ -158,16 +156,6 @@ def plain_endpoints(endpoints: Endpoints) -> Plain:
     return data
 
 
-def plain_tiers(tiers: Mapping[str, SafetyTier]) -> Plain:
-    """Tiers as text."""
-    return {operation: str(tier) for operation, tier in tiers.items()}
-
-
-def plain_paths(paths: Mapping[str, PathUse]) -> Plain:
-    """What arguments are, as text."""
-    return {argument: str(use) for argument, use in paths.items()}
-
-
 def duration_like(written: object, seconds: float) -> object:
     """A duration spelt as ``written`` is: a number stays one, ``{ secs, nanos }`` stays that."""
     if isinstance(written, int | float):
@@ -176,11 +164,6 @@ def duration_like(written: object, seconds: float) -> object:
         data = {"secs": int(seconds), "nanos": round((seconds - int(seconds)) * 1e9)}
         return data if data["nanos"] < 1_000_000_000 and parse_duration(data) == seconds else plain_duration(seconds)
     return plain_duration(seconds)
-
-
-def plain_approvals(approvals: Mapping[str, Verdict]) -> Plain:
-    """Verdicts as text."""
-    return {key: str(verdict) for key, verdict in approvals.items()}
 
 
 def plain_permission_rule(rule: PermissionRule) -> Plain:
@@ -193,14 +176,24 @@ def plain_permission_rule(rule: PermissionRule) -> Plain:
 
 def plain_source(source: Source) -> Plain:
     """A source without its rules (levels and required tools)."""
-    data: Plain = {"id": source.source_id, "type": str(source.kind), "base_path": source.base_path}
-    if source.default_permission is not Permission.READ_ONLY:
-        data["default_permission"] = str(source.default_permission)
-    if source.max_file_bytes != DEFAULT_MAX_FILE_BYTES:
-        data["max_file_bytes"] = source.max_file_bytes
-    if source.watch:
-        data["watch"] = True
-    return data
+    standard = {
+        "default_permission": str(Permission.READ_ONLY),
+        "max_file_bytes": DEFAULT_MAX_FILE_BYTES,
+        "watch": False,
+    }
+    return {key: value for key, value in whole_source(source).items() if value != standard.get(key)}
+
+
+def whole_source(source: Source) -> Plain:
+    """As `plain_source`, the defaults too."""
+    return {
+        "id": source.source_id,
+        "type": str(source.kind),
+        "base_path": source.base_path,
+        "default_permission": str(source.default_permission),
+        "max_file_bytes": source.max_file_bytes,
+        "watch": source.watch,
+    }
 
 
 def plain_agent(agent: Agent) -> Plain:
@@ -213,7 +206,7 @@ def plain_agent(agent: Agent) -> Plain:
     if agent.sources is not None:
         data["sources"] = list(agent.sources)
     if agent.approvals:
-        data["approvals"] = plain_approvals(agent.approvals)
+        data["approvals"] = _texts(agent.approvals)
     if agent.user_id is not None:
         data["user_id"] = agent.user_id
     if agent.capabilities:
@@ -223,20 +216,24 @@ def plain_agent(agent: Agent) -> Plain:
 
 def plain_defaults(defaults: Defaults) -> Plain:
     """What differs from the built-in defaults."""
-    standard, data = Defaults(), Plain()
-    if defaults.unlisted_tools != standard.unlisted_tools:
-        data["unlisted_tools"] = str(defaults.unlisted_tools)
-    if defaults.new_tools != standard.new_tools:
-        data["new_tools"] = defaults.new_tools
-    if defaults.max_output_bytes != standard.max_output_bytes:
-        data["max_output_bytes"] = defaults.max_output_bytes
-    if defaults.timeout_s is not None:
-        data["timeout"] = plain_duration(defaults.timeout_s)
-    if defaults.check_formats:
-        data["check_formats"] = True
-    if defaults.approvals:
-        data["approvals"] = plain_approvals(defaults.approvals)
-    return data
+    standard = whole_defaults(Defaults())
+    return {key: value for key, value in whole_defaults(defaults).items() if value != standard.get(key)}
+
+
+def whole_defaults(defaults: Defaults) -> Plain:
+    """As `plain_defaults`, what is as built in too; without ``timeout`` and ``approvals`` where there are none."""
+    return {
+        "unlisted_tools": str(defaults.unlisted_tools),
+        "new_tools": defaults.new_tools,
+        "max_output_bytes": defaults.max_output_bytes,
+        **({} if defaults.timeout_s is None else {"timeout": plain_duration(defaults.timeout_s)}),
+        "check_formats": defaults.check_formats,
+        **({"approvals": _texts(defaults.approvals)} if defaults.approvals else {}),
+    }
+
+
+def _texts(values: Mapping[str, object]) -> dict[str, str]:
+    return {key: str(value) for key, value in values.items()}
 
 
 def _present(data: Plain) -> Plain:

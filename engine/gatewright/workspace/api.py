@@ -182,7 +182,7 @@ if TYPE_CHECKING:
     from gatewright.policy.toolname import chosen_tools, names_tool, split_name
     from gatewright.policy.verdict import Verdict, strictest
     from gatewright.policyfile import write_policy_text
-    from gatewright.policyfile.literal import literal
+    from gatewright.policyfile.render import literal
     from gatewright.schema import (
         Operation,
         OperationSet,
@@ -369,7 +369,7 @@ door(
         "gatewright.policy.verdict": ("Verdict", "strictest"),
         # policyfile
         "gatewright.policyfile": ("write_policy_text",),
-        "gatewright.policyfile.literal": ("literal",),
+        "gatewright.policyfile.render": ("literal",),
         # sources
         "gatewright.sources": ("FileSource", "FileState", "Noticed"),
         "gatewright.sources.basefolder": ("BaseFolder",),

@@ -12,7 +12,6 @@ from gatewright.base.report import RawPath
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import kind_of
 from gatewright.policy.verdict import Verdict
-from gatewright.policyfile.literal import dotted, header, key_text, literal
 from gatewright.policyfile.plain import (
     plain_agent,
     plain_catalog,
@@ -23,6 +22,7 @@ from gatewright.policyfile.plain import (
     plain_source,
     plain_tool_settings,
 )
+from gatewright.policyfile.render import dotted, header, key_text, literal
 
 Data = Mapping[str, object]
 Rows = Sequence[Data]
