@@ -7,10 +7,10 @@ no memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import Literal, TypeVar, get_args
+from typing import Generic, Literal, TypeVar, get_args
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
@@ -23,33 +23,30 @@ Row = TypeVar("Row", Agent, Source, Catalog)
 
 
 @frozen
-class AgentChange:
-    """One agent before and after; None on a side means that it is not there.
+class _RowChange(Generic[Row]):
+    """One row before and after; None on a side means that it is not there.
 
-    ``at``: where it stands among the agents on the side where it is, if not as the last one.
+    ``at``: where it stands among the rows on the side where it is, if not as the last one.
     """
 
-    before: Agent | None
-    after: Agent | None
+    before: Row | None
+    after: Row | None
     at: int | None = None
 
 
 @frozen
-class SourceChange:
-    """One source before and after; None on a side means that it is not there. ``at`` as of an agent."""
-
-    before: Source | None
-    after: Source | None
-    at: int | None = None
+class AgentChange(_RowChange[Agent]):
+    """One agent before and after."""
 
 
 @frozen
-class CatalogChange:
-    """One catalog before and after; None on a side means that it is not there. ``at`` as of an agent."""
+class SourceChange(_RowChange[Source]):
+    """One source before and after."""
 
-    before: Catalog | None
-    after: Catalog | None
-    at: int | None = None
+
+@frozen
+class CatalogChange(_RowChange[Catalog]):
+    """One catalog before and after."""
 
 
 @frozen
@@ -115,7 +112,7 @@ def apply(policy: Policy, edit: Edit) -> Policy:
 
 def inverse(edit: Edit) -> Edit:
     """The edit that takes this one back."""
-    return Edit(edit.name, tuple(_invert(change) for change in reversed(edit.changes)))
+    return Edit(edit.name, tuple(replace(one, before=one.after, after=one.before) for one in reversed(edit.changes)))
 
 
 def edit_between(name: str, before: Policy, after: Policy) -> Edit:
@@ -176,12 +173,15 @@ def change_set(edit: Edit) -> ChangeSet:
 
 def _apply(policy: Policy, change: Change) -> Policy:
     match change:
-        case AgentChange(before, after, at):
-            return _apply_agent(policy, before, after, at)
-        case SourceChange(before, after, at):
-            return _apply_source(policy, before, after, at)
-        case CatalogChange(before, after, at):
-            return _apply_catalog(policy, before, after, at)
+        case AgentChange():
+            agents = _changed(policy.agents.values(), "agent", lambda agent: agent.agent_id, change)
+            return replace(policy, agents={agent.agent_id: agent for agent in agents})
+        case SourceChange():
+            rows = _changed(policy.sources, "source", lambda source: source.source_id, change)
+            return replace(policy, sources=tuple(rows))
+        case CatalogChange():
+            rows = _changed(policy.catalogs, "catalog", lambda catalog: catalog.catalog_id, change)
+            return replace(policy, catalogs=tuple(rows))
         case FieldChange(name, before, after):
             _expect(getattr(policy, name) == before, f"`{name}` of the policy")
             return replace(policy, **{name: after})
@@ -199,74 +199,25 @@ def _settings(policy: Policy, name: str, after: ToolSettings | None) -> dict[str
     return {**policy.tools, name: after}
 
 
-def _apply_agent(policy: Policy, before: Agent | None, after: Agent | None, at: int | None) -> Policy:
-    agent_id = (after or before or Agent("")).agent_id
-    key = before.agent_id if before else agent_id
-    held = policy.agents.get(key)
-    _expect(held == before, f"agent `{key}`")
-    if held and after:
-        _expect(after.agent_id == key or after.agent_id not in policy.agents, f"agent `{after.agent_id}`")
-        after = _as(held, after)
-        rows = [after if agent.agent_id == key else agent for agent in policy.agents.values()]
-    elif after:
-        rows = _with(after, at, policy.agents.values())
-    else:
-        rows = [agent for agent in policy.agents.values() if agent.agent_id != key]
-    return replace(policy, agents={agent.agent_id: agent for agent in rows})
-
-
-def _apply_source(policy: Policy, before: Source | None, after: Source | None, at: int | None) -> Policy:
-    source_id = (after or before or Source("", "")).source_id
-    key = before.source_id if before else source_id
-    held = policy.source(key)
-    _expect(held == before, f"source `{key}`")
-    if held and after:
-        _expect(after.source_id == key or policy.source(after.source_id) is None, f"source `{after.source_id}`")
-        after = _as(held, after)
-        return replace(policy, sources=tuple(after if s is held else s for s in policy.sources))
-    if after:
-        return replace(policy, sources=tuple(_with(after, at, policy.sources)))
-    return replace(policy, sources=tuple(s for s in policy.sources if s is not held))
-
-
-def _apply_catalog(policy: Policy, before: Catalog | None, after: Catalog | None, at: int | None) -> Policy:
-    held = None if before is None else policy.catalog(before.catalog_id)
-    _expect(held == before, f"catalog `{before.catalog_id if before else ''}`")
-    if after and (before is None or after.catalog_id != before.catalog_id):
-        _expect(policy.catalog(after.catalog_id) is None, f"catalog `{after.catalog_id}`")
-    if held and after:
-        after = _as(held, after)
-        return replace(policy, catalogs=tuple(after if row is held else row for row in policy.catalogs))
-    if after:
-        return replace(policy, catalogs=tuple(_with(after, at, policy.catalogs)))
-    return replace(policy, catalogs=tuple(row for row in policy.catalogs if row is not held))
+def _changed(rows: Collection[Row], what: str, id_of: Callable[[Row], str], change: _RowChange[Row]) -> list[Row]:
+    before, after = change.before, change.after
+    named = before or after
+    key = id_of(named) if named else ""
+    held = next((row for row in rows if id_of(row) == key), None)
+    _expect(held == before, f"{what} `{key}`")
+    rest = [row for row in rows if row is not held]
+    if after is None:
+        return rest
+    _expect(all(id_of(row) != id_of(after) for row in rest), f"{what} `{id_of(after)}`")
+    if held is None:
+        rest.insert(len(rest) if change.at is None else change.at, after)
+        return rest
+    return [_as(held, after) if row is held else row for row in rows]
 
 
 def _as(held: Row, after: Row) -> Row:
     """What comes of a row is that row, however it was made."""
     return after if after.identity == held.identity else replace(after, identity=held.identity)
-
-
-def _with(row: T, at: int | None, rows: Iterable[T]) -> list[T]:
-    found = list(rows)
-    found.insert(len(found) if at is None else at, row)
-    return found
-
-
-def _invert(change: Change) -> Change:
-    match change:
-        case AgentChange(before, after, at):
-            return AgentChange(after, before, at)
-        case SourceChange(before, after, at):
-            return SourceChange(after, before, at)
-        case CatalogChange(before, after, at):
-            return CatalogChange(after, before, at)
-        case FieldChange(name, before, after):
-            return FieldChange(name, after, before)
-        case ToolSettingsChange(name, before, after):
-            return ToolSettingsChange(name, after, before)
-        case TextChange(before, after):
-            return TextChange(after, before)
 
 
 def _expect(holds: bool, what: str) -> None:
