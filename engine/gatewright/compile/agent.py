@@ -24,8 +24,8 @@ from gatewright.policy.verdict import Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gatewright.compile.bound_rule import BoundRule
     from gatewright.compile.declared import Key
+    from gatewright.compile.rule_test import BoundRule
     from gatewright.compile.rulebook import AgentRules, WideRule
     from gatewright.compile.shape import ToolShape
     from gatewright.policy.document import Agent, Policy

@@ -9,7 +9,7 @@ from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import Address
-from gatewright.compile.bound_rule import BoundRule
+from gatewright.compile.rule_test import BoundRule
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.record import fork_safe_lock

@@ -25,7 +25,7 @@ from gatewright.schema.walk import Schema, as_list, as_object, map_children, obj
 from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
-    from gatewright.compile.bound_rule import BoundRule
+    from gatewright.compile.rule_test import BoundRule
     from gatewright.policy.right import ToolFacts
     from gatewright.tools.tool import Tool
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.once import once
-from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.condition import Constraint, compiled_rules, constraints_of
 from gatewright.compile.finding import Finding
 from gatewright.compile.operation_plan import CombinedPlans, OperationPlan, path_plans
 from gatewright.compile.redactor import Redactor
+from gatewright.compile.rule_test import BoundRule
 from gatewright.policy.permission import Action
 from gatewright.policy.reach import source_rules
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight

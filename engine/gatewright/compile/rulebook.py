@@ -13,8 +13,8 @@ from typing import TypeVar, assert_never
 
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.base.once import once
-from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.rule_test import (
+    BoundRule,
     CallsTest,
     Due,
     ExitTest,

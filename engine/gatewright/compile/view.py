@@ -13,8 +13,8 @@ from gatewright.schema.walk import pointer_text, walk
 
 if TYPE_CHECKING:
     from gatewright.compile.agent import AgentSnapshot
-    from gatewright.compile.bound_rule import BoundRule
     from gatewright.compile.redactor import Redactor
+    from gatewright.compile.rule_test import BoundRule
     from gatewright.compile.shape import ToolShape
     from gatewright.policy.right import ToolRight
     from gatewright.schema.formats import CallReader, ProviderLint, ToolListing

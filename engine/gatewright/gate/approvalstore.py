@@ -63,7 +63,7 @@ class ApprovalStore:
         """What was found wrong with the store so far, for the operator."""
         return self._rows.notes
 
-    # -- standing approvals: the GrantBook
+    # -- standing approvals
 
     def find(self, subject: Subject) -> Grant | None:
         """A refusal of exactly this call, else a grant that answers everything it asks; uses nothing up."""

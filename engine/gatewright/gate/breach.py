@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 from gatewright.base.frozen import frozen
-from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.rule_test import (
+    BoundRule,
     CallsTest,
     ExitTest,
     FollowingTest,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gatewright.gate.approval import Approval, ApprovalRequest
     from gatewright.gate.approvalstore import Version
     from gatewright.gate.audit import AuditLog
-    from gatewright.gate.grant import Grant, GrantBook
+    from gatewright.gate.grant import Grant
 
 TICK_S = 0.1
 """How often the store is looked at for what other processes wrote there, and the clock for time that is over."""
@@ -105,7 +105,7 @@ class PermissionBroker:
         return self._limits.timeout_s
 
     @property
-    def grants(self) -> GrantBook:
+    def grants(self) -> ApprovalStore:
         """The standing approvals, for a gate."""
         return self._store
 

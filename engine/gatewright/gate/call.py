@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from gatewright.compile.operation_plan import OperationPlan
     from gatewright.compile.plan import ToolPlan
     from gatewright.gate.approval import Answer
+    from gatewright.gate.approvalstore import ApprovalStore
     from gatewright.gate.audit import RowBuilder
-    from gatewright.gate.grant import Grant, GrantBook
+    from gatewright.gate.grant import Grant
     from gatewright.gate.rates import RateBook
     from gatewright.gate.recorder import Recorder
     from gatewright.gate.reuse import PureResults
@@ -84,7 +85,7 @@ class CallPorts:
     record: Recorder
     absent: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     rates: RateBook | None = None
-    grants: GrantBook | None = None
+    grants: ApprovalStore | None = None
     folder: str | None = None
     results: PureResults | None = None
     roots: RootPort | None = None

@@ -7,9 +7,9 @@ from itertools import chain
 
 from gatewright.base.folder import folder_words, texts_in_folders
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.condition import Constraint
 from gatewright.compile.finding import Finding
+from gatewright.compile.rule_test import BoundRule
 from gatewright.gate.call import CallState
 from gatewright.gate.named import leads_out
 from gatewright.gate.rulewords import denial

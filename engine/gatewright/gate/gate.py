@@ -7,6 +7,7 @@ more than 400 lines because it is the one public face of the gate.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import SystemClock
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
     from gatewright.gate.accumulator import BrokenCall, ToolCall
     from gatewright.gate.alarm import OnAlarm
     from gatewright.gate.approval import Approver
+    from gatewright.gate.approvalstore import ApprovalStore
     from gatewright.gate.audit import AuditLog, RowBuilder
     from gatewright.gate.batch import OnCallStage
     from gatewright.gate.broker import PermissionBroker
     from gatewright.gate.call import RawArguments
     from gatewright.gate.decision import Decision, Places
-    from gatewright.gate.grant import GrantBook
     from gatewright.gate.outcome import Outcome
     from gatewright.gate.pipeline import OnStage, Passage
     from gatewright.gate.proof import DecisionProof
@@ -80,7 +81,7 @@ class Gate:
         approver: Approver | None = None,
         absent: Mapping[str, str] | None = None,
         rates: RateBook | None = None,
-        grants: GrantBook | None = None,
+        grants: ApprovalStore | None = None,
         broker: PermissionBroker | None = None,
         folder: str | None = None,
         file: str | None = None,
@@ -315,13 +316,14 @@ class Gate:
 
         Outcomes are in the order of ``calls``. ``session``: as for `call`.
         """
-        from gatewright.gate.batch import Turn, call_many
+        from gatewright.gate.batch import call_many
 
         if session is None:
             agent = self.snapshot().agent(agent_id)
             session = self._own_session(agent_id, agent, _user_of(agent, context), keep=True)
-        turn = Turn(agent_id, session, context, on_stage, approver)
-        return await call_many(self, turn, calls, most=most)
+        make = partial(self.call, agent_id, session=session, context=context, approver=approver)
+        look = partial(self.state, agent_id, session=session, context=context)
+        return await call_many(make, look, calls, on_stage, most=most)
 
     def session(self, agent_id: str, *, user_id: str | None = None) -> Session:
         """The own session of the agent with that user: what calls that name none belong to, while this gate lives.
@@ -350,7 +352,7 @@ class Gate:
 
     def reminders(self, agent_id: str, session: Session) -> tuple[str, ...]:
         """A sentence for the model for each shown tool that is due. Raises WorkspaceError for an unknown agent."""
-        from gatewright.gate.reminder import reminders
+        from gatewright.gate.rulewords import reminders
 
         agent, now_s = self._agent(agent_id), self.in_force().ports.clock.monotonic_s()
         session.begin(now_s)

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, assert_never, cast
+from typing import assert_never, cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
-from gatewright.gate.approval import Approval, ApprovalRequest, Ask, Remember
+from gatewright.gate.approval import Ask, Remember
 
 
 @frozen
@@ -118,34 +118,6 @@ class Subject:
     def digest(self) -> str:
         """The digest of the exact call."""
         return self.digest_of()
-
-
-class GrantBook(Protocol):
-    """Where standing approvals are looked up, spent, made and revoked. Only ``remember`` and ``revoke`` raise."""
-
-    def find(self, subject: Subject) -> Grant | None:
-        """A grant that answers everything the call asks, or a refusal that forbids it (first); uses nothing up."""
-        ...
-
-    def get(self, grant_id: str) -> Grant | None:
-        """The grant of that id, if it still stands."""
-        ...
-
-    def spend(self, grant: Grant) -> bool:
-        """Whether the grant still stands; one for a single execution vanishes in the same step."""
-        ...
-
-    def standing(self) -> tuple[Grant, ...]:
-        """Every grant that stands, oldest first."""
-        ...
-
-    def remember(self, request: ApprovalRequest, approval: Approval) -> Grant:
-        """Keep an answer. Raises WorkspaceError when it cannot be kept."""
-        ...
-
-    def revoke(self, grant_id: str) -> Grant | None:
-        """Take a grant back; None when it does not stand. Raises WorkspaceError when that cannot be written."""
-        ...
 
 
 def covers(grant: Grant, subject: Subject, wall_s: float) -> bool:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gatewright.compile.bound_rule import BoundRule
 from gatewright.compile.condition import Constraint
 from gatewright.compile.finding import Finding
-from gatewright.compile.rule_test import Rate, RateTest, RuleBook, applies, report_order
+from gatewright.compile.rule_test import BoundRule, Rate, RateTest, RuleBook, applies, report_order
 from gatewright.gate.breach import broken, times_of
 from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.constrained import Found, broken_fields

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gatewright.schema.formats.format import Fitted, Format, ProviderLint, Spelling, ToolListing
+from gatewright.schema.formats.format import Fitted, Format, ProviderLint, Spelling
 from gatewright.schema.formats.keys import with_fit_keys
+from gatewright.schema.formats.listing import ToolListing
 from gatewright.schema.formats.loose import NAMES, loose_form
 from gatewright.schema.formats.name import NameRule
 from gatewright.schema.formats.step import chain

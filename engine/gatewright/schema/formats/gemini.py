@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gatewright.schema.formats.format import Fitted, Format, Level, ProviderLint, Spelling, ToolListing
+from gatewright.schema.formats.format import Fitted, Format, ProviderLint, Spelling
+from gatewright.schema.formats.listing import Level, ToolListing
 from gatewright.schema.formats.loose import loose_form
 from gatewright.schema.formats.name import NameRule
 from gatewright.schema.formats.openapi import openapi_form, spelled

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gatewright.schema.formats.format import Fitted, Format, Spelling, ToolListing
+from gatewright.schema.formats.format import Fitted, Format, Spelling
+from gatewright.schema.formats.listing import ToolListing
 from gatewright.schema.formats.loose import NAMES, loose_form
 
 

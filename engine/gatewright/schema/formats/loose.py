@@ -11,8 +11,7 @@ from gatewright.schema.formats.format import ProviderLint
 from gatewright.schema.formats.name import NameRule
 from gatewright.schema.formats.plain import Plain, plain_form
 from gatewright.schema.formats.step import KEEP, Step, Wrapped
-from gatewright.schema.formats.wrap import refused_at, wrapped
-from gatewright.schema.walk import Schema, as_object, map_children, walk
+from gatewright.schema.walk import Schema, as_object, map_children, properties_of, walk
 
 NAMES = NameRule(r"[a-zA-Z0-9_-]+", "[^a-zA-Z0-9_-]", 64, "1 to 64 letters, digits, `_` and `-`")
 _PLAIN_ONLY = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "definitions", "dependencies", "additionalItems"})
@@ -94,3 +93,22 @@ def _with_items(value: Any) -> Any:
         return table
     current = map_children(table, _with_items)
     return {**current, "items": {}} if current.get("type") == "array" and "items" not in current else current
+
+
+REFUSED_AT_ROOT = ("oneOf", "anyOf", "allOf", "not", "enum", "const", "$ref")
+_KEYS = ("input", "arguments", "call", "input_object")
+
+
+def refused_at(root: Schema) -> tuple[str, ...]:
+    """The keywords of ``root`` that function calling does not take there."""
+    return tuple(keyword for keyword in REFUSED_AT_ROOT if keyword in root)
+
+
+def wrapped(root: Schema) -> tuple[Schema, Step]:
+    """``root`` as a parameter of an object without other parameters, and the step that undoes it."""
+    if not refused_at(root):
+        return root, KEEP
+    known = {name for _, node in walk(root) for name in properties_of(node)}
+    key = next((key for key in _KEYS if key not in known), "_".join(_KEYS))
+    whole: Schema = {"type": "object", "properties": {key: root}, "required": [key], "additionalProperties": False}
+    return whole, Wrapped(key)

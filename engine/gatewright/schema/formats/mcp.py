@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gatewright.schema.formats.format import Fitted, Format, Spelling, ToolListing
+from gatewright.schema.formats.format import Fitted, Format, Spelling
+from gatewright.schema.formats.listing import ToolListing
 from gatewright.schema.formats.name import NameRule
 
 NAMES = NameRule(r"[a-zA-Z0-9_.-]+", "[^a-zA-Z0-9_.-]", 128, "1 to 128 letters, digits, `_`, `-` and `.`")

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gatewright.schema.formats.format import Fitted, Format, ProviderLint, Spelling, ToolListing
+from gatewright.schema.formats.format import Fitted, Format, ProviderLint, Spelling
+from gatewright.schema.formats.listing import ToolListing
 from gatewright.schema.formats.loose import NAMES, Loose, loose_form
 from gatewright.schema.formats.step import Step, chain
 from gatewright.schema.formats.strict import Inexact, opened, strict_form
