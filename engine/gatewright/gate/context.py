@@ -53,28 +53,16 @@ def _within(bounds: ResourceBounds, timeout_s: float) -> ResourceBounds:
 def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
     """The snapshot for a tool that begins now: with its bounds, its deadline and the signal to stop."""
     plan = state.plan
-    return ToolExecutionContext(
-        agent_id=state.agent_id,
-        session_id=state.session.session_id,
-        call_id=state.call_id,
-        user_id=state.user_id,
-        source_ids=state.agent.source_ids if state.agent else (),
-        granted=state.assessment.action if state.assessment else None,
-        sources=state.ports.sources,
+    return replace(
+        context_of(state),
         bounds=_bounds(state),
         capabilities=state.agent.agent.capabilities if state.agent else (),
         deadline_s=time.monotonic() + plan.timeout_s,
         stop=stop,
-        roots=state.ports.roots,
-        blocks=state.ports.blocks,
-        notes=state.ports.notes,
-        web=state.ports.web,
         again=state.again,
-        streams=state.ports.streams,
         approved_change=state.assessment.change if state.assessment and state.answer else None,
         agreed=state.assessment is not None and state.assessment.ask is not None,
         approved=_approved(state),
-        client=state.client,
         progress=state.progress,
         on_piece=None if state.on_piece is None else partial(_tell_piece, state.on_piece, stop, plan.scrub),
     )

@@ -123,20 +123,6 @@ class OperationSet:
     def _left_out(self, what: Missing) -> tuple[str, ...]:
         return (self.default,) if what is MISSING and self.default is not None else self.names
 
-    def operation_of(self, arguments: Mapping[str, object]) -> str | None:
-        """The one operation that ``arguments`` call: the text given, the default when the field is missing or null.
-
-        The text is returned as it stands even if it is no known operation; None means that nobody can tell, or that it
-        is not one operation.
-        """
-        if self.is_flat:
-            given = arguments.get(self.places[0][0])
-            if given is None:
-                return self.default
-            return given if isinstance(given, str) else None
-        called = frozenset(self.of(arguments) or ())
-        return next(iter(called)) if len(called) == 1 else None
-
     def to_json(self) -> dict[str, object]:
         """Shape: field, shape, confidence, default, operations, suggested; also, where there are further places."""
         shown: dict[str, object] = {

@@ -56,11 +56,6 @@ class Survey:
     free: tuple[OperationSet, ...] = ()
     open_ends: tuple[OpenEnd, ...] = ()
 
-    @property
-    def is_open_ended(self) -> bool:
-        """Whether no list of operations can gate the tool."""
-        return bool(self.open_ends)
-
 
 def survey(schema: Schema, description: str = "") -> Survey:
     """Look through ``schema``; ``description`` is the tool's own. Raises SchemaError as discovery does."""

@@ -105,10 +105,10 @@ def test_a_field_that_may_be_left_out_has_its_default_operation() -> None:
     found = discover_operations(flat(mode={"enum": ["list", "push"], "default": "push"}))
     assert found is not None
     assert found.default == "push"
-    assert found.operation_of({}) == "push"
-    assert found.operation_of({"mode": None}) == "push"
-    assert found.operation_of({"mode": "PUSH"}) == "PUSH"
-    assert found.operation_of({"mode": 3}) is None
+    assert found.of({}) == ("push",)
+    assert found.of({"mode": None}) == ("push",)
+    assert found.of({"mode": "PUSH"}) == ("PUSH",)
+    assert found.of({"mode": 3}) is None
 
 
 def test_a_required_field_has_no_default_operation() -> None:

@@ -48,8 +48,9 @@ def check_exactness(schema: Json, allowed: set[str], call: Json) -> None:
     if wanted == set(found.names):
         assert shown is schema
         return
-    operation = found.operation_of(call)
-    passes = operation in wanted and call.keys() <= known_keys(schema, operation or "")
+    called = set(found.of(call) or ())
+    operation = called.pop() if len(called) == 1 else ""
+    passes = operation in wanted and call.keys() <= known_keys(schema, operation)
     assert SchemaChecker(shown).is_valid(call) == (SchemaChecker(schema).is_valid(call) and passes)
     for text in texts(shown):
         for name in set(found.names) - wanted:

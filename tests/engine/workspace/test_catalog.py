@@ -16,7 +16,7 @@ from gatewright import load_policy
 from gatewright.base.errors import EditRefused, PolicyInvalid
 from gatewright.policy import catalogedit
 from gatewright.policy.document import Catalog, CatalogType, ToolSettings
-from gatewright.policy.edit import ChangeSet, Edit, ToolSettingsChange, inverse
+from gatewright.policy.edit import CatalogChange, ChangeSet, Edit, ToolSettingsChange, inverse
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.tools import ResultType, Tool, ToolRegistry, tool
@@ -567,7 +567,7 @@ def test_catalog_added_changed_and_removed_is_undone_and_saved(folder: Path, ope
     (folder / "two.json").write_text(json.dumps([TICKET]), encoding="utf-8")
     do(catalogedit.add_catalog(workspace.policy, second))
     assert {facts.name for facts in workspace.catalog} >= {"ticket", "two.ticket"}
-    do(catalogedit.change_catalog(workspace.policy, "two", replace(second, prefix="three")))
+    do(Edit("change", (CatalogChange(second, replace(second, prefix="three")),)))
     assert "three.ticket" in {facts.name for facts in workspace.catalog}
     assert "two.ticket" not in {facts.name for facts in workspace.catalog}
     with pytest.raises(EditRefused, match="no tool is named `ticket`"):

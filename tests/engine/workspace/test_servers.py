@@ -18,6 +18,7 @@ from gatewright.adapters.mcp_client import ServerStatus
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, ApprovalRequest
 from gatewright.policy import catalogedit
+from gatewright.policy.edit import CatalogChange, Edit
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Status, Workspace
@@ -243,8 +244,8 @@ async def test_a_catalog_that_is_defined_otherwise_is_another_one(opened: Open, 
     workspace = opened()
     await workspace.servers.start("far")
     assert processes(folder)
-    after = replace(workspace.policy.catalogs[0], cwd="catalogs")
-    workspace.apply(catalogedit.change_catalog(workspace.policy, "far", after))
+    before = workspace.policy.catalogs[0]
+    workspace.apply(Edit("change", (CatalogChange(before, replace(before, cwd="catalogs")),)))
     assert workspace.servers.states["far"].status is ServerStatus.NOT_TRUSTED
     await eventually(lambda: not processes(folder))
 
