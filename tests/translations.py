@@ -4,11 +4,11 @@ It gathers what stands in `tr`, `mark` and `counted`, writes it into `languages/
 already, compiles that to `.mo` and says what has no translation yet. A new language begins as an empty `.po` file.
 """
 
+import ast
 from io import BytesIO
 from pathlib import Path
 
 from babel.messages.catalog import Catalog, Message
-from babel.messages.extract import extract_from_dir
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
@@ -16,16 +16,20 @@ from tests.support.checkout import ROOT
 
 CODE = ROOT / "gui" / "gatewright_gui"
 FOLDER = ROOT / "resources" / "gatewright_resources" / "languages"
-KEYWORDS = {"tr": None, "mark": None, "counted": (2, 3)}
-"""Which arguments of which functions are texts; the two of `counted` are one and many."""
+KEYWORDS: dict[str, tuple[int, ...]] = {"tr": (1,), "mark": (1,), "counted": (2, 3)}
+"""Which arguments of which functions are texts, from 1; the two of `counted` are one and many."""
 
 
 def gather() -> Catalog:
     """All texts of the app."""
     found = Catalog()
-    for _file, _line, text, _comments, _context in extract_from_dir(CODE, [("**.py", "python")], keywords=KEYWORDS):
-        if text:
-            found.add(text)
+    for file in CODE.rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text("utf-8"))):  # also those within an f-string
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in KEYWORDS:
+                at = KEYWORDS[call.func.id]
+                texts = [one.value for one in call.args[at[0] - 1 : at[-1]] if isinstance(one, ast.Constant)]
+                if len(texts) == len(at) and all(texts):
+                    found.add(tuple(map(str, texts)) if texts[1:] else str(texts[0]))
     return found
 
 

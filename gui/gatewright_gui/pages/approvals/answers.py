@@ -114,7 +114,7 @@ class StandingModel(_Rows):
 class AnsweredModel(_Rows):
     """One row for each call that asked today."""
 
-    headers = (mark("When"), mark("What"), mark("Agent"), mark("Answer"), mark("Outcome"))
+    headers = (mark("Time"), mark("What"), mark("Agent"), mark("Answer"), mark("Outcome"))
 
     def cells(self, row: Answered) -> tuple[str, ...]:
         """When, what, for whom, which answer, what became of it."""

@@ -95,7 +95,7 @@ class InboxDelegate(Delegate):
         paint_ground(painter, option)
         painter.save()
         left_s = None if question.expires_wall_s is None else question.expires_wall_s - time.time()
-        time_words = "" if left_s is None else span(left_s) if left_s >= 1 else tr("over")
+        time_words = "" if left_s is None else span(left_s) if left_s >= 1 else tr("expired")
         is_soon = left_s is not None and left_s < SOON_S
         metrics = painter.fontMetrics()
         wide = metrics.horizontalAdvance(time_words) + 8

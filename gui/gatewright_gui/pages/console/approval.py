@@ -92,7 +92,7 @@ class ApprovalBar(QWidget):
             self._shown.addWidget(self.tree)
         self._parts = named(Segmented(tr("What is shown")), f"{name}.approval.part")
         self._parts.add_segment("arguments", tr("Arguments"))
-        self._parts.add_segment("diff", tr("Change"), tooltip=tr("The difference that would be written"))
+        self._parts.add_segment("diff", tr("Diff"), tooltip=tr("The difference that would be written"))
         if self.tree is not None:
             self._parts.add_segment("records", tr("What ids stand for"))
         self._parts.current_changed.connect(self._show_part)

@@ -17,7 +17,7 @@ from gatewright_gui.session.calls import visible
 Index = QModelIndex | QPersistentModelIndex
 Step = str | int
 KEY, VALUE = range(2)
-HEADERS = (mark("Key"), mark("Value"))
+HEADERS = (mark("Name"), mark("Value"))
 KIND = Qt.ItemDataRole.UserRole + 1
 """`object`, `array`, `string`, `number`, `boolean`, `null`."""
 MAX_ROWS = 200

@@ -217,7 +217,7 @@ class ResultPanel(QWidget):
         self.text.set_wrapping(True)  # the end of a message is often what one looks for
         self.table = ResultTableView()
         self.tree = JsonTreeView(tasks)
-        self.diff = named(CodeView(tr("Change")), "console.diff")
+        self.diff = named(CodeView(tr("Diff")), "console.diff")
         self.none = EmptyState("scroll-text", "", "")
         self.head = SectionHeader(tr("Result"))
         self.mark = named(Chip("", role="ask"), "console.resultmark")
