@@ -30,17 +30,17 @@ class Outcome:
     output: str
     call_id: str
     session_id: str
-    truncated: bool = False
-    output_hash: str | None = None
-    output_bytes: int = 0
-    elapsed_ms: float = 0.0
-    data: bytes | None = field(default=None, repr=False)
-    detail: str = ""
-    reused: bool = False
-    should_continue: bool = True
-    secrets: int = 0
-    raw: JsonValue | bytes = field(default=None, repr=False)
-    side_effects: frozenset[SideEffect] = frozenset()
+    truncated: bool
+    output_hash: str | None
+    output_bytes: int
+    elapsed_ms: float
+    data: bytes | None = field(repr=False)
+    detail: str
+    reused: bool
+    should_continue: bool
+    secrets: int
+    raw: JsonValue | bytes = field(repr=False)
+    side_effects: frozenset[SideEffect]
 
     def to_json(self) -> dict[str, JsonValue]:
         """The decision's shape and status, output, detail, truncated, reused, output_hash, bytes, call and so on.

@@ -5,7 +5,7 @@ import errno
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,7 @@ from gatewright.memory import BlockStore
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import rootwalk
+from gatewright.sources.rootfolder import RootFolders
 from tests.engine.builtins.rootbench import EVERYTHING, RootBench, names, opened, policy_text
 
 ASKING = 'approvals = { side_effecting = "ask" }\n'
@@ -94,6 +95,22 @@ async def test_too_much_is_not_removed_at_once(bench: RootBench, monkeypatch: py
         bench.write(f"shared/dir/{number}", "")
     assert await bench.code("file_delete", path="dir", recursive=True) == "too-many"
     assert len(names(bench.folder / "shared/dir")) == 4
+
+
+async def test_nothing_is_changed_that_was_not_granted(bench: RootBench) -> None:
+    path = bench.write("shared/a", "one")
+    port = cast("RootFolders", bench.workspace.gate.in_force().ports.roots)
+    for change in (
+        port.write(str(path), "two", None),
+        port.edit(str(path), "one", "two", Action.READ),
+        port.delete(str(path), recursive=True, granted=Action.OVERWRITE),
+        port.copy(str(path), str(path.with_name("b")), None),
+    ):
+        with pytest.raises(ToolFailure, match="was not granted") as told:
+            await change
+        assert told.value.code == "not-granted"
+    assert names(bench.folder / "shared") == ["a"]
+    assert bench.text("shared/a") == "one"
 
 
 async def test_folders_that_are_nested_too_deep_are_not_removed(bench: RootBench) -> None:

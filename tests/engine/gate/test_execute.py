@@ -17,7 +17,7 @@ from pydantic import BaseModel, field_serializer
 
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate import AuditUnavailable, Session, Status
+from gatewright.gate import AuditUnavailable, Session, Status, reuse
 from gatewright.gate.recorder import Recorder, unbroken
 from gatewright.gate.stages import execute
 from gatewright.policy.tier import SafetyTier
@@ -645,6 +645,19 @@ async def test_pure_result_is_reused_within_a_session_and_said_so(make_world: Ma
     assert world.audit is not None
     ends = [json.loads(row.body) for row in world.audit.rows() if row.kind == "ToolCompleted"]
     assert [end.get("reused", False) for end in ends] == [False, True, False, False]
+
+
+async def test_results_that_take_too_much_room_are_kept_no_more_the_oldest_first(
+    make_world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Session()
+    world = make_world(listing("square"), Square().tool())
+    one = await world.call("square", {"n": 4}, session=session)
+    monkeypatch.setattr(reuse, "MAX_BYTES", 4 * (len(one.output) + 2 * len(one.data or b"")))
+    for n in (5, 6, 7, 4, 8):
+        await world.call("square", {"n": n}, session=session)
+    seen = {n: (await world.call("square", {"n": n}, session=session)).reused for n in (8, 4, 7, 6, 5)}
+    assert seen == {8: True, 4: True, 7: True, 6: True, 5: False}
 
 
 async def test_reused_results_count_against_the_rules(make_world: MakeWorld) -> None:

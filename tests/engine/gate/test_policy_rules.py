@@ -125,6 +125,7 @@ def test_allow_lifts_the_default_and_nobody_elses_ask(ruled: Any) -> None:
     assert (denied.verdict, denied.stage, denied.code) == (Verdict.DENY, "policy", "policy-default")
     assert denied.rule is not None
     assert denied.rule.line == DEFAULT_LINE
+    assert denied.model_message == "Tool execution failed: this call is not allowed; go on without it"
     vault = ruled(rule("yes", "allow")).decide("vault", {})
     assert vault.verdict is Verdict.ASK
 
@@ -133,6 +134,7 @@ def test_default_ask_asks_for_what_no_rule_matches(ruled: Any) -> None:
     world = ruled(rule("yes", "allow", tools='["echo"]'), default="ask")
     decision = world.decide("fetch", {"url": "https://example.org/"})
     assert (decision.verdict, decision.stage, decision.code) == (Verdict.ASK, "policy", "policy-default")
+    assert decision.model_message is None
     assert world.decide("echo", {"text": "x"}).verdict is Verdict.ALLOW
 
 

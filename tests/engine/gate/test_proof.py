@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewright.gate import Decision, DecisionProof, ProofInvalid, ProvenCall, Session, Status
+from gatewright.gate import Decision, DecisionProof, ProofInvalid, ProvenCall, Session, Status, Verification
 from gatewright.policy.verdict import Verdict
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, Operator, World, context_for
@@ -300,6 +300,13 @@ def test_decision_that_is_the_same_under_another_policy_does_not_hold(world: Wor
     result = world.gate.verify(proof, call("file", READ))
 
     assert (result.mac, result.call, result.policy, result.decision, result.holds) == (True, True, False, True, False)
+
+
+@pytest.mark.parametrize("part", ["mac", "call", "policy", "decision"])
+def test_proof_of_which_one_part_does_not_hold_does_not_hold(part: str) -> None:
+    whole = Verification(True, True, True, True)
+    assert whole.holds
+    assert not replace(whole, **{part: False}).holds
 
 
 def test_rate_that_came_after_a_proof_cannot_be_told_of_then(world: World) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.report import Report
 from gatewright.policy.approvaledit import approval_keys, remove_approval, rename_approval, set_approval
 from gatewright.policy.capabilityedit import Granted, change_capability, grant, needs, revoke
 from gatewright.policy.document import Agent, Policy
@@ -11,6 +12,7 @@ from gatewright.policy.kinds.capability import CapabilityKind, Exec, NetRead
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import (
     ANY_TOOL,
+    AllowedOperations,
     ArgumentConstraints,
     ContinueLoop,
     Cooldown,
@@ -22,6 +24,7 @@ from gatewright.policy.rule import (
     RequiresConsent,
     ToolRule,
 )
+from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.ruleedit import (
     RulePosition,
     bind_rule,
@@ -38,6 +41,44 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 
 SIDE = SafetyTier.SIDE_EFFECTING
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        (ToolRule("*", AllowedOperations(frozenset({"up"}))), "an AllowedOperations rule must name one tool"),
+        (ToolRule("clock", AllowedOperations(frozenset({"up"}))), "`clock` has no operations that a rule could allow"),
+        (
+            ToolRule("counter", AllowedOperations(frozenset({"sideways"}))),
+            "a rule names `sideways`, which `counter` does not have",
+        ),
+        (
+            ToolRule("counter", AllowedOperations(frozenset({"up"})), conditions=("operation:sideways",)),
+            "a rule names `sideways`, which `counter` does not have",
+        ),
+        (
+            ToolRule("counter", MaxCalls(1), conditions=("operation:sideways",)),
+            "a rule names `sideways`, which `counter` does not have",
+        ),
+        (ToolRule("counter", AllowedOperations(frozenset({"up"})), conditions=("operation:up",)), None),
+        (ToolRule("counter", MaxCalls(1)), None),
+        (ToolRule("*", MaxCalls(1)), None),
+    ],
+)
+def test_rule_that_does_not_fit_its_tool_says_why(rule: ToolRule, why: str | None) -> None:
+    clock = ToolFacts("clock", 1, (OperationFacts("", SIDE),), SIDE)
+    counter = ToolFacts("counter", 1, (OperationFacts("up", SIDE), OperationFacts("down", SIDE)), SIDE)
+    assert mismatch(clock if rule.tool_name == "clock" else counter, rule) == why
+
+
+def test_argument_named_required_has_a_rule_of_its_own() -> None:
+    report = Report()
+    ArgumentConstraints({"required": {"const": 1}}, ("a",)).check((), report)
+    assert [(one.code, one.message) for one in report.findings] == [
+        ("bad-value", "what an argument named `required` may be stands in a rule of its own")
+    ]
+
+
 PATCHES = frozenset({CapabilityKind.ADVANCED_EDIT})
 NOTES = ToolFacts(
     "notes",

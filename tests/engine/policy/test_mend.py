@@ -1,0 +1,218 @@
+"""What mends a problem, and what an edit changes of rights, for one policy with something of everything in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import astuple
+from pathlib import Path
+
+import pytest
+
+from gatewright.policy.edit import inverse
+from gatewright.policy.rightsdiff import ChangeKind, PolicyDiff, RightChange, RightState
+from gatewright.workspace import Workspace
+
+POLICY = """gatewright = 1
+
+[workspace]
+roots = { shared = "shared", tmp = "tmp", vault = "vault" }
+
+[agents.a]
+tools = ["file", "block", "file_read", "block_edit"]
+sources = ["docs"]
+capabilities = [{ FsRead = { prefixes = ["nowhere"] } }, { FsWrite = { prefixes = ["."] } }]
+
+[[agents.a.tool_rules]]
+tool_name = "block"
+rule_type = { ArgumentConstraints = {} }
+
+[[agents.a.tool_rules]]
+tool_name = "block"
+rule_type = { MaxCalls = 0 }
+
+[[agents.a.tool_rules]]
+tool_name = "file"
+rule_type = { AllowedOperations = ["read", "load", "append"] }
+
+[agents.b]
+tools = ["file"]
+sources = []
+
+[agents.c]
+tools = ["web_fetch", "file_read", "shell_exec"]
+
+[[sources]]
+id = "docs"
+type = "file"
+base_path = "docs"
+default_permission = "read_write"
+
+[[sources.permission_rules]]
+pattern = "*.md"
+permission = "read_write"
+
+[[sources.permission_rules]]
+pattern = "a.md"
+permission = "read_only"
+
+[[sources.permission_rules]]
+pattern = "b.md"
+permission = "read_write"
+
+[[policy.rules]]
+name = "never"
+effect = "deny"
+when = false
+
+[[policy.rules]]
+name = "half"
+effect = "deny"
+tools = ["block", "file"]
+operations = ["status"]
+
+[[policy.rules]]
+name = "idle"
+effect = "deny"
+tools = ["block_edit", "file"]
+when = { properties = { nothing = { const = 1 } } }
+
+[[policy.rules]]
+name = "ask"
+effect = "ask"
+tools = ["file"]
+when = { properties = { content = { pattern = "x" } } }
+"""
+
+
+def opened(folder: Path) -> Workspace:
+    (folder / "docs").mkdir()
+    (folder / "other").mkdir()
+    (folder / "tmp").mkdir()
+    (folder / "vault").mkdir()
+    (folder / "policy.toml").write_text(POLICY, encoding="utf-8")
+    return Workspace.open(folder, state=folder / "state", keys=folder / "keys")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    made = opened(tmp_path)
+    yield made
+    made.close()
+
+
+MENDS = {
+    ("rule-without-effect", "agents.a.tool_rules.0"): ["remove the constraint of `block` for `a`"],
+    ("never-callable", "agents.a.tool_rules.1"): [],
+    ("edits-never-saved", "agents.a.tool_rules.2"): ["turn on `save` of `file` for `a`"],
+    ("no-source", "agents.b.tools"): ["turn off `file` for `b`", "attach `docs` to `b`"],
+    ("no-root", "agents.c.tools.2"): ["take `shell_exec` from the tools of `c`"],
+    ("rule-without-effect", "policy.rules.0.when"): ["remove policy rule `never`"],
+    ("rule-without-effect", "policy.rules.1.tools"): ["take `block` from policy rule `half`"],
+    ("deny-always", "policy.rules.2.when"): [],
+    ("ask-always", "policy.rules.3.when"): [],
+    ("ask-when-omitted", "policy.rules.3.when"): ["let policy rule `ask` ask only when its arguments are given"],
+    ("missing-path", "workspace.roots.shared"): [],
+    ("grant-reaches-nothing", "agents.a.capabilities.0"): ["revoke `FsRead` of `a`"],
+    ("rule-shadowed", "sources.docs.permission_rules.1"): [
+        "remove rule `a.md` of `docs`",
+        "move rule `a.md` of `docs` above rule 1",
+    ],
+    ("rule-shadowed", "sources.docs.permission_rules.2"): ["remove rule `b.md` of `docs`"],
+}
+
+
+def test_each_problem_that_can_be_mended_is_gone_by_each_of_its_mends(workspace: Workspace) -> None:
+    problems = workspace.current_problems()
+    found: dict[tuple[str, str], list[str]] = {}
+    for problem in problems:
+        assert problem.subject is not None
+        mends = workspace.mends(problem)
+        found[problem.code, ".".join(map(str, problem.subject.address[:4]))] = [one.name for one in mends]
+        for mend in mends:
+            workspace.apply(mend)
+            left = [one.code for one in workspace.current_problems()]
+            assert left.count(problem.code) < [one.code for one in problems].count(problem.code), mend.name
+            workspace.apply(inverse(mend))
+            assert workspace.current_problems() == problems
+    assert found == MENDS
+
+
+def test_problem_of_another_policy_has_no_mend(workspace: Workspace) -> None:
+    problem = workspace.current_problems()[0]
+    (mend,) = workspace.mends(problem)
+    workspace.apply(mend)
+    assert workspace.mends(problem) == ()
+
+
+EDITS = [
+    ('base_path = "docs"', 'base_path = "other"'),
+    ('default_permission = "read_write"\n', 'default_permission = "append"\nmax_file_bytes = 5000\n'),
+    ('pattern = "b.md"\npermission = "read_write"', 'pattern = "c.md"\npermission = "none"'),
+    ("MaxCalls = 0", "MaxCalls = 3"),
+    ('"load", "append"]', '"load", "delete"]'),
+    ('sources = ["docs"]\n', "sources = []\n"),
+    ('prefixes = ["."]', 'prefixes = ["docs"]'),
+    ('[agents.b]\ntools = ["file"]\nsources = []\n', '[agents.d]\ntools = ["file"]\n'),
+    ('effect = "deny"\ntools = ["block_edit"', 'effect = "ask"\ntools = ["block_edit"'),
+    ('pattern = "x"', 'pattern = "y"'),
+    ('name = "half"', 'name = "other"'),
+    ('shared = "shared"', 'shared = "docs"'),
+    ("[workspace]", '[defaults]\nmax_output_bytes = 5000\n\n[tools.file]\nextra_arguments = "deny"\n\n[workspace]'),
+]
+
+
+@pytest.fixture
+def edited(workspace: Workspace) -> PolicyDiff:
+    text = POLICY
+    for was, became in EDITS:
+        assert was in text
+        text = text.replace(was, became, 1)
+    workspace.apply(workspace.with_text(*workspace.typed_edit("type", POLICY, text)))
+    return workspace.unsaved_rights()
+
+
+def test_all_that_an_edit_changes_beside_agents_is_told_with_what_opens(edited: PolicyDiff) -> None:
+    assert [astuple(part) for part in edited.parts] == [
+        ("docs: b.md", "read_write", "no rule", True),
+        ("docs: c.md", "no rule", "none", False),
+        ("docs: every other path", "read_write", "append", False),
+        ("docs: base_path", "docs", "other", True),
+        ("docs: max_file_bytes", "1048576", "5000", True),
+        ("policy rule half", "deny", "none", True),
+        ("policy rule idle", "deny", "ask", True),
+        ("policy rule ask", "ask", "changed", True),
+        ("policy rule other", "none", "deny", False),
+        ("[defaults] max_output_bytes", "16384", "5000", True),
+        ("settings of file", "none", "set", True),
+        ("[workspace] roots", "", "changed", True),
+    ]
+
+
+def test_what_an_edit_changes_of_agents_is_told_row_by_row(edited: PolicyDiff) -> None:
+    one, new, gone = edited.agents
+    assert (one.agent_id, one.is_new, one.is_gone, one.opens, one.sources) == ("a", False, False, True, (("docs",), ()))
+    assert (len(one.limits_gone), len(one.limits_come), one.capabilities is not None) == (1, 1, True)
+    assert (new.agent_id, new.is_new, new.opens) == ("d", True, True)
+    assert (gone.agent_id, gone.is_gone, gone.opens, gone.rows) == ("b", True, False, ())
+    assert one.counts() == {ChangeKind.OFF: 3, ChangeKind.WRITTEN: 1}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "danger", "kind", "opens", "risk"),
+    [
+        (RightState.OFF, RightState.ON, "", ChangeKind.ON, True, 2),
+        (RightState.OVERRULED, RightState.ON, "deletes", ChangeKind.ON, True, 0),
+        (RightState.ASKS, RightState.ON, "", ChangeKind.FREE, True, 1),
+        (RightState.ASKS, RightState.ON, "privileged", ChangeKind.FREE, True, 0),
+        (RightState.OFF, RightState.ASKS, "", ChangeKind.ASKS, True, 2),
+        (RightState.ON, RightState.ASKS, "deletes", ChangeKind.ASKS, False, 3),
+        (RightState.ON, RightState.OFF, "", ChangeKind.OFF, False, 3),
+        (RightState.ASKS, RightState.OVERRULED, "", ChangeKind.OFF, False, 3),
+        (RightState.OFF, RightState.OVERRULED, "", ChangeKind.WRITTEN, False, 3),
+    ],
+)
+def test_change_of_a_right_is_named_by_what_becomes_of_it_and_sorted_by_its_risk(
+    before: RightState, after: RightState, danger: str, kind: ChangeKind, opens: bool, risk: int
+) -> None:
+    change = RightChange("a", "file", "read", before, after, danger)
+    assert (change.kind, change.opens, change.risk) == (kind, opens, risk)
