@@ -171,19 +171,25 @@ class PolicyText:
             raise PolicyInvalid(loaded.problems)
         return loaded.policy
 
-    def merge_edit(self, policy: Policy) -> Edit:
-        """What differs between the saved policy and ``policy``, as an edit of what the file holds now.
+    def merge_edit(self, policy: Policy) -> tuple[Edit, str | None]:
+        """What differs between the saved policy and ``policy``, as an edit of what the file holds now; and, where
+        something was typed, both texts put together, None where their lines cannot be.
 
         Raises EditRefused where both changed the same, WorkspaceError where the file cannot be read or has errors.
         """
         from gatewright.policy.edit import apply, edit_between
+        from gatewright.sources.merge import merge_texts
 
         edit = edit_between("merge the unsaved changes", self.saved_policy, policy)
         theirs = self._read(read_policy_text(self._path))
         if theirs.policy is None:
             raise WorkspaceError("the file has errors now")
-        apply(theirs.policy, edit)
-        return edit
+        after = apply(theirs.policy, edit)
+        if self.base_of(policy).text == self.saved:
+            return edit, None
+        text = merge_texts(self.saved, self.of(policy).text, theirs.text).text
+        said = None if text is None else self._read(text).policy
+        return edit, text if said is not None and said.is_same(after) else None
 
     def changed_outside(self) -> bool:
         """Whether the file on disk is no longer what was read or saved here."""

@@ -600,8 +600,11 @@ class Workspace:
         state = self._state
         return state.text.saving_over(state.policy)
 
-    def merge_edit(self) -> Edit:
+    def merge_edit(self) -> tuple[Edit, str | None]:
         """The unsaved edits as one edit of what the file holds now, for after a ``reload``; takes time.
+
+        Where something was typed, also the text that keeps it beside what others wrote, for ``with_text``; None where
+        both changed the same lines.
 
         Raises EditRefused where both changed the same agent, source, rule list or setting, WorkspaceError where the
         file cannot be read or has errors.

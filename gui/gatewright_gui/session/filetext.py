@@ -104,8 +104,8 @@ def offer_of(workspace: Workspace, name: str, unsaved: UnsavedPolicy) -> Offer:
     return Offer(name, unsaved, edit, is_outdated, difference)
 
 
-def merge_edit_of(workspace: Workspace) -> Edit:
-    """The unsaved edits as one edit of what the file holds now; see `Workspace.merge_edit`."""
+def merge_edit_of(workspace: Workspace) -> tuple[Edit, str | None]:
+    """The unsaved edits as one edit of what the file holds now, and its text; see `Workspace.merge_edit`."""
     return workspace.merge_edit()
 
 

@@ -92,6 +92,22 @@ def test_typing_over_an_older_text_is_merged_with_what_was_edited_since(workspac
     assert text.startswith("#  typed   by hand\n")
 
 
+@pytest.mark.parametrize("theirs", ["# Kept by hand.", "[[sources]]"], ids=["the same line", "another line"])
+def test_what_is_typed_stays_when_it_is_merged_with_what_another_program_wrote(
+    workspace: Workspace, theirs: str
+) -> None:
+    type_in(workspace, POLICY.replace("# Kept by hand.", "# typed") + "\n[agents.scribe]\ntools = []\n")
+    (workspace.folder / "policy.toml").write_text(POLICY.replace(theirs, f"# theirs\n{theirs}"), encoding="utf-8")
+
+    edit, text = workspace.merge_edit()
+    workspace.reload()
+    workspace.apply(edit if text is None else workspace.with_text(edit, text))
+
+    assert "# theirs\n" in workspace.text()
+    assert ("# typed\n" in workspace.text()) is (theirs == "[[sources]]")
+    assert "scribe" in workspace.policy.agents
+
+
 def test_typing_that_changes_what_was_edited_since_is_refused_and_nothing_changes(workspace: Workspace) -> None:
     workspace.apply(describe_agent(workspace.policy, "archivist", "keeps notes"))
     before = workspace.text()

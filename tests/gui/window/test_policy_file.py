@@ -27,6 +27,12 @@ def edit(window: MainWindow) -> None:
     assert rights.tick_operations(window.document, "operator", "file", ["delete"], on=False)
 
 
+def type_comment(window: MainWindow) -> None:
+    workspace = window.document.workspace
+    change = workspace.typed_edit("policy as text", workspace.text(), f"# typed\n{workspace.text()}")
+    assert window.document.push(lambda _policy, _tools: workspace.with_text(*change))
+
+
 def path_of(window: MainWindow) -> Path:
     path = window.document.path
     assert path is not None
@@ -79,6 +85,7 @@ async def test_changes_of_both_are_merged_where_they_are_of_different_things_and
     window: MainWindow,
 ) -> None:
     edit(window)
+    type_comment(window)
     append_agent(window)
     await until(window.outside.isVisible)
 
@@ -86,6 +93,7 @@ async def test_changes_of_both_are_merged_where_they_are_of_different_things_and
     await settled(window)
 
     assert not window.outside.isVisible()
+    assert window.document.workspace.text().startswith("# typed\n")
     assert "trainee" in window.document.policy.agents
     assert "delete" not in window.document.rights("operator")["file"].shown
     window.undo()

@@ -76,7 +76,7 @@ async def merge(document: Document, deriver: Deriver) -> bool:
     Where both changed the same nothing happens and that is said.
     """
     try:
-        edit, text = await deriver.derive(merge_edit_of), await deriver.derive(Workspace.text)
+        merged, text = await deriver.derive(merge_edit_of), await deriver.derive(Workspace.text)
     except EditRefused:
         text = tr("not merged: both changed the same agent, source or rules; take theirs or keep mine")
         document.say("warning", text)
@@ -84,9 +84,13 @@ async def merge(document: Document, deriver: Deriver) -> bool:
     except GatewrightError as error:
         document.say("warning", tr("not merged: {reason}", reason=error))
         return False
-    if edit is None or text is None or not await document.reload():
+    if merged is None or text is None or not await document.reload():
         return False
-    if not document.push(lambda _policy, _tools: edit):  # the file was written again in that moment
+    edit, typed = merged
+    workspace = document.workspace
+    if not document.push(
+        lambda _policy, _tools: edit if typed is None else workspace.with_text(edit, typed)
+    ):  # the file was written again in that moment
         path = await asyncio.to_thread(write_beside, document.workspace.policy_path, text)
         document.say("warning", tr("not merged; the unsaved changes are in `{path}`", path=path))
         return False
