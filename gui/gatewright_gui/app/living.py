@@ -15,6 +15,7 @@ from gatewright_gui.app.build import new_window
 from gatewright_gui.app.collector import Collector
 from gatewright_gui.app.firstpaint import FirstPaint
 from gatewright_gui.app.warm import warm_up
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.diagnostics import start_log
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import ThemeChoice
@@ -64,7 +65,7 @@ async def open_first(window: MainWindow, workspace: Path | None) -> None:
         return
     if last is not None:
         window.preferences.forget_recent_workspace(last)
-        window.document.say("warning", f"`{last}` is not there any more")
+        window.document.say("warning", tr("`{path}` is not there any more", path=last))
 
 
 def _on_signals(stop: Callable[[], None]) -> None:
