@@ -22,6 +22,7 @@ from gatewright.policy.document import Catalog
 
 ENTRY_ID = "gatewright"
 _HIDDEN = "..."
+_WAIT = "--wait"
 _SECRET = ("env", "headers")
 
 
@@ -46,7 +47,8 @@ def put_gateway(
 ) -> GatewayEdit:
     """The edit of a client's file after which it starts ``command`` instead of the servers that are in ``catalogs``.
 
-    An empty ``text`` is a file that is not there yet. Raises WorkspaceError when it is not JSON.
+    A ``--wait`` that the file has for the gateway stays where the command has none. An empty ``text`` is a file that is
+    not there yet. Raises WorkspaceError when it is not JSON.
     """
     before = text if text.strip("\ufeff \t\r\n") else "{}\n"
     keys = servers_key(before) or (client.key,)
@@ -54,8 +56,10 @@ def put_gateway(
     served, direct = _sorted(before, entries, catalogs, around)
     env = _variables(entries, served, direct)
     own = [name for name, entry in entries.items() if _is_gateway(entry)]
-    entry: dict[str, JsonValue] = {**client.extra, "command": command[0], "args": list(command[1:])}
-    kept = _object(entries.get(own[0]), ("env",)) if own else {}
+    before_us = entries[own[0]] if own else None
+    wait = () if _WAIT in command else _wait_of(before_us)
+    entry: dict[str, JsonValue] = {**client.extra, "command": command[0], "args": [*command[1:], *wait]}
+    kept = _object(before_us, ("env",))
     if kept or env:
         entry["env"] = {**kept, **env}
     after = before
@@ -122,6 +126,14 @@ def _is_gateway(entry: JsonValue) -> bool:
     texts = [word for word in words if isinstance(word, str)]
     ours = any(PurePath(word.replace("\\", "/")).stem == "gatewright" or "gatewright.cli" in word for word in texts)
     return ours and "serve" in texts
+
+
+def _wait_of(entry: JsonValue) -> tuple[JsonValue, ...]:
+    args = entry.get("args") if isinstance(entry, dict) else None
+    if not isinstance(args, list) or _WAIT not in args:
+        return ()
+    at = args.index(_WAIT)
+    return tuple(args[at : at + 2])
 
 
 def _check(before: str, after: str, keys: Sequence[str], gone: set[str], entry: JsonValue) -> None:

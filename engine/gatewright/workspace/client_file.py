@@ -25,8 +25,10 @@ from gatewright.adapters.client_config import (
 )
 from gatewright.adapters.client_edit import GatewayEdit, is_same_server, put_gateway
 from gatewright.base.atomicfile import write_atomically
+from gatewright.base.duration import parse_duration
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.gate.approval import ApprovalLimits
 from gatewright.policy.catalogedit import add_catalogs
 
 if TYPE_CHECKING:
@@ -151,14 +153,23 @@ def import_servers(policy: Policy, servers: Iterable[ClientServer]) -> ServerImp
     return ServerImport(edit, {name: catalog.catalog_id for name, catalog in added.items()}, reasons, known)
 
 
-def gateway_edit(file: ClientFile, catalogs: Sequence[Catalog], policy: Path, agent_id: str) -> ClientEdit:
+def gateway_edit(
+    file: ClientFile, catalogs: Sequence[Catalog], policy: Path, agent_id: str, wait: str = ""
+) -> ClientEdit:
     """What would change in a client's file so that it reaches the policy's servers through the gateway alone.
 
-    Nothing is written. Raises WorkspaceError when the file cannot be read.
+    ``wait``: how long a call that asks waits there, such as ``10m``; "" leaves what the file says. Nothing is written.
+    Raises WorkspaceError when the file cannot be read or ``wait`` is no such time.
     """
     before = content_of(file.path) if os.path.lexists(file.path) else None
     text = "" if before is None else _text(file.path, before)
     command = (*gateway_command(), "serve", str(policy.resolve()), "--agent", agent_id)
+    if wait:
+        try:
+            ApprovalLimits(timeout_s=parse_duration(wait))
+        except ValueError as error:
+            raise WorkspaceError(f"how long a question waits, `{wait}`: {error}") from None
+        command = (*command, "--wait", wait)
     try:
         return ClientEdit(file, before, put_gateway(text, file.client, catalogs, command, _surroundings(file.path)))
     except WorkspaceError as error:

@@ -23,7 +23,6 @@ from gatewright.workspace.api import (
     ServerStatus,
     Waiting,
     Workspace,
-    client_file,
     client_files,
     frozen,
     gateway_command,
@@ -292,11 +291,10 @@ def known_client_files(document: Document) -> tuple[ClientFile, ...]:
     return client_files(document.workspace.folder)
 
 
-def edit_of_client(document: Document, file: ClientFile, agent_id: str, other: Path | None = None) -> ClientEdit:
-    """A client's file with the gateway for an agent in it; ``other``: in another file. Raises GatewrightError."""
-    chosen = file if other is None else client_file(file.client.client_id, other)
+def edit_of_client(document: Document, file: ClientFile, agent_id: str, wait: str = "") -> ClientEdit:
+    """A client's file with the gateway for an agent in it; ``wait``: as for `gateway_edit`. Raises GatewrightError."""
     workspace = document.workspace
-    return gateway_edit(chosen, workspace.policy.catalogs, workspace.policy_path, agent_id)
+    return gateway_edit(file, workspace.policy.catalogs, workspace.policy_path, agent_id, wait)
 
 
 def write_edit(document: Document, change: ClientEdit) -> bool:

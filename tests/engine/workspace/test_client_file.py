@@ -84,6 +84,21 @@ def test_file_is_written_whole_with_a_backup_and_its_permissions_and_links_stay(
     assert again == tmp_path / "claude_desktop_config.json.before-gatewright-2"
 
 
+def test_how_long_a_question_waits_is_written_and_stays_until_it_is_told_otherwise(tmp_path: Path) -> None:
+    file, policy = client_file("cursor", tmp_path / "mcp.json"), tmp_path / "policy.toml"
+
+    def args(wait: str = "") -> list[str]:
+        write_client_file(gateway_edit(file, [], policy, "desk", wait))
+        found: list[str] = json.loads(file.path.read_text())["mcpServers"]["gatewright"]["args"]
+        return found[-4:]
+
+    assert args("10m") == ["--agent", "desk", "--wait", "10m"]
+    assert args() == ["--agent", "desk", "--wait", "10m"]
+    assert args("2h") == ["--agent", "desk", "--wait", "2h"]
+    with pytest.raises(WorkspaceError, match="how long a question waits, `never`"):
+        args("never")
+
+
 def test_file_that_changed_meanwhile_is_left_alone(config: Path, tmp_path: Path) -> None:
     change = gateway_edit(client_file("cursor", config), [], tmp_path / "policy.toml", "desk")
     config.write_text("{}")

@@ -340,6 +340,14 @@ async def test_configuration_goes_back_to_the_client_after_its_difference_was_sh
     assert "odd" in dialog.note.text()
     press(dialog, "client.copy")
     assert json.loads(QGuiApplication.clipboard().text())["gatewright"]["args"][-1] == "desk"
+    assert dialog.wait.placeholderText() == "45s"
+    dialog.wait.setText("soon")
+    assert "how long a question waits, soon:" in dialog.note.text()
+    assert not dialog.write_button.isEnabled()
+    dialog.wait.setText("10m")
+    assert '"--wait"' in dialog.difference.text
+    press(dialog, "client.copy")
+    assert json.loads(QGuiApplication.clipboard().text())["gatewright"]["args"][-2:] == ["--wait", "10m"]
     assert path.read_text(encoding="utf-8") == before
     assert "saved first" in dialog.note.text()
     press(dialog, "client.write")

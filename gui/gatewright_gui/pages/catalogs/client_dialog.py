@@ -3,7 +3,7 @@
 import json
 
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QComboBox, QDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QDialog, QLineEdit, QPushButton, QWidget
 
 from gatewright.workspace.api import GatewrightError
 from gatewright_gui.qt.language import tr
@@ -14,6 +14,8 @@ from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.catalogs import ClientEdit, edit_of_client, known_client_files
 from gatewright_gui.session.document import Document
+
+USUAL_WAIT = "45s"
 
 
 class ClientDialog(QDialog):
@@ -35,6 +37,13 @@ class ClientDialog(QDialog):
         self.agent.addItems([agent.agent_id for agent in document.agents])
         if agent_id is not None:
             self.agent.setCurrentText(agent_id)
+        self.wait = named(
+            QLineEdit(),
+            "client.wait",
+            spoken=tr("How long a question waits"),
+            tip=tr("How long a call that asks waits for an answer, such as 45s, 10m or 2h"),
+        )
+        self.wait.setMaximumWidth(90)
         self.place = named(Label(), "client.place", kind="muted")
         self.difference = named(CodeView(tr("What would change")), "client.difference")
         self.note = named(Label(), "client.note", kind="muted")
@@ -47,7 +56,7 @@ class ClientDialog(QDialog):
         self.write_button = named(QPushButton(tr("Write file")), "client.write", kind="primary")
         column_of(
             row_of(stretch(self.file, 2), Label(tr("as agent")), stretch(self.agent), space=2),
-            self.place,
+            row_of(stretch(self.place), Label(tr("a question waits")), self.wait, space=2),
             stretch(self.difference),
             self.note,
             row_of(self.copy_button, stretch(), self.cancel_button, self.write_button, space=2),
@@ -57,17 +66,18 @@ class ClientDialog(QDialog):
         )
         self.file.currentIndexChanged.connect(self._show)
         self.agent.currentIndexChanged.connect(self._show)
+        self.wait.textChanged.connect(self._show)
         self.copy_button.clicked.connect(self._copy)
         self.cancel_button.clicked.connect(self.reject)
         self.write_button.clicked.connect(self.accept)
         self.resize(760, 560)
         self._show()
 
-    def _show(self, _index: int = 0) -> None:
+    def _show(self, _what: object = None) -> None:
         self.change = None
         file = self.file.currentData()
         try:
-            self.change = edit_of_client(self._document, file, self.agent.currentText())
+            self.change = edit_of_client(self._document, file, self.agent.currentText(), self.wait.text().strip())
         except GatewrightError as error:
             self.difference.set_plain("")
             self.note.setText(str(error).replace("`", ""))
@@ -78,6 +88,8 @@ class ClientDialog(QDialog):
         self.copy_button.setEnabled(can)
         if self.change is None:
             return
+        if not self.wait.text():
+            self.wait.setPlaceholderText(_wait_in(self.change))
         self.difference.set_diff(self.change.edit.difference or tr("The file says so already.") + "\n")
         told = [tr("The policy is saved first: the client gets what is saved.")] if self._document.is_dirty else []
         self.note.setText(" ".join((*told, *_told(self.change))))
@@ -87,6 +99,12 @@ class ClientDialog(QDialog):
             entry = {"gatewright": dict(self.change.edit.entry)}
             QGuiApplication.clipboard().setText(json.dumps(entry, indent=2, ensure_ascii=False))
             self.copy_button.setText(tr("Copied"))
+
+
+def _wait_in(change: ClientEdit) -> str:
+    args = change.edit.entry["args"]
+    at = args.index("--wait") + 1 if isinstance(args, list) and "--wait" in args else 0
+    return str(args[at]) if isinstance(args, list) and at else USUAL_WAIT
 
 
 def _told(change: ClientEdit) -> list[str]:
