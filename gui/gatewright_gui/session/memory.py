@@ -97,12 +97,10 @@ class BlockRow:
         """`1,203 of 2,000 chars`, or without a limit `1,203 chars`."""
         if self.info is None:
             return tr("cannot be opened")
-        chars, limit = f"{self.info.size.chars:,}", f"{self.record.char_limit:,}"
-        return (
-            tr("{chars} of {limit} chars", chars=chars, limit=limit)
-            if self.record.char_limit
-            else tr("{chars} chars", chars=chars)
-        )
+        chars, limit = f"{self.info.size.chars:,}", self.record.char_limit
+        if not limit:
+            return tr("{chars} chars", chars=chars)
+        return tr("{chars} of {limit} chars", chars=chars, limit=f"{limit:,}")
 
     def access_of(self, agent_id: str, rights: Mapping[str, tuple[BlockRight, ...]], sources: set[str]) -> BlockAccess:
         """What an agent may do with it; ``sources``: the ids of those that the agent has."""
