@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gatewright.base.folder import folder_of, folder_pattern, is_folder, with_folder, with_pattern
     from gatewright.base.frozen import frozen
     from gatewright.base.jsonvalue import JsonValue, parse_object
-    from gatewright.base.plural import plural
     from gatewright.base.printable import printable
     from gatewright.base.problem import Address, Problem, Subject
     from gatewright.blocks import (
@@ -214,7 +213,6 @@ if TYPE_CHECKING:
         ClientEdit,
         ClientFile,
         ClientServer,
-        client_file,
         client_files,
         gateway_command,
         gateway_edit,
@@ -240,7 +238,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     # base
     "Address", "EditRefused", "GatewrightError", "JsonRefused", "JsonValue", "PolicyInvalid", "Problem", "SchemaError",
     "Subject", "ToolFailure", "WorkspaceError", "duration_words", "folder_of", "folder_pattern", "frozen", "is_folder",
-    "parse_duration_words", "parse_object", "plural", "printable", "rate_words", "with_folder", "with_pattern",
+    "parse_duration_words", "parse_object", "printable", "rate_words", "with_folder", "with_pattern",
     # schema
     "ArgumentError", "FORMATS", "Format", "Level", "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey",
     "ToolListing", "count_text", "count_tokens", "discover_operations", "format_named", "inline_references",
@@ -287,7 +285,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     # workspace
     "Beginning", "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Journal",
     "Replay", "ReplayedCall", "Sandbox", "SourceWatching", "TypedText", "TypedTexts", "UnsavedPolicy", "Waiting",
-    "Workspace", "WorkspaceImage", "audit_log", "begin_workspace", "client_file", "client_files", "create_workspace",
+    "Workspace", "WorkspaceImage", "audit_log", "begin_workspace", "client_files", "create_workspace",
     "example_names", "find_secrets", "gateway_command", "gateway_edit", "import_servers", "read_client_file",
     "lacks_of", "read_typed_servers", "remove_dead_copies", "replay", "replay_rule", "roots_by_tool", "text_problems",
     "waiting", "write_beside", "write_client_file", "write_demo", "write_policy_text", "MODULES_NEEDED_LATER",
@@ -305,7 +303,6 @@ door(
         "gatewright.base.folder": ("folder_of", "folder_pattern", "is_folder", "with_folder", "with_pattern"),
         "gatewright.base.frozen": ("frozen",),
         "gatewright.base.jsonvalue": ("JsonValue", "parse_object"),
-        "gatewright.base.plural": ("plural",),
         "gatewright.base.printable": ("printable",),
         "gatewright.base.problem": ("Address", "Problem", "Subject"),
         # schema
@@ -411,7 +408,7 @@ door(
         "gatewright.workspace.assembly": ("audit_log",),
         "gatewright.workspace.beginning": ("Beginning", "begin_workspace", "find_secrets"),
         "gatewright.workspace.client_file": (
-            "ClientEdit", "ClientFile", "ClientServer", "client_file", "client_files", "gateway_command",
+            "ClientEdit", "ClientFile", "ClientServer", "client_files", "gateway_command",
             "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",
         ),
         "gatewright.workspace.foldercopy": ("Copied",),

@@ -141,7 +141,7 @@ class OverviewPage(Page):
         self._is_whole = False
         self.cards.set_agents(agents)
         self._stack.setCurrentIndex(0 if agents else 1)
-        self.agents_header.set_note(tr("{count:,}, solid: on, dots: ask first, stripes: blocked", count=len(agents)))
+        self.agents_header.set_note(f"{len(agents):,}")
         self.notices.refresh()
         self._ask()
 

@@ -20,7 +20,7 @@ from gatewright_gui.settings import Preferences
 
 Index = QModelIndex | QPersistentModelIndex
 MODE_KEY = "overview.rights"
-LEGEND = mark("solid: on, dots: ask first; a click on an agent, a tool, a source or a band shows what concerns it")
+LEGEND = mark("solid: on, dots: ask first, stripes: blocked; a click lights what concerns it")
 
 
 class FlowModel(FlatModel):
