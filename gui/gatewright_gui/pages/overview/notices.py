@@ -38,6 +38,7 @@ class Notices(QWidget):
         tie_icon(button, icon, role)
         button.clicked.connect(lambda _=False: run())
         self._lines.addWidget(button)
+        button.hide()  # until it is known what there is to say: all at once would take the room of the agents
         button.setSizePolicy(button.sizePolicy().Policy.Maximum, button.sizePolicy().Policy.Fixed)
         return button
 
