@@ -99,6 +99,16 @@ async def test_typing_is_merged_with_edits_elsewhere_and_what_both_changed_is_sa
     page, document = await page_of(window), window.document
     replace(page, "[agents.operator]", "# mine\n[agents.operator]")
     assert describe_agent(document, "archivist", "theirs")
+    window.deriver.hold()  # applying takes until it is let go on
+    page.apply_button.click()
+    await until(lambda: page.apply_button.text() == "Stop")
+    page.apply_button.click()
+    await until(lambda: page.apply_button.text() == "Apply")
+    window.deriver.release()
+    await settled(window)
+    assert "# mine" not in document.workspace.text()
+    assert "# mine" in "\n".join(page.editor.lines)
+
     page.apply_button.click()
     await settled(window)
     assert "# mine\n[agents.operator]" in document.workspace.text()

@@ -47,13 +47,17 @@ class TermRow(QWidget):
         self.field.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.field.setMinimumContentsLength(8)
         self.relation = named(QComboBox(), f"{name}.relation", spoken=tr("Relation"))
+        self.relation.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.relation.setMinimumContentsLength(8)
         self.value = named(QLineEdit(), f"{name}.value", spoken=tr("Value"))
         self.absent = named(QCheckBox(tr("or not given")), f"{name}.absent")
         self.absent.setToolTip(tr("Whether the condition holds too for a call that leaves the argument out"))
         remove = named(IconButton("x", tr("Remove this condition")), f"{name}.remove")
         self.fault = named(Label(), f"{name}.fault", kind="error")
         self.fault.hide()
-        line = row_of(stretch(self.field, 2), self.relation, stretch(self.value, 3), self.absent, remove, space=2)
+        line = row_of(
+            stretch(self.field, 2), stretch(self.relation, 2), stretch(self.value, 3), self.absent, remove, space=2
+        )
         column_of(line, self.fault, into=self)
         self.offer(arguments)
         self.field.editTextChanged.connect(self._field_changed)

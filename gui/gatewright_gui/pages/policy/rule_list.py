@@ -19,7 +19,8 @@ from gatewright_gui.session.verdict import verdict_words
 
 NAME, EFFECT, AGENTS, TOOLS, WHEN, MESSAGE = range(6)
 RULE = Qt.ItemDataRole.UserRole + 1
-WIDTHS = {NAME: 190, EFFECT: 92, AGENTS: 110, TOOLS: 140, MESSAGE: 200}
+WIDTHS = {NAME: 190, AGENTS: 110, TOOLS: 140, MESSAGE: 200}
+ICON_ROOM = 44
 
 
 def whom_words(rule: PolicyRule) -> str:
@@ -145,6 +146,8 @@ class RuleList(OrderedTable):
         header.setSectionResizeMode(WHEN, QHeaderView.ResizeMode.Stretch)
         for column, width in WIDTHS.items():
             self.setColumnWidth(column, width)
+        longest = max(self.fontMetrics().horizontalAdvance(verdict_words(verdict)) for verdict in Verdict)
+        self.setColumnWidth(EFFECT, longest + ICON_ROOM)
 
     def move_by(self, step: int) -> None:
         """Ask that the chosen rows go up or down."""

@@ -23,7 +23,7 @@ TRIED = Qt.ItemDataRole.UserRole + 1
 class TriedModel(FlatModel):
     """One row for each call, newest first."""
 
-    headers = (mark("Time"), mark("Call"), mark("Then"), mark("With the rule"))
+    headers = (mark("Time"), mark("Call"), mark("Recorded"), mark("With the rule"))
 
     def __init__(self) -> None:
         super().__init__()

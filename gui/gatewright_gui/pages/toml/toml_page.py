@@ -35,6 +35,7 @@ from gatewright_gui.session.filetext import FileText, file_text
 OUTLINE_SIZES = (200, 800)
 NO_CHANGES = (mark("No unsaved changes"), mark("The file on disk is the policy that you see."))
 FAULTS_HEIGHT = 132
+_APPLY = "toml.apply"
 GONE = (mark("The policy file is gone"), mark("It is not on the disk any more. Save writes it again."))
 
 
@@ -54,6 +55,7 @@ class TomlPage(Page):
         self._given: str | None = None
         self._holds_draft = False
         """Whether the editor holds the draft, with what can be undone of it."""
+        self._is_applying = False
         self.header = SectionHeader(tr("Policy file"), note_is_path=True)
         self.part = named(Segmented(tr("What to show")), "toml.part")
         self.part.add_segment("text", tr("File"), tooltip=tr("The file as it would be saved now"))
@@ -124,7 +126,7 @@ class TomlPage(Page):
         self._draft.changed.connect(self._refresh)
         self._draft.checked.connect(self._mark)
         self.editor.typed.connect(self._typed)
-        self.apply_button.clicked.connect(self._apply)
+        self.apply_button.clicked.connect(self._apply_or_stop)
         self.discard_button.clicked.connect(self._draft.discard)
         for keys, act in (("Ctrl+Return", self._apply), ("F8", self.editor.go_to_next_fault)):
             shortcut = QShortcut(QKeySequence(keys), self, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
@@ -173,16 +175,22 @@ class TomlPage(Page):
         self.code.go_to_line(min(same, key=lambda at: abs(at - line), default=line))
 
     def _apply(self) -> None:
-        if self._draft.is_pending:
-            self._context.tasks.start(self._wait_for_it(), "toml.apply", replace=True)
+        if self._draft.is_pending and not self._is_applying:
+            self._is_applying = True
+            self._context.tasks.start(self._wait_for_it(), _APPLY)
+
+    def _apply_or_stop(self) -> None:
+        if self._is_applying:
+            self._context.tasks.cancel(_APPLY)
+        else:
+            self._apply()
 
     async def _wait_for_it(self) -> None:
-        self.apply_button.setEnabled(False)
-        self.hint.setText(tr("Applying..."))
+        self._tell_draft()
         try:
             await self._draft.apply()
         finally:
-            self.apply_button.setEnabled(True)
+            self._is_applying = False
             self._tell_draft()
 
     def go_to_line(self, line: object) -> None:
@@ -299,6 +307,11 @@ class TomlPage(Page):
         told = tr("Typed, not applied")
         if errors:
             told = tr("Typed, not applied: {errors} (F8)", errors=counted(errors, "error", "errors"))
+        if self._is_applying:
+            told = tr("Applying...")
+            self.apply_button.setText(tr("Stop"))
+            self.apply_button.setToolTip(tr("Stop applying: what is typed stays"))
+        self.apply_button.setEnabled(document.is_open or not self._is_applying)  # a file is written to its end
         self.hint.setText(told if is_pending else "")
 
 
