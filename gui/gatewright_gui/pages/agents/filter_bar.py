@@ -75,7 +75,7 @@ class FilterBar(QWidget):
         self.menu.aboutToShow.connect(self._fill)
         tip = tr("Filter by state, tier, origin, limits, problems ({keys})", keys=KEYS)
         self.button = named(QToolButton(), "agents.filter", spoken=tr("Filter tools and operations"), tip=tip)
-        self.button.setText(f"{tr('Filter')} ")
+        self.button.setText(tr("Filter") + " ")
         self.button.setShortcut(KEYS)
         self.button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)

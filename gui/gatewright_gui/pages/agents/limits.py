@@ -86,7 +86,7 @@ def words_of(rule: ToolRule) -> RuleWords:
             said = tr("the model is reminded when nothing of it succeeded for {time}", time=time)
             return RuleWords(tr("Reminder"), tr("due every {time}", time=time), said)
         case StartConstraint():
-            return RuleWords(tr("Comes first"), "first", tr("has to succeed before any other tool"))
+            return RuleWords(tr("Comes first"), tr("first"), tr("has to succeed before any other tool"))
         case RequiresPrecedingTools():
             return RuleWords(
                 tr("Comes after"), tr("after {tools}", tools=every), tr("only once {tools} succeeded", tools=every)
@@ -128,9 +128,9 @@ def words_of(rule: ToolRule) -> RuleWords:
         case ContinueLoop():
             return RuleWords(tr("Goes on"), tr("loop continues"), tr("after a successful call the loop continues"))
         case ExitLoop():
-            return RuleWords(tr("Ends the loop"), "ends", tr("a successful call ends the loop"))
+            return RuleWords(tr("Ends the loop"), tr("ends"), tr("a successful call ends the loop"))
         case Needed():
-            return RuleWords(tr("Needed"), "needed", tr("a source needs it"))
+            return RuleWords(tr("Needed"), tr("needed"), tr("a source needs it"))
         case AllowedOperations():
             return RuleWords(tr("Operations"), "", "")
         case _:

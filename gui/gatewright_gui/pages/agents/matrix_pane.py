@@ -291,11 +291,11 @@ class MatrixPane(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         rows = (
-            (f"{tr('Allow')}\tAlt+A", "circle-check", lambda: self.edit("allow")),
-            (f"{tr('Ask first')}\tAlt+K", "hand", lambda: self.edit("ask")),
-            (f"{tr('Deny')}\tAlt+D", "ban", lambda: self.edit("deny")),
-            (f"{tr('Show in the tree')}\tEnter", "list", self._ask_row),
-            (f"{tr('Copy')}\tCtrl+C", "copy", self.view.copy_chosen),
+            (tr("Allow") + "\tAlt+A", "circle-check", lambda: self.edit("allow")),
+            (tr("Ask first") + "\tAlt+K", "hand", lambda: self.edit("ask")),
+            (tr("Deny") + "\tAlt+D", "ban", lambda: self.edit("deny")),
+            (tr("Show in the tree") + "\tEnter", "list", self._ask_row),
+            (tr("Copy") + "\tCtrl+C", "copy", self.view.copy_chosen),
         )
         for number, (text, icon, run) in enumerate(rows):
             if number == 3:

@@ -142,7 +142,7 @@ def _agent_words(diff: AgentDiff) -> str:
     gains = [row for row in diff.rows if row.opens and row.kind is not ChangeKind.FREE]
     dangers = Counter([row.danger for row in gains if row.danger])
     counts, asks_now = diff.counts(), sum(row.kind is ChangeKind.ASKS and not row.opens for row in diff.rows)
-    said = ["is new"] if diff.is_new else ["is deleted"] if diff.is_gone else []
+    said = [tr("is new")] if diff.is_new else [tr("is deleted")] if diff.is_gone else []
     if gains:
         marked = ", ".join(f"{count:,} {tr(DANGER_WORDS[danger])}" for danger, count in dangers.items())
         said.append(tr("gains {count:,}", count=len(gains)) + (f" ({marked})" if marked else ""))
@@ -154,7 +154,8 @@ def _agent_words(diff: AgentDiff) -> str:
         said.append(counted(asks_now, "asks first now", "ask first now"))
     if others := sum(1 for _ in _others(diff)):
         said.append(counted(others, "other change", "other changes"))
-    return f"{diff.agent_id} {', '.join(said) or tr('has other boxes, and the same rights')}"
+    told = ", ".join(said) or tr("has other boxes, and the same rights")
+    return f"{diff.agent_id} {told}"
 
 
 @frozen
@@ -168,10 +169,11 @@ class ReplayLines:
 
 def replay_lines(found: Replay) -> ReplayLines:
     """The calls in lines."""
+    lacking = "  " + tr("(not all arguments are known)")
     rows = [
         ChangeRow(
             one.call.agent,
-            f"{one.call.called}  {one.call.arguments}{'  ' + tr('(not all arguments are known)') if one.lacks else ''}",
+            f"{one.call.called}  {one.call.arguments}{lacking if one.lacks else ''}",
             tr(STANDING_WORDS[one.before]),
             f"{tr(STANDING_WORDS[one.after])}: {one.reason}".replace("`", ""),
             OTHER,

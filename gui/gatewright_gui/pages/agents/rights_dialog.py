@@ -287,7 +287,7 @@ class RightsDialog(QDialog):
         self.changes.clear()
         self.fault.hide()
         self.table.setColumnHidden(AGENT, len(self.agents.chosen) == 1)
-        self.progress.start("Working out what would change")
+        self.progress.start(tr("Working out what would change"))
         self._show()
 
     def _finish(self, planned: Planned | None) -> None:

@@ -153,7 +153,7 @@ class ToolPane(QWidget):
         self.preset_menu.aboutToShow.connect(self._fill_presets)
         tip = tr("Give the agent a preset, or its rights to other agents; shows first what would change")
         button = named(QToolButton(), "agents.preset", spoken=tr("Preset, copy rights"), tip=tip)
-        button.setText(f"{tr('Preset')} ")
+        button.setText(tr("Preset") + " ")
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         button.setMenu(self.preset_menu)
@@ -520,9 +520,9 @@ class ToolPane(QWidget):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         rows = (
-            (f"{tr('Allow')}\tAlt+A", "circle-check", lambda: self.wish("allow")),
-            (f"{tr('Ask first')}\tAlt+K", "hand", lambda: self.wish("ask")),
-            (f"{tr('Deny')}\tAlt+D", "ban", lambda: self.wish("deny")),
+            (tr("Allow") + "\tAlt+A", "circle-check", lambda: self.wish("allow")),
+            (tr("Ask first") + "\tAlt+K", "hand", lambda: self.wish("ask")),
+            (tr("Deny") + "\tAlt+D", "ban", lambda: self.wish("deny")),
         )
         for text, icon, run in rows:
             action = menu.addAction(text)
@@ -533,8 +533,8 @@ class ToolPane(QWidget):
         tie_icon(reset, "rotate-ccw")
         reset.triggered.connect(self.reset)
         menu.addSeparator()
-        menu.addAction(f"{tr('Select all shown')}\tCtrl+A").triggered.connect(self.view.selectAll)
-        menu.addAction(f"{tr('Invert selection')}\tCtrl+I").triggered.connect(self.view.invert_selection)
+        menu.addAction(tr("Select all shown") + "\tCtrl+A").triggered.connect(self.view.selectAll)
+        menu.addAction(tr("Invert selection") + "\tCtrl+I").triggered.connect(self.view.invert_selection)
         self.declaring.fill(menu)
         tool, operation = self.view.current_row
         if tool is not None:

@@ -306,8 +306,8 @@ class ToolTreeModel(QAbstractItemModel):
             return None
         if role == Qt.ItemDataRole.TextAlignmentRole and section == Column.TOKENS:
             return _RIGHT
-        which = {Qt.ItemDataRole.DisplayRole: 0, Qt.ItemDataRole.ToolTipRole: 1}.get(role)
-        return None if which is None else tr(HEADINGS[section][which])
+        fits = role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole}
+        return tr(HEADINGS[section][role == Qt.ItemDataRole.ToolTipRole]) if fits else None
 
     # cells
 

@@ -231,7 +231,7 @@ def context_words(tokens: int) -> str:
 
 def rule_words(report: TokenReport) -> str:
     """Whether the count is exact, and by which encoding."""
-    return f"{tr('exact') if report.exact else tr('estimate')}, {report.encoding}"
+    return ", ".join((tr("exact") if report.exact else tr("estimate"), report.encoding))
 
 
 _BAR, _SIDE = 2, 6
