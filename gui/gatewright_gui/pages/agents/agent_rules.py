@@ -159,7 +159,7 @@ def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
 
 
 def _approval(kind: RowKind, key: str, verdict: Verdict, about: str, address: Address | None) -> AgentRow:
-    return AgentRow(kind, key, verdict.words, about, address, verdict=verdict)
+    return AgentRow(kind, key, tr(verdict.words), about, address, verdict=verdict)
 
 
 def _key_words(key: str) -> str:

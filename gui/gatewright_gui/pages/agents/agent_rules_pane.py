@@ -91,7 +91,8 @@ class AgentRulesDelegate(RuleDelegate):
         if row.verdict is not None and index.column() == Column.VALUE:
             look = current_look()
             verdicts = (
-                (verdict.words, verdict, look.icon(VERDICT_ICONS[verdict.value], verdict.value)) for verdict in Verdict
+                (tr(verdict.words), verdict, look.icon(VERDICT_ICONS[verdict.value], verdict.value))
+                for verdict in Verdict
             )
             return self.choice_field(parent, "agents.rules.verdict", tr("Verdict of {key}", key=row.what), verdicts)
         if index.column() == Column.WHAT:

@@ -143,7 +143,7 @@ class LimitsPane(RulesPane[LimitRow]):
     def editor_closed(self) -> None:
         """Rows, or why there are none."""
         is_empty = self.model.rowCount() == 0
-        self._nothing.setText(NO_LIMIT if self._facts is not None else NO_ROW)
+        self._nothing.setText(tr(NO_LIMIT if self._facts is not None else NO_ROW))
         self._nothing.setVisible(is_empty)
         if not is_empty and not self.view.currentIndex().isValid():
             self.view.setCurrentIndex(self.model.index(0, Column.VALUE))

@@ -95,6 +95,7 @@ class ToolView(TreeView):
         for column, width in WIDTHS.items():
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             self.setColumnWidth(column, width)
+        self.setColumnWidth(Column.ASK, max(WIDTHS[Column.ASK], header.sectionSizeHint(Column.ASK)))
         header.sectionResized.connect(self._fit_name)
 
     def _fit_name(self, changed: int = -1) -> None:
