@@ -44,10 +44,14 @@ def _cleaned(text: str, limit: int) -> str:
 
 
 def entry(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> AuditEntry:
-    """A row of this call. The operation is named only if the tool has it; of a batch, all of them as a JSON list."""
+    """A row of this call. The operation is named only if the tool has it; of a batch, all of them as a JSON list.
+
+    What was sent in the place of a tool's name may be anything, a secret too.
+    """
+    tool = state.tool_name if state.tool is not None else scrub_text(state.tool_name[:_REASON])[0]
     operation = clean(state.operation.name, _REASON) if state.operation else ""
     session = clean(state.session.session_id)
-    return AuditEntry(kind, state.call_id, clean(state.agent_id), session, clean(state.tool_name), operation, body)
+    return AuditEntry(kind, state.call_id, clean(state.agent_id), session, clean(tool), operation, body)
 
 
 def invoked(state: CallState, log: AuditLog) -> AuditEntry:

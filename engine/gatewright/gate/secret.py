@@ -27,11 +27,13 @@ _KEY_NAMES = (
 )
 _KEYED = rf"(?i)({_KEY_NAMES})\\{{0,4}}[\"'`]?[ \t]{{0,8}}(:=|=>|[:=])[ \t]{{0,8}}"
 _SAID = (
-    r"(?i)\b(?:pass(?:word|phrase|code)|(?:api|secret|access)[ _-]?key|(?:(?:access|refresh|bearer)[ _-])?token|secret)"
-    r"[ \t]{1,3}(?:is|was)[ \t]{0,2}:?[ \t]{1,3}"
+    r"(?i)(?:\b(?:pass(?:word|phrase|code)|(?:api|secret|access)[ _-]?key|(?:(?:access|refresh|bearer)[ _-])?token|"
+    r"secret)[ \t]{1,3}(?:is|was)[ \t]{0,2}:?|\blogin[ \t]{1,3}[^\s]{1,64}[ \t]{1,3}password|"
+    r"--[a-z0-9-]{0,32}(?:pass(?:word|wd|phrase)|token|secret|(?:api|secret|access|private)-?key))[ \t]{1,3}"
 )
 _BEARER = r"(?i)\bbearer[ \t]+([A-Za-z0-9._~+/=-]{8,})"
 _USERINFO = r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>\[\]]{0,128}:([^\s/@\"'<>]{1,256})@"
+_LOGIN = r"(?:[ \t]-u|--(?:proxy-)?user)[ \t=]{1,3}[\"']?[^\s:\"']{1,64}:([^\s\"']{4,256})"
 _SHAPES = (
     r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}\b|gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255}|"
     r"glpat-[A-Za-z0-9_-]{20,64}|sk-[A-Za-z0-9_-]{20,255}|[rs]k_(?:live|test)_[A-Za-z0-9]{10,255}|"
@@ -49,10 +51,11 @@ _BLOCK = (
 )
 _HEXED = (
     r"(?i)(?:(?:key|auth)(?:_?base)?[\"'`]?(?:[ \t]{0,8}(?::=|=>|[:=])|[ \t]{1,3}(?:is|was))|"
-    r"(?:api[ _-]?key|token|secret|--[a-z-]{0,32}key)(?:[ \t]{1,3}to)?)[ \t]{0,8}[\"'`]?([0-9a-f]{32,256})\b"
+    r"(?:api[ _-]?key|token|secret|--[a-z-]{0,32}key)(?:[ \t]{1,3}to)?|x-(?:amz|goog)-signature=)"
+    r"[ \t]{0,8}[\"'`]?([0-9a-f]{32,256})\b"
 )
 _DENSE_RUN = r"[A-Za-z0-9+/_=-]{24}"
-_HINT = rf"(?i)pass|pwd|{_KEY_NAMES}|://[^/\s]*@|[A-Za-z0-9_-]{{14}}"
+_HINT = rf"(?i)pass|pwd|{_KEY_NAMES}|://[^/\s]*@|[ \t]-u[ \t]|-user|[A-Za-z0-9_-]{{14}}"
 
 _RUN = late_regex(r"[A-Za-z0-9+/_=-]+")
 _LONG_RUN = late_regex(r"[A-Za-z0-9_-]{14}", re.IGNORECASE)
@@ -127,6 +130,7 @@ def _may_hold(text: str) -> bool:
         or "credential" in plain
         or "authorization" in plain
         or ("@" in text and "://" in text)
+        or "-u" in text
         or _LONG_RUN.search(text) is not None
     )
 
@@ -163,6 +167,11 @@ def _shape(_text: str, match: LinearMatch) -> Span | None:
 
 def _userinfo(_text: str, match: LinearMatch) -> Span | None:
     return None if _is_placeholder(match.group(1)) else match.span(1)
+
+
+def _login(_text: str, match: LinearMatch) -> Span | None:
+    """``curl -u name:password``; numbers are a user and a group."""
+    return match.span(1) if is_dense(match.group(1)) and not match.group(1).isdigit() else None
 
 
 def _bearer(_text: str, match: LinearMatch) -> Span | None:
@@ -373,5 +382,6 @@ _KINDS: tuple[tuple[str, Callable[[str, LinearMatch], Span | None]], ...] = (
     (_HEXED, _hexed),
     (_SHAPES, _shape),
     (_USERINFO, _userinfo),
+    (_LOGIN, _login),
     (_BEARER, _bearer),
 )

@@ -520,3 +520,15 @@ async def test_operator_is_shown_a_bounded_change(hostile: World, before: str, a
 
     assert outcome.code == "approval-refused"
     assert len(operator.requests[0].diff or "") < 70_000
+
+
+async def test_secret_in_the_place_of_a_tools_name_is_in_no_row(world: World) -> None:
+    for secret in ("ghp_0123456789abcdefghijklmnopqrstuvwxyzAB", "https://mo:hunter22xyz@db/x", "password=hunter22xyz"):
+        outcome = await world.call(secret, {})
+        assert outcome.code == "unknown-tool"
+    await world.call("no_such_tool", {})
+    assert world.audit is not None
+    rows = [*world.audit.rows()][1:]
+    assert [row.tool for row in rows[-3:]] == ["no_such_tool"] * 3
+    assert len(rows) == 12
+    assert not [row for row in rows if "hunter22xyz" in str(row) or "ghp_" in str(row)]

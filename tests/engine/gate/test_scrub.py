@@ -69,6 +69,15 @@ SECRETS = [
     (f"the key is {MD5}", MD5),
     (f"see key-{MD5} there", MD5),
     (f"see sbp_{SHA1} there", SHA1),
+    ("tool --password hunter22xyz -v", "hunter22xyz"),
+    ("tool --db-passwd 'hunter-22'", "hunter-22"),
+    ("gh --auth-token ab12cd34", "ab12cd34"),
+    ("curl -u mo:hunter22xyz https://x.example", "hunter22xyz"),
+    ("curl --user='mo:hunter22xyz' x", "hunter22xyz"),
+    ("aws --secret-key a1b2/c3", "a1b2/c3"),
+    ("machine x login mo password hunter22xyz", "hunter22xyz"),
+    (f"https://b.example/o?X-Amz-Date=1&X-Amz-Signature={SHA256}", SHA256),
+    (f"https://b.example/o?X-Goog-Signature={SHA256}&x=1", SHA256),
     (f"see xkeysib-{SHA256}-abc there", SHA256),
 ]
 
@@ -98,6 +107,13 @@ AbstractSingletonProxyFactoryBean2Implementation
 01ARZ3NDEKTSV4RRFFQ69G5FAV
 "token": "The authentication token"
 "password": "must be at least 8 characters"
+give --password to be asked for it
+--token TOKEN
+docker login --username mo --password-stdin
+tool --secret-key ${{KEY}}
+login mo password required
+docker run -u 1000:1000 image
+git push -u origin HEAD:main
 ============================================
 password: Optional[str] = None
 commit {SHA1}
