@@ -17,6 +17,7 @@ from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
 from gatewright_gui.pages.agents.tool_pane import ToolPane
 from gatewright_gui.pages.agents.tool_tree import COLUMNS, COUNT, Column
+from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, agents_page, cell, opened_window, settled, ticked, until
 from tests.support.catalogworkspace import FAR, HELD, NEW, PLANT, write_catalogs
@@ -101,6 +102,30 @@ async def test_tools_stand_below_the_place_they_come_from_in_the_order_of_the_po
     pane(window).show_all()
     assert tester.model() is rows
     assert titles(window) == ["Built-in tools", "plant", "far"]
+
+
+async def test_tools_of_a_server_that_is_not_trusted_lead_to_the_question_on_the_page_of_catalogs(
+    window: MainWindow,
+) -> None:
+    tools = pane(window)
+    choose(window, "plant")
+    assert not tools.trust_button.isVisible()
+    choose(window, "far")
+    assert tools.trust_button.isVisible()
+    tools.show_row("far_00", None)
+    QTest.mouseClick(tools.trust_button, Qt.MouseButton.LeftButton)
+    await until(lambda: window.findChild(TrustDialog) is not None)
+    dialog = window.findChild(TrustDialog)
+    assert dialog is not None
+    assert window.shelf.current_key == "catalogs"
+    assert sys.executable in dialog.code.text
+    dialog.cancel_button.click()
+    await settled(window)
+    window.show_page("agents")
+    assert tools.trust_button.isVisible()
+    window.document.workspace.trust_server("far")
+    window.document.set_problems(window.document.workspace.current_problems())
+    assert not tools.trust_button.isVisible()
 
 
 async def test_group_tells_its_name_its_kind_its_count_and_its_state_in_words(window: MainWindow) -> None:

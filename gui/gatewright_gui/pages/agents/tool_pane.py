@@ -77,6 +77,10 @@ class ToolPane(QWidget):
         self.description = named(QuietField(), "agents.description", spoken=tr("Description of the agent"))
         self.title = named(Label(), "agents.title", kind="heading")
         self.declaring = DeclareMenu(context, self)
+        tip = tr("See exactly what would be started or connected to for these tools, and trust it")
+        self.trust_button = named(QPushButton(tr("Trust...")), "agents.trust", tip=tip, kind="link")
+        self._origin = ""
+        """Where the tools of the current row come from."""
         self.rights_menu = RightsMenu(context, self)
         self.first_row: tuple[str | None, str | None] = (None, None)
         """Tool and operation to begin with when rows come; the first of all where they are not there."""
@@ -100,7 +104,8 @@ class ToolPane(QWidget):
         split = self._split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
         split.addWidget(holding(column_of(stretch(self.view), stretch(self.nothing))))
         split.addWidget(self.detail)
-        self.why.header.add_control(self.declaring.button)
+        for button in (self.trust_button, self.declaring.button):
+            self.why.header.add_control(button)
         split.setStretchFactor(0, 1)
         split.restore((400, 210))
         self._detail_room = split.sizes()[1]
@@ -116,7 +121,8 @@ class ToolPane(QWidget):
             stretch(split),
             into=self,
         )
-        QWidget.setTabOrder(self.view, self.declaring.button)
+        QWidget.setTabOrder(self.view, self.trust_button)
+        QWidget.setTabOrder(self.trust_button, self.declaring.button)
 
     def _keep_room(self, _at: int = 0, _handle: int = 0) -> None:
         self._detail_room = self._split.sizes()[1]
@@ -192,6 +198,7 @@ class ToolPane(QWidget):
         self.view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.view.customContextMenuRequested.connect(self._open_menu)
         self.declaring.declared.connect(self.view.open_tool)
+        self.trust_button.clicked.connect(self._ask_trust)
         self.detail.line_requested.connect(self._context.navigator.go_to_line)
         self.description.editingFinished.connect(self._describe)
         self.sources.source_asked.connect(self._attach)
@@ -300,6 +307,7 @@ class ToolPane(QWidget):
 
     def _problems_changed(self, _problems: object) -> None:
         self._show_problems()
+        self._show_trust()
         if self.view.currentIndex().isValid():
             self._show_reasons()
 
@@ -383,6 +391,8 @@ class ToolPane(QWidget):
         named = f"{tool} > {operation}" if operation else tool or (group.words if group else "")
         self.why.header.set_note(f"{named} · {ground}" if ground else named)
         right = self.model.right_of(self.model.index_of(tool, None)) if tool is not None else None
+        self._origin = right[0].facts.origin if right else group.origin if group else ""
+        self._show_trust()
         self.declaring.show_tool(right[0].facts if right else None, self.model.reading_of(tool or ""))
 
     def _show_reasons(self) -> None:
@@ -400,6 +410,17 @@ class ToolPane(QWidget):
         self.why.set_nothing(sentence or nothing)
         if self.why.model.addresses:
             self._context.tasks.start(self._find_lines(), TASK_LINES, replace=True)
+
+    def _show_trust(self) -> None:
+        """Whether the server of the current row's tools waits for trust."""
+        from gatewright_gui.session.verbs.file import server_of
+
+        place = ("catalogs", self._origin)
+        about = (one for one in self._document.problems if one.subject is not None and one.subject.address == place)
+        self.trust_button.setVisible(any(server_of(self._document, one) for one in about))
+
+    def _ask_trust(self, _checked: bool = False) -> None:
+        self._context.navigator.ask_for_trust(self._origin)
 
     def _notes(self, tool: str | None, operation: str | None) -> tuple[Note, ...]:
         """What limits the row without hiding it."""
