@@ -114,14 +114,12 @@ if TYPE_CHECKING:
     )
     from gatewright.policy.edit import (
         AgentChange,
-        Change,
         ChangeSet,
         Edit,
         Field,
-        SourceChange,
         ToolSettingsChange,
         apply,
-        field_changes,
+        edit_between,
         inverse,
     )
     from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint
@@ -249,7 +247,7 @@ __all__ = [  # noqa: RUF022 (by floor)
     "AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint", "SearchEngine", "SearchProvider", "ShellBackend",
     "ANY_TOOL", "Action", "Agent", "AgentChange", "AgentDiff", "AllowedOperations", "Along", "ArgumentConstraints",
     "Capability", "CapabilityKind", "Catalog",
-    "CatalogType", "Change", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown",
+    "CatalogType", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown",
     "Edit", "ExclusiveGroups", "ExitLoop", "FsRead", "FsWrite", "Granted", "Layer", "Limit", "MaxCalls", "Needed",
     "OPERATION_CONDITION", "OperationFacts", "OperationRight", "PathArgument", "PathCondition", "PathUse", "Periodic",
     "Permission", "PermissionRule", "PermissionRules", "PlaceRight", "Policy", "PolicyDiff", "PolicyRule", "Preset",
@@ -257,10 +255,10 @@ __all__ = [  # noqa: RUF022 (by floor)
     "Reason", "Refusal", "RequiredBeforeExit", "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools",
     "Field",
     "RequiresPrecedingTools", "RightChange", "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier",
-    "Shadow", "Source", "SourceChange", "SourceType", "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts",
+    "Shadow", "Source", "SourceType", "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts",
     "ToolRight", "ToolRule", "ToolSettings", "ToolSettingsChange", "Verdict", "Written", "agent_diff", "agentedit",
     "apply", "approval_keys", "approvaledit", "capabilityedit", "catalogedit", "changed_rights", "check_pattern",
-    "chosen_tools", "copy_rights", "field_changes", "free_fields", "inverse", "is_more_open",
+    "chosen_tools", "copy_rights", "edit_between", "free_fields", "inverse", "is_more_open",
     "kind_of", "level_verdict", "literal",
     "names_tool", "needs", "path_condition", "place_rights", "policyedit", "preset_edit", "read_scope", "reset_tools",
     "rights", "ruleedit", "rules_by_name", "settings_of", "shadowed", "sourceedit", "split_name", "strictest",
@@ -333,8 +331,8 @@ door(
             "ShellBackend", "Source", "SourceType", "ToolSettings", "Written",
         ),
         "gatewright.policy.edit": (
-            "AgentChange", "Change", "ChangeSet", "Edit", "Field", "SourceChange", "ToolSettingsChange", "apply",
-            "field_changes", "inverse",
+            "AgentChange", "ChangeSet", "Edit", "Field", "ToolSettingsChange", "apply",
+            "edit_between", "inverse",
         ),
         "gatewright.policy.endpoint": ("AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint"),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),

@@ -204,11 +204,8 @@ def rule_today(workspace: Workspace, detail: CallDetail) -> RuleToday | None:
     if detail.rule is None:
         return None
     address = _address_of(workspace.policy, detail.rule)
-    return RuleToday(address, line_of(workspace, address), _is_in_force(workspace, detail))
-
-
-def _is_in_force(workspace: Workspace, detail: CallDetail) -> bool:
-    return workspace.gate.snapshot().policy_digest == detail.policy
+    is_same = workspace.gate.snapshot().policy_digest == detail.policy
+    return RuleToday(address, line_of(workspace, address), is_same)
 
 
 def _address_of(policy: Policy, rule_id: str) -> Address:

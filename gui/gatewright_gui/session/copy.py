@@ -7,18 +7,12 @@ import time
 from collections.abc import Callable
 
 from gatewright.workspace.api import (
-    Agent,
-    AgentChange,
-    Change,
     Copied,
-    Edit,
     GatewrightError,
     Policy,
     Sandbox,
-    Source,
-    SourceChange,
     Workspace,
-    field_changes,
+    edit_between,
     remove_dead_copies,
 )
 from gatewright_gui.qt.language import counted, tr
@@ -98,33 +92,14 @@ def remove_dead(workspace: Workspace) -> None:
 
 def _follows(copy: Workspace, policy: Policy) -> bool:
     """Give the copy what was edited since; False when it has to be made anew."""
-    edit = edit_between(copy.policy, policy)
-    if edit is None:
+    before = copy.policy
+    bases = [{source.source_id: source.base_path for source in one.sources} for one in (before, policy)]
+    if bases[0] != bases[1] or before.roots != policy.roots or before.catalogs != policy.catalogs:
         return False
     try:
+        edit = edit_between("follow the policy", before, policy)
         if not edit.is_empty:
             copy.apply(edit)
     except GatewrightError:
         return False
     return copy.policy == policy
-
-
-def edit_between(before: Policy, after: Policy) -> Edit | None:
-    """The edit that makes one policy of another; None when no edit can, or when a folder changed."""
-    old, new = {s.source_id: s for s in before.sources}, {s.source_id: s for s in after.sources}
-    bases = [{key: s.base_path for key, s in some.items()} for some in (old, new)]
-    if bases[0] != bases[1] or before.roots != after.roots:
-        return None
-    changes: list[Change] = [*field_changes(before, after)]
-    changes += [SourceChange(*pair) for pair in _pairs(old, new)]
-    changes += [AgentChange(*pair) for pair in _agent_pairs(before, after)]
-    return Edit("follow the policy", tuple(changes))
-
-
-def _pairs(old: dict[str, Source], new: dict[str, Source]) -> list[tuple[Source | None, Source | None]]:
-    return [(old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)]
-
-
-def _agent_pairs(before: Policy, after: Policy) -> list[tuple[Agent | None, Agent | None]]:
-    old, new = before.agents, after.agents
-    return [(old.get(key), new.get(key)) for key in {**old, **new} if old.get(key) != new.get(key)]
