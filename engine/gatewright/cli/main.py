@@ -132,4 +132,5 @@ def script() -> None:
     The app says itself when garbage is collected.
     """
     gc.disable()
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else it looks through all that is installed
     sys.exit(main())

@@ -429,6 +429,7 @@ MODULES_NEEDED_LATER = (
     "gatewright.policyfile.editfault",
     "gatewright.workspace.refusal",
     "gatewright.gate.callrun",
+    "gatewright.workspace.beginning",
     "gatewright.workspace.sandbox",
     "gatewright.workspace.export",
     "gatewright.workspace.client_file",

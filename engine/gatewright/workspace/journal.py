@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
@@ -42,8 +43,6 @@ class TypedText:
     over: str
 
 
-_PLAIN = TypeAdapter(UnsavedPolicy)
-_TYPED = TypeAdapter(dict[str, TypedText])
 MOST_TYPED = 100
 """So many typed texts of a policy are kept: those that were typed last."""
 
@@ -61,7 +60,7 @@ class Journal:
         """Write the journal in place of the earlier one. Raises OSError and WorkspaceError."""
         self._folder.make()
         self._own = f"{self._policy}.{self._life.hold(self._policy)}.json"
-        self._folder.replace(self._own, _PLAIN.dump_json(unsaved))
+        self._folder.replace(self._own, _plain().dump_json(unsaved))
 
     def forget(self) -> None:
         """Remove the journal: there is nothing unsaved any more. Raises OSError."""
@@ -95,7 +94,7 @@ class Journal:
                 if hasattr(os, "getuid") and facts.st_uid != os.getuid():
                     ignored.append(f"unsaved changes in `{self._folder.path / name}` are ignored: they are not yours")
                     continue
-                unsaved = _PLAIN.validate_json(self._folder.read(name, MOST_BYTES), strict=True)
+                unsaved = _plain().validate_json(self._folder.read(name, MOST_BYTES), strict=True)
                 found.append((facts.st_mtime_ns, name, unsaved))
             except (OSError, ValidationError) as error:
                 reason = (error.strerror or "") if isinstance(error, OSError) else "the file is damaged"
@@ -119,7 +118,8 @@ class TypedTexts:
     def read(self) -> dict[str, TypedText]:
         """All of it, what was typed last at the end; nothing where it cannot be read."""
         try:
-            return _TYPED.validate_json(self._folder.read(self._name, MOST_BYTES), strict=True)
+            content = self._folder.read(self._name, MOST_BYTES)
+            return _typed().validate_json(content, strict=True)
         except (OSError, ValidationError):
             return {}
 
@@ -131,9 +131,19 @@ class TypedTexts:
             rest = {name: typed for name, typed in before.items() if name not in changes}
             now = {**rest, **{name: typed for name, typed in changes.items() if typed is not None}}
             if now:
-                self._folder.replace(self._name, _TYPED.dump_json(dict(list(now.items())[-MOST_TYPED:])))
+                self._folder.replace(self._name, _typed().dump_json(dict(list(now.items())[-MOST_TYPED:])))
             elif before:
                 self._folder.delete(self._name)
+
+
+@cache
+def _plain() -> TypeAdapter[UnsavedPolicy]:
+    return TypeAdapter(UnsavedPolicy)
+
+
+@cache
+def _typed() -> TypeAdapter[dict[str, TypedText]]:
+    return TypeAdapter(dict[str, TypedText])
 
 
 def _name_of(policy_path: Path) -> str:

@@ -1,6 +1,5 @@
 """How the app comes to a workspace: opens one, makes a new one, writes the demo. It shows nothing and asks nothing."""
 
-import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from gatewright.workspace.api import (
     WorkspaceImage,
     audit_log,
     example_names,
-    find_secrets,
     frozen,
     text_problems,
     write_demo,
@@ -26,7 +24,6 @@ __all__ = [
     "demo_folder",
     "demo_policy",
     "example_names",
-    "secrets_in",
     "write_demo",
 ]
 
@@ -67,8 +64,3 @@ def unsaved_folder() -> Path:
 def demo_policy() -> Path:
     """The policy of the user's own copy of the bundled demo, written at the first time. Raises WorkspaceError."""
     return write_demo(demo_folder())
-
-
-async def secrets_in(folder: Path) -> dict[str, int]:
-    """Patterns of what looks like a secret below a folder, with how much each hits."""
-    return await asyncio.to_thread(find_secrets, folder)

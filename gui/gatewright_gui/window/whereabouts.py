@@ -9,7 +9,7 @@ from pathlib import Path
 from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.selection import Selection
-from gatewright_gui.session.verbs.catalogs import closed_at_first
+from gatewright_gui.session.verbs.operations import closed_at_first
 from gatewright_gui.settings import LastPlace, Preferences
 from gatewright_gui.window.shelf import PageShelf
 

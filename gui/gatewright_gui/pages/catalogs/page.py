@@ -25,6 +25,7 @@ from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.catalogs import CatalogRow, Catalogs, known_client_files, write_edit
 from gatewright_gui.session.serving import Serving
 from gatewright_gui.session.verbs import catalogs as verbs
+from gatewright_gui.session.verbs.operations import closed_at_first
 
 LOOK_MS = 500
 """How often it is looked who is served, while the page is there to be seen."""
@@ -239,7 +240,7 @@ class CatalogsPage(Page):
             if added:
                 if is_first:
                     chosen = self._context.selection
-                    chosen.close_groups(chosen.closed_groups | verbs.closed_at_first(self._document))
+                    chosen.close_groups(chosen.closed_groups | closed_at_first(self._document))
                 self._refresh()
                 self.view.setCurrentIndex(self.model.index(self.model.find(added[0])))
                 await self._trust([row for row in self._untrusted if row.catalog_id in added])

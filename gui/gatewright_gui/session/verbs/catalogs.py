@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from gatewright.workspace.api import ClientServer, Edit, Policy, catalogedit, import_servers
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
-from gatewright_gui.session.readings import BUILT_IN
-from gatewright_gui.session.verbs.operations import lists_tool
 
 
 def add_servers(document: Document, servers: Iterable[ClientServer]) -> tuple[str, ...]:
@@ -28,13 +26,6 @@ def add_servers(document: Document, servers: Iterable[ClientServer]) -> tuple[st
         if server.server_id in ids:
             document.workspace.servers.lend(ids[server.server_id], server.values)
     return tuple(ids.values())
-
-
-def closed_at_first(document: Document) -> frozenset[str]:
-    """The groups of tools to show closed: the built-in ones where there are catalogs and no agent has one of ours."""
-    ours = [facts for facts in document.catalog if facts.origin == BUILT_IN]
-    used = any(lists_tool(agent.tools, facts) for agent in document.agents for facts in ours)
-    return frozenset() if used or not document.policy.catalogs else frozenset({BUILT_IN})
 
 
 def remove_catalog(document: Document, catalog_id: str) -> bool:

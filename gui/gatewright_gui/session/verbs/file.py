@@ -5,14 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gatewright.workspace.api import (
-    Beginning,
     Edit,
     EditRefused,
     GatewrightError,
     Permission,
     Problem,
     Workspace,
-    begin_workspace,
     create_workspace,
     write_beside,
     write_policy_text,
@@ -154,6 +152,8 @@ async def make_workspace(
     example: str | None = None,
 ) -> Path | None:
     """A new workspace in a folder, or a copy of an example; its policy, or None after a failure, which is said."""
+    from gatewright.workspace.api import Beginning, begin_workspace  # what writes TOML is not for the first painting
+
     try:
         if example is not None:
             return await asyncio.to_thread(create_workspace, folder, example)

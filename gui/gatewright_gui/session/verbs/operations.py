@@ -16,6 +16,7 @@ from gatewright.workspace.api import (
 )
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.session.document import Document
+from gatewright_gui.session.readings import BUILT_IN
 
 
 @frozen
@@ -113,6 +114,13 @@ def _holders(policy: Policy, facts: ToolFacts) -> str:
 def lists_tool(tools: tuple[str, ...] | None, facts: ToolFacts) -> bool:
     """Whether an agent with that list of tools may have the tool."""
     return tools is None or any(names_tool(name, facts.name, facts.major) for name in tools)
+
+
+def closed_at_first(document: Document) -> frozenset[str]:
+    """The groups of tools to show closed: the built-in ones where there are catalogs and no agent has one of ours."""
+    ours = [facts for facts in document.catalog if facts.origin == BUILT_IN]
+    used = any(lists_tool(agent.tools, facts) for agent in document.agents for facts in ours)
+    return frozenset() if used or not document.policy.catalogs else frozenset({BUILT_IN})
 
 
 def _limits(rule: ToolRule, facts: ToolFacts) -> bool:
