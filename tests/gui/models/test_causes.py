@@ -1,5 +1,5 @@
 from gatewright.base.problem import Place, Problem, Severity
-from gatewright_gui.pages.problems.problems_page import MESSAGE, ProblemModel
+from gatewright_gui.pages.problems.problem_table import MESSAGE, ProblemModel
 from gatewright_gui.session.causes import causes_of
 
 MANIFEST = Problem(

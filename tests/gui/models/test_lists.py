@@ -7,7 +7,7 @@ from gatewright.policy.right import Layer, Reason
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.agents import AGENT_ID, DESCRIPTION, AgentListModel
 from gatewright_gui.pages.agents.why_pane import WHY, ReasonModel, Why
-from gatewright_gui.pages.problems.problems_page import CODE, IS_ERROR, LINE, PLACE, ProblemModel
+from gatewright_gui.pages.problems.problem_table import CODE, IS_ERROR, LINE, PLACE, ProblemModel
 
 FATAL = QAbstractItemModelTester.FailureReportingMode.Fatal
 ANN, BEN, CAT = Agent("ann", "First"), Agent("ben"), Agent("cat")

@@ -13,7 +13,7 @@ from gatewright.base.problem import Problem, Subject
 from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.problems import ProblemsPage
-from gatewright_gui.pages.problems.problems_page import ABOUT, MESSAGE, PLACE, PROBLEM
+from gatewright_gui.pages.problems.problem_table import ABOUT, MESSAGE, PLACE, PROBLEM
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.session.places import go_to, places_of
 from gatewright_gui.session.ruleplace import AgentPlace, place_of_subject

@@ -2,18 +2,17 @@
 
 from PySide6.QtCore import QModelIndex, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 
 from gatewright.workspace.api import Problem
 from gatewright_gui.pages.page import Page, PageContext
-from gatewright_gui.pages.problems.problems_page import (
+from gatewright_gui.pages.problems.problem_table import (
     ABOUT,
     CODE,
     MESSAGE,
-    PLACE,
     PROBLEM,
-    ProblemDelegate,
     ProblemModel,
+    ProblemView,
     problem_words,
 )
 from gatewright_gui.pages.toml.outline import OutlineList
@@ -24,7 +23,6 @@ from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.widget.code_editor import CodeEditor, LineFault
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
@@ -136,15 +134,8 @@ class TomlPage(Page):
         self.editor_button.clicked.connect(self._open_editor)
         self.part.current_changed.connect(self._show)
 
-    def _make_fault_list(self) -> TableView:
-        view = named(TableView(tr("What is wrong with the text")), "toml.faults")
-        view.setModel(self.faults)
-        view.setItemDelegate(ProblemDelegate(view))
-        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        view.horizontalHeader().setStretchLastSection(False)
-        view.horizontalHeader().setSectionResizeMode(MESSAGE, QHeaderView.ResizeMode.Stretch)
-        view.setColumnWidth(PLACE, 130)
+    def _make_fault_list(self) -> ProblemView:
+        view = named(ProblemView(tr("What is wrong with the text"), self.faults), "toml.faults")
         view.setColumnHidden(ABOUT, True)
         view.setColumnHidden(CODE, True)
         view.setFixedHeight(FAULTS_HEIGHT)
