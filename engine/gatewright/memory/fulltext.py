@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_WORDS = 16
+MAX_CHARS = 10_000
+"""Of a query: what stands behind them is not looked for."""
 _SHORTEST_PREFIX = 3
 _SNIPPET_CHARS = 160
 _SEARCHED_CHARS = 20_000
@@ -31,7 +33,7 @@ def query_words(query: str) -> tuple[str, ...]:
 
     Words in double quotes have to follow each other, one with ``*`` behind it may go on; nothing else means anything.
     """
-    clean = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in query)
+    clean = "".join(" " if unicodedata.category(letter) == "Cc" else letter for letter in query[:MAX_CHARS])
     found: dict[str, None] = {}
     for phrase, piece in _PIECE.findall(clean):
         text = (phrase or piece).replace('"', " ").strip()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.memory.fulltext import query_words, snippet, spaced, why_no_index
+from gatewright.memory.fulltext import MAX_CHARS, query_words, snippet, spaced, why_no_index
 from gatewright.memory.storecopy import copy_database
 from gatewright.record import Database, PrivateFolder, fork_safe_lock
 
@@ -192,7 +192,7 @@ class NoteStore:
             self._index = embedder.index()
         (generation,) = connection.execute("SELECT generation FROM note_state").fetchone()
         self._index.follow(connection, generation)
-        return self._index.nearest(connection, embedder.vector(query), _CANDIDATES)
+        return self._index.nearest(connection, embedder.vector(query[:MAX_CHARS]), _CANDIDATES)
 
     def _embed_missing(self, embedder: Embedder) -> None:
         """Work out the vectors of notes that were kept where there was no model: some of them at each search.

@@ -7,6 +7,7 @@ import json
 import sqlite3
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -276,6 +277,15 @@ async def test_query_is_never_syntax(bench: Bench, query: str) -> None:
     await bench.save("ada", "tea with lemon")
     found = await bench.found("ada", query[:1_000])
     assert found == (["tea with lemon"] if "tea" in query else found)
+
+
+async def test_pasted_megabyte_is_looked_for_by_its_beginning_and_at_once(bench: Bench) -> None:
+    await bench.save("ada", "tea with lemon")
+    for rest in ("茶" * 1_000_000, '" ' * 500_000, "tea " * 250_000):
+        began = time.process_time()
+        hits = bench.workspace.notes.of("ada").search(f"lemon {rest}", top_k=5)
+        assert [hit.content for hit in hits] == ["tea with lemon"]
+        assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize("text", ["", "x" * 10_000_000, "x" * 4_001, "a\ud800b", 7, None, ["x"]])

@@ -1,5 +1,6 @@
 import asyncio
 import logging
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -720,6 +721,28 @@ async def test_what_is_no_policy_file_is_refused_in_words_when_it_is_dropped(
 
     assert "no policy.toml in" in window.message.text
     assert window.document.path == before
+
+
+async def test_what_only_looks_like_a_policy_file_leaves_the_one_that_is_open(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    before = window.document.path
+    os.mkfifo(tmp_path / "pipe.toml")
+    (tmp_path / "device.toml").symlink_to("/dev/zero")
+    (tmp_path / "nowhere\n\x1b[2J\u202e.toml").symlink_to("nothing")
+    with (tmp_path / "large.toml").open("wb") as large:
+        large.truncate(1 << 30)
+    for name, words in (
+        ("pipe.toml", "is no ordinary file"),
+        ("device.toml", "is no ordinary file"),
+        ("large.toml", "is larger than 8 MiB"),
+        ("nowhere\n\x1b[2J\u202e.toml", "does not exist"),
+    ):
+        assert drop(window, QUrl.fromLocalFile(str(tmp_path / name)))
+        await settled(window)
+        assert words in window.message.text
+        assert window.document.path == before
+        assert window.document.is_open
 
 
 async def test_new_window_opens_the_chosen_policy_in_a_process_of_its_own(
