@@ -272,6 +272,12 @@ async def test_session_can_be_begun_anew(page: ConsolePage) -> None:
     assert page.console.session_state("archivist").calls == ()
 
 
+async def test_session_that_changes_while_the_window_ends_is_not_looked_up(page: ConsolePage, demo: Opened) -> None:
+    await demo.context.tasks.close()
+    page.history.reset_button.click()
+    assert "console.session" not in demo.context.tasks.names
+
+
 async def test_any_tool_name_can_be_typed_in_json(page: ConsolePage) -> None:
     page.request.mode.set_current("json")
     line = page.request.tool.lineEdit()

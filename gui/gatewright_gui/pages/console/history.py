@@ -28,7 +28,7 @@ from gatewright_gui.pages.console.history_model import (
     HistoryDelegate,
 )
 from gatewright_gui.pages.console.result import record_text
-from gatewright_gui.pages.console.table import table_of
+from gatewright_gui.pages.console.table import table_of, verdict_width
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.language import counted, mark, tr
@@ -134,7 +134,7 @@ class HistoryPanel(QWidget):
         if state.agent_id != self._agent_id():
             return
         self._show_state(state)
-        if not state.is_whole:
+        if not state.is_whole and not self._context.tasks.closed:
             look = self._console.look_at_session(state.agent_id)
             self._context.tasks.start(look, "console.session", replace=True)
 
@@ -335,7 +335,7 @@ class HistoryPanel(QWidget):
         view.customContextMenuRequested.connect(self._open_menu)
         view.installEventFilter(self)
         view.horizontalHeader().setMinimumSectionSize(20)
-        for column, width in ((WHEN, 82), (WHAT, 26), (AGENT, 76), (VERDICT, 104)):
+        for column, width in ((WHEN, 82), (WHAT, 26), (AGENT, 76), (VERDICT, verdict_width(view, 104))):
             view.setColumnWidth(column, width)
         header = view.horizontalHeader()
         header.setStretchLastSection(False)
