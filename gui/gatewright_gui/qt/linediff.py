@@ -1,9 +1,11 @@
 """Which letters changed between a removed line of a unified diff and the added line that takes its place."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+_PART = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)")
 MAX_LINE = 5_000
 """Longer lines are not compared letter by letter."""
 
@@ -26,6 +28,24 @@ def changed_letters(diff: str) -> tuple[ChangedLetters, ...]:
         for old, new in zip(removed, added, strict=False):
             found.extend(_compared(lines, old, new))
     return tuple(found)
+
+
+def line_numbers(diff: str) -> tuple[str, ...]:
+    """What each line of a unified diff is called: its number in the newer text, of a removed one that in the older.
+
+    Where a part begins, and what stands before the first, has none; () where no part says where it begins.
+    """
+    old = new = 0
+    found: list[str] = []
+    for line in diff.split("\n"):
+        begins = _PART.match(line)
+        if begins is not None:
+            old, new = int(begins[1]), int(begins[2])
+        is_numbered = begins is None and new > 0 and line[:1] in {" ", "+", "-"}
+        found.append((str(old) if line[0] == "-" else str(new)) if is_numbered else "")
+        old += is_numbered and line[0] != "+"
+        new += is_numbered and line[0] != "-"
+    return tuple(found) if any(found) else ()
 
 
 def _runs(lines: Sequence[str]) -> Iterator[tuple[list[int], list[int]]]:

@@ -9,7 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from gatewright_gui.qt.linediff import changed_letters
+from gatewright_gui.qt.linediff import changed_letters, line_numbers
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget import (
     CodeView,
@@ -347,6 +347,14 @@ def test_controls_keep_clear_of_each_other_in_a_header(qtbot: QtBot) -> None:
 def test_long_note_of_a_header_gives_way_instead_of_widening_the_window(qtbot: QtBot) -> None:
     header = shown(qtbot, SectionHeader("Policy file", "/a/long/way" * 30, note_is_path=True))
     assert header.minimumSizeHint().width() < 250
+
+
+def test_lines_of_a_difference_have_the_numbers_of_the_file_and_what_tells_the_place_has_none() -> None:
+    assert line_numbers("@@ -7,2 +8,3 @@\n a\n-b\n+c\n+d\n@@ -40 +42 @@ x\n-e\n") == (
+        *("", "8", "8", "9", "10"),
+        *("", "40", ""),
+    )
+    assert line_numbers("-a\n+b") == ()
 
 
 def test_changed_letters_are_those_between_what_two_lines_share() -> None:

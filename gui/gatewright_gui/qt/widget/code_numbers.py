@@ -1,6 +1,6 @@
 """The column of line numbers and fold arrows beside a text."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QRect, Qt, Signal
@@ -34,13 +34,18 @@ class LineNumbers(QWidget):
     def __init__(self, rows: Callable[[], Iterable[NumberedRow]], parent: QWidget) -> None:
         super().__init__(parent)
         self._rows = rows
+        self._names: Sequence[str] = ()
         self._pointed: Fold | None = None
         self.setMouseTracking(True)
+
+    def set_names(self, names: Sequence[str]) -> None:
+        """What stands beside each line instead of its number; (): the number."""
+        self._names = names
 
     def width_for(self, lines: int, *, with_arrows: bool) -> int:
         """Pixels for a text of so many lines."""
         space = current_look().tokens.space_2
-        digits = max(2, len(str(lines))) * self.fontMetrics().horizontalAdvance("9") + space
+        digits = max(2, len(str(lines)), *map(len, self._names)) * self.fontMetrics().horizontalAdvance("9") + space
         return digits + (ARROW + 2 if with_arrows else space)
 
     def arrow_rect(self, line: int) -> QRect:
@@ -57,7 +62,8 @@ class LineNumbers(QWidget):
         rows = [row for row in self._rows() if row.top <= event.rect().bottom()]
         right = self.width() - (ARROW + 2 if any(row.fold for row in rows) else space)
         for row in rows:
-            painter.drawText(QRect(0, row.top, right, height), Qt.AlignmentFlag.AlignRight, str(row.line + 1))
+            number = self._names[row.line] if row.line < len(self._names) else "" if self._names else str(row.line + 1)
+            painter.drawText(QRect(0, row.top, right, height), Qt.AlignmentFlag.AlignRight, number)
             if row.fold is not None:
                 role: Role = "accent" if row.fold == self._pointed or row.is_closed else "muted"
                 icon = "chevron-right" if row.is_closed else "chevron-down"

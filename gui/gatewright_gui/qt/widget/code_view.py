@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QBoxLayout, QPlainTextEdit, QVBoxLayout, QWidget
 from gatewright_gui.qt.fold import Foldable
 from gatewright_gui.qt.highlighter import IN_VIEW, Highlighter, ViewHighlighter
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.linediff import ChangedLetters, changed_letters
+from gatewright_gui.qt.linediff import ChangedLetters, changed_letters, line_numbers
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.syntax import Language
 from gatewright_gui.qt.textfind import Hit
@@ -268,6 +268,8 @@ class CodeView(QWidget):
         self._key, self._language = key, language
         self.editor.mark_letters(())
         self._in_view.mark_letters({})
+        is_diff = language == "diff" and len(text) <= MAX_HIGHLIGHTED
+        self.editor.numbers.set_names(line_numbers(text) if is_diff else ())
         foldable = foldable or Foldable.plain(text)
         closed = self._closed_of(foldable, key)
         if self._is_in_view(text, language):
