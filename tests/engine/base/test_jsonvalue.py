@@ -43,13 +43,14 @@ json_values: st.SearchStrategy[JsonValue] = st.recursive(
         ('{"a": [' + "[]," * 1_000_000 + "1]}", "too-many-values"),
         ("{'a': 1}", "not-json"),
     ],
+    ids=lambda value: value[:24],  # not the megabytes, which pytest puts into the environment
 )
 def test_hostile_text_is_refused_with_its_code_and_quickly(text: str, code: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(JsonRefused) as caught:
         parse_object(text)
     assert caught.value.code == code
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 def test_commas_inside_a_long_text_are_no_values() -> None:
