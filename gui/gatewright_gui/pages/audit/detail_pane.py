@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtWidgets import QFormLayout, QPushButton, QWidget
 
 from gatewright_gui.pages.audit.call_model import event_words, mark_of, time_words
+from gatewright_gui.pages.files.flow_layout import FlowLayout
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, tie_icon
@@ -37,6 +38,7 @@ class DetailPane(QWidget):
         self.who = named(ElidedLabel(role="muted"), "audit.detail.who")
         self.reason = named(ProseLabel(), "audit.detail.reason")
         self.rule_button = named(QPushButton(), "audit.rule", tip=tr("Go to the rule"), kind="link")
+        self.rule_button.setProperty("in", "text")
         self.rule_button.clicked.connect(self.rule_requested)
         self.rule_note = named(Label(), "audit.detail.rulenote", kind="small")
         self.rule_note.setWordWrap(True)
@@ -146,6 +148,9 @@ class DetailPane(QWidget):
             self.code.set_json(json.dumps(detail.arguments, ensure_ascii=False, indent=2))
 
     def _lay_out(self) -> None:
+        buttons = FlowLayout()
+        for button in (self.again_button, self.console_button, self.mend_button):
+            buttons.addWidget(button)
         self._body = holding(
             column_of(
                 row_of(self.verdict, self.chain, stretch(self.who), space=2),
@@ -153,7 +158,7 @@ class DetailPane(QWidget):
                 row_of(self.rule_button, stretch()),
                 self.rule_note,
                 self._facts,
-                row_of(self.again_button, self.console_button, self.mend_button, stretch(), space=1),
+                buttons,
                 self.again,
                 row_of(self.part, stretch(self.lacks), space=2),
                 stretch(self.code),

@@ -24,7 +24,7 @@ from gatewright_gui.pages.audit.detail_pane import DetailPane
 from gatewright_gui.pages.audit.filter_bar import FilterBar
 from gatewright_gui.pages.audit.rule_dialog import RuleDialog
 from gatewright_gui.pages.audit.timeline import TimelineBar
-from gatewright_gui.pages.console.table import table_of
+from gatewright_gui.pages.console.table import table_of, verdict_width
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import choose_save_file, shown
 from gatewright_gui.qt.language import counted, tr
@@ -60,7 +60,7 @@ from gatewright_gui.session.ruleplace import place_of
 LOOK_MS = 500
 """How often it is looked what others wrote, while the page is there to be seen."""
 _TELL_MS = 120
-_WIDE = 640
+_WIDE = 760
 """Pixels from which on the table says of each call who sent it and how long it took."""
 
 
@@ -404,7 +404,8 @@ class AuditPage(Page):
 
     def _lay_out(self) -> None:
         header = self.view.horizontalHeader()
-        for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, 106), (CLIENT, 84), (TOOK, 64)):
+        verdict = verdict_width(self.view, 106)
+        for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, verdict), (CLIENT, 84), (TOOK, 64)):
             self.view.setColumnWidth(column, width)
         header.setStretchLastSection(False)
         for column in (CALL, REASON):

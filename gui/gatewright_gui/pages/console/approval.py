@@ -78,6 +78,7 @@ class ApprovalBar(QWidget):
             for at in range(_MAX_PLACES)
         ]
         for button in self._place_buttons:
+            button.setProperty("in", "text")
             button.setMinimumWidth(40)  # long places give way before their neighbours do
         self._places: list[Address] = []
         self._lines: dict[Address, int | None] = {}

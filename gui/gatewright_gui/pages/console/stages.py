@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 
 from gatewright.workspace.api import Verdict
 from gatewright_gui.pages.console.button import icon_button
-from gatewright_gui.pages.console.table import PAD, Index, put_icon, table_of, tint, verdict_mark
+from gatewright_gui.pages.console.table import PAD, Index, put_icon, table_of, tint, verdict_mark, verdict_width
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, role_colour
@@ -233,7 +233,9 @@ _FEWEST = 6
 """Stages that are seen however little room there is."""
 _MAX_LINES = 4
 _WIDE_FROM = 620
-_WIDE, _NARROW = (98, 130, 78, 86), (92, 104, 66, 62)
+_RULE_FROM = 520
+"""Pixels from which on a column says in which line the rule stands; the menu of a stage leads to it anyway."""
+_WIDE, _NARROW = (98, 130, 78, 86), (92, 104, 66, 68)
 """Stage, verdict, rule, time."""
 
 
@@ -322,8 +324,10 @@ class StagePane(QWidget):
         """Where there is little room the reason has most of it."""
         super().resizeEvent(event)
         widths = _WIDE if self.width() >= _WIDE_FROM else _NARROW
-        for column, width in zip((STAGE, VERDICT, RULE, TIME), widths, strict=True):
-            if self.view.columnWidth(column) != width:
+        self.view.setColumnHidden(RULE, self.width() < _RULE_FROM)
+        for column, least in zip((STAGE, VERDICT, RULE, TIME), widths, strict=True):
+            width = verdict_width(self.view, least) if column == VERDICT else least
+            if not self.view.isColumnHidden(column) and self.view.columnWidth(column) != width:
                 self.view.setColumnWidth(column, width)
 
     # the chosen stage

@@ -3,9 +3,9 @@
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, QSize, Qt
-from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QWidget
 
-from gatewright_gui.qt.language import mark
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, VerdictName, current_look, role_colour
 from gatewright_gui.qt.widget import TableView
@@ -41,6 +41,12 @@ def table_of(model: QAbstractItemModel, delegate: type[Delegate], spoken: str, n
     view.setTabKeyNavigation(False)
     view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     return view
+
+
+def verdict_width(view: QWidget, least: int) -> int:
+    """Pixels of a column that shows icon and word of a verdict, in any language."""
+    words = max(view.fontMetrics().horizontalAdvance(tr(word)) for word in OUTCOMES[:3])
+    return max(words + current_look().tokens.small_icon_size + 8 * PAD, least)
 
 
 def verdict_mark(state: str) -> tuple[str, Role]:

@@ -100,6 +100,7 @@ class VerdictPanel(QWidget):
         self._at = ElidedLabel(role="muted")
         self._call = ElidedLabel(mono=True)
         self.rule_button = text_button("", "console.rule", self._ask_for_rule, kind="link")
+        self.rule_button.setProperty("in", "text")
         self.rule_button.setCursor(Qt.CursorShape.PointingHandCursor)
         self.rule_button.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         self.rule_button.customContextMenuRequested.connect(self._open_menu)
