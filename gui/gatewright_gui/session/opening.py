@@ -1,5 +1,6 @@
 """How the app comes to a workspace: opens one, makes a new one, writes the demo. It shows nothing and asks nothing."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -24,6 +25,7 @@ __all__ = [
     "demo_folder",
     "demo_policy",
     "example_names",
+    "secrets_in",
     "write_demo",
 ]
 
@@ -64,3 +66,10 @@ def unsaved_folder() -> Path:
 def demo_policy() -> Path:
     """The policy of the user's own copy of the bundled demo, written at the first time. Raises WorkspaceError."""
     return write_demo(demo_folder())
+
+
+async def secrets_in(folder: Path) -> dict[str, int]:
+    """Patterns of what looks like a secret below a folder, with how much each hits."""
+    from gatewright.workspace.api import find_secrets  # what begins a workspace is not for the first painting
+
+    return await asyncio.to_thread(find_secrets, folder)

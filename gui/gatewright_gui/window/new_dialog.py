@@ -1,20 +1,19 @@
 """Asks for what a new workspace begins with: its folder, what agents may do with the files there, a first agent."""
 
-import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QStandardPaths, Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QLineEdit, QPushButton, QWidget
 
-from gatewright.workspace.api import Permission, find_secrets
+from gatewright.workspace.api import Permission
 from gatewright_gui.qt.dialog import choose_folder
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.opening import POLICY_NAME, example_names
+from gatewright_gui.session.opening import POLICY_NAME, example_names, secrets_in
 
 _LEVELS: tuple[tuple[str, Permission | None], ...] = (
     (mark("read them"), Permission.READ_ONLY),
@@ -103,7 +102,7 @@ class NewDialog(QDialog):
             self._tasks.start(self._find(self.folder), "new.secrets", replace=True)
 
     async def _find(self, folder: Path) -> None:
-        found = await asyncio.to_thread(find_secrets, folder)
+        found = await secrets_in(folder)
         if folder == self._sought:
             self._secrets, self._sought = found, None
             self._check()
