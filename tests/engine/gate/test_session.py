@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.base.errors import AuthorMustFix, WorkspaceError
-from gatewright.gate import Phase, Session
+from gatewright.gate import Phase, Session, sessiondata
 from gatewright.gate.session import Reservation, SessionFacts
 from tests.support.clock import ManualClock
 
@@ -334,3 +334,14 @@ def test_any_json_is_a_session_or_a_plain_refusal(data: object) -> None:
     except WorkspaceError:
         return
     assert facts.to_json()["uses"] is not None
+
+
+def test_bounds_of_a_saved_session_are_its_last_good_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessiondata, "MAX_ROWS", 2)
+    rows = [[f"t{number}", *ROW[1:]] for number in range(3)]
+    names = [["t" * 1_000, *ROW[1:]], ["t" * 1_001, *ROW[1:]]]
+    counts = [[*ROW[:3], 2**53, *ROW[4:]], [*ROW[:3], 2**53 + 1, *ROW[4:]]]
+    for good, bad in ((rows[:2], rows), (names[:1], names[1:]), (counts[:1], counts[1:]), ([ROW], [[*ROW, None]])):
+        assert Session.resumed(spoilt(uses=good)).saved()["uses"]
+        with pytest.raises(WorkspaceError, match=r"at most|must be"):
+            Session.resumed(spoilt(uses=bad))

@@ -26,6 +26,15 @@ def test_changes_in_different_places_are_both_kept() -> None:
     assert merge_texts(base, "1\n2\n3\n4\nfive\n", "one\n2\n3\n4\n5\n").text == "one\n2\n3\n4\nfive\n"
 
 
+@pytest.mark.parametrize("base", ["\n", "\r\n"])
+@pytest.mark.parametrize("mine", ["\n", "\r\n"])
+@pytest.mark.parametrize("other", ["\n", "\r\n"])
+def test_line_ending_that_one_side_changed_is_that_of_the_whole(base: str, mine: str, other: str) -> None:
+    texts = ("1\n2\n3\n4\n", "one\n2\n3\n4\n", "1\n2\n3\nfour\n")
+    found = merge_texts(*(text.replace("\n", end) for text, end in zip(texts, (base, mine, other), strict=True)))
+    assert found.text == "one\n2\n3\nfour\n".replace("\n", mine if mine != base else other)
+
+
 def test_a_conflict_names_the_place_in_all_three_texts_and_loses_nothing() -> None:
     found = merge_texts("1\n2\n3\n", "0\n1\nmine\n3\n", "1\nother\n3\n")
     assert found.text is None
