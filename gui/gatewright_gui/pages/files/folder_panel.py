@@ -281,7 +281,7 @@ class FolderPanel(QWidget):
         header.setStretchLastSection(False)
         header.setSectionResizeMode(folder_tree.NAME, QHeaderView.ResizeMode.Stretch)
         tree.setColumnWidth(folder_tree.LEVEL, 114)
-        tree.setColumnWidth(folder_tree.RULE, 88)
+        tree.setColumnWidth(folder_tree.RULE, max(88, header.sectionSizeHint(folder_tree.RULE)))
         tree.setColumnWidth(folder_tree.STATE, 126)
         tree.setColumnHidden(folder_tree.STATE, True)
         tree.setUniformRowHeights(True)

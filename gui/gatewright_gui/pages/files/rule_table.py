@@ -332,7 +332,7 @@ class RuleTable(OrderedTable):
         header = self.horizontalHeader()
         for column, width in ((rule_model.NUMBER, 34), (rule_model.LEVEL, 112), (rule_model.HITS, 58)):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
-            self.setColumnWidth(column, width)
+            self.setColumnWidth(column, max(width, header.sectionSizeHint(column)))
         self._given_width = _NARROW
         self.setColumnWidth(rule_model.PATTERN, _NARROW)
         header.setMinimumSectionSize(30)

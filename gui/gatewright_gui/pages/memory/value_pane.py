@@ -61,6 +61,8 @@ class ValuePane(QWidget):
             tr("Undo"), "undo", "undo", tr("Take back your own last edit; what others did stays")
         )
         self.redo_button = memory_button(tr("Redo"), "redo", "redo", tr("Do again what you took back last"))
+        for button in (self.undo_button, self.redo_button):
+            button.setText("")  # their icons and tooltips say it: the line has no room for more words
         self.add_button = memory_button(tr("Add..."), "plus", "add_entry", tr("Add to the end"))
         self.replace_button = memory_button(
             tr("Replace..."), "pencil", "replace", tr("Put one text in the place of another")
