@@ -39,9 +39,6 @@ from gatewright_gui.session.verbs import sources
 TOOL = "file"
 
 
-_WORDS = {Verdict.ALLOW: mark("allow"), Verdict.ASK: mark("ask first"), Verdict.DENY: mark("deny")}
-
-
 @frozen
 class PathMeaning:
     """`operations`: by verdict, in the tool's order. `agents`: those that have the source; `of`: how many there are."""
@@ -59,14 +56,14 @@ class PathMeaning:
         rest = max(said, key=lambda verdict: len(self.operations[verdict]))
         every = tr("every operation") if len(said) == 1 else tr("every other operation")
         others = (verdict for verdict in said if verdict is not rest)
-        named = [f"{tr(_WORDS[verdict])}: {', '.join(self.operations[verdict])}" for verdict in others]
-        whole = tr("{verdict}: {operations} of `{tool}`", verdict=tr(_WORDS[rest]), operations=every, tool=TOOL)
+        named = [f"{tr(verdict.words)}: {', '.join(self.operations[verdict])}" for verdict in others]
+        whole = tr("{verdict}: {operations} of `{tool}`", verdict=tr(rest.words), operations=every, tool=TOOL)
         return " \u00b7 ".join([*named, whole])
 
     @property
     def all_operations(self) -> str:
         """Every operation, a line for each verdict."""
-        named = {tr(_WORDS[verdict]): names for verdict, names in self.operations.items() if names}
+        named = {tr(verdict.words): names for verdict, names in self.operations.items() if names}
         return "\n".join(f"{word}: {', '.join(names)}" for word, names in named.items())
 
     @property

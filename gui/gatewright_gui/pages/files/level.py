@@ -87,7 +87,7 @@ def mark_of_verdicts(verdicts: Iterable[Verdict]) -> LevelMark:
     if others:
         return LevelMark(tr(MIXED_WORD), MIXED_ICON, "neutral")
     name = _VERDICTS[verdict]
-    return LevelMark(VERDICT_WORDS[name], VERDICT_ICONS[name], name)
+    return LevelMark(tr(VERDICT_WORDS[name]), VERDICT_ICONS[name], name)
 
 
 _VERDICTS: Mapping[Verdict, VerdictName] = {Verdict.ALLOW: "allow", Verdict.ASK: "ask", Verdict.DENY: "deny"}

@@ -82,7 +82,7 @@ class _Cells(Delegate):
             draw_chip(painter, rect_of(option), str(index.data()), look.icon, look.role)
         else:
             name = _verdict_at(index).value
-            draw_chip(painter, rect_of(option), VERDICT_WORDS[name], VERDICT_ICONS[name], name)
+            draw_chip(painter, rect_of(option), tr(VERDICT_WORDS[name]), VERDICT_ICONS[name], name)
 
 
 class LevelHelp(QDialog):
@@ -122,7 +122,7 @@ class LevelHelp(QDialog):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         table.setColumnWidth(0, 112)
         for column in range(1, _MEANING):
-            table.setColumnWidth(column, 84)
+            table.setColumnWidth(column, max(84, header.sectionSizeHint(column)))
         table.setFixedHeight(header.sizeHint().height() + len(LEVELS) * current_look().tokens.row_height + 4)
         return table
 
