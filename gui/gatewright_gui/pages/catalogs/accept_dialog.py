@@ -4,14 +4,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QPushButton, QWidget
 
-from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY, ToolModel, lines_of
+from gatewright_gui.pages.catalogs.tool_table import TOOL, ToolModel, lines_of, tool_view
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget.code_view import CodeView
-from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.catalogs import CatalogRow
 
@@ -29,12 +28,7 @@ class AcceptDialog(QDialog):
         self.model = ToolModel(HEADINGS)
         waiting = (line for row in rows for line in lines_of(row) if line.waiting is not None)
         self.model.set_lines(tuple(replace(line, state=line.catalog_id) for line in waiting), afresh=True)
-        self.view = named(TableView(tr("Tools that wait to be accepted")), "accept.tools")
-        self.view.setModel(self.model)
-        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.view.horizontalHeader().setSectionResizeMode(WHY, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((TOOL, 270), (STATE, 110), (TIER, 110)):
-            self.view.setColumnWidth(column, width)
+        self.view = named(tool_view(self.model, tr("Tools that wait to be accepted"), 270), "accept.tools")
         self.code = named(CodeView(tr("What the tool says of itself")), "accept.code")
         self.note = named(Label(), "accept.note", kind="muted")
         self.all_button = named(QPushButton(tr("None")), "accept.all", spoken=tr("Tick none"))

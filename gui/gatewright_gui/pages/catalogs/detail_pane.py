@@ -1,15 +1,14 @@
 """One catalog: its state and what to do about it, its tools, how it is defined, what its server wrote."""
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QComboBox, QHeaderView, QPushButton, QStackedWidget, QWidget
 
-from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY, ToolLine, ToolModel, lines_of
+from gatewright_gui.pages.catalogs.tool_table import TIER, TOOL, WHY, ToolLine, ToolModel, lines_of, tool_view
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
@@ -23,6 +22,8 @@ TIERS = (
     (mark("all with side effects"), SafetyTier.SIDE_EFFECTING),
     (mark("all privileged"), SafetyTier.PRIVILEGED),
 )
+
+NAME_WIDTH = 220
 
 
 class DetailPane(QWidget):
@@ -58,7 +59,7 @@ class DetailPane(QWidget):
         for control in (self.trust_button, self.run_button, self.ask_button):
             control.hide()  # which of them there are is known with the first catalog; all at once are too wide
         self.model = ToolModel()
-        self.view = self._table()
+        self.view = named(tool_view(self.model, tr("Tools of the catalog"), NAME_WIDTH), "catalogs.tools")
         self.tool_header = SectionHeader(tr("Tool"))
         self.try_button = _button(tr("Try a call"), "terminal", "try", tr("Go to the Console with this tool"))
         self.tool_header.add_control(self.try_button)
@@ -119,17 +120,6 @@ class DetailPane(QWidget):
         tier = self.tier.currentData()
         return None if tier is None else SafetyTier(tier)
 
-    def _table(self) -> TableView:
-        view = named(TableView(tr("Tools of the catalog")), "catalogs.tools")
-        view.setModel(self.model)
-        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        header = view.horizontalHeader()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(WHY, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((TOOL, 220), (STATE, 110), (TIER, 110)):
-            view.setColumnWidth(column, width)
-        return view
-
     def _fit_columns(self) -> None:
         """A column that would be empty is not there; without reasons the names have its room."""
         lines, modes = self.model.lines, QHeaderView.ResizeMode
@@ -138,7 +128,7 @@ class DetailPane(QWidget):
         self.view.setColumnHidden(WHY, not has_why)
         self.view.horizontalHeader().setSectionResizeMode(TOOL, modes.Interactive if has_why else modes.Stretch)
         if has_why:
-            self.view.setColumnWidth(TOOL, 220)
+            self.view.setColumnWidth(TOOL, NAME_WIDTH)
 
     def _connect(self) -> None:
         self.trust_button.clicked.connect(self.trust_requested)

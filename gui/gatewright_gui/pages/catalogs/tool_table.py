@@ -5,10 +5,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView
 
 from gatewright.workspace.api import Schema, frozen
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.session.catalogs import CatalogRow, Waiting
 
 Index = QModelIndex | QPersistentModelIndex
@@ -170,3 +172,16 @@ class ToolModel(FlatModel):
         self.dataChanged.emit(index, index)
         self.ticks_changed.emit()
         return True
+
+
+def tool_view(model: ToolModel, words: str, name_width: int) -> TableView:
+    """A table of tools; the column of reasons takes the room that the others leave."""
+    view = TableView(words)
+    view.setModel(model)
+    view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+    header = view.horizontalHeader()
+    header.setStretchLastSection(False)
+    header.setSectionResizeMode(WHY, QHeaderView.ResizeMode.Stretch)
+    for column, width in ((TOOL, name_width), (STATE, 110), (TIER, 110)):
+        view.setColumnWidth(column, max(width, header.sectionSizeHint(column)))
+    return view
