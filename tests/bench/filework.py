@@ -18,10 +18,11 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins import builtin_tools
 from gatewright.builtins.file import FileTool
 from gatewright.gate import AuditLog, Gate
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Policy
 from gatewright.policyfile import KnownTools, parse_policy
-from gatewright.sources import Protection, SourceManager
+from gatewright.sources.manager import SourceManager
+from gatewright.sources.protection import Protection
 from gatewright.tools import ToolRegistry
 from gatewright.tools.context import ToolExecutionContext
 

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import PermissionRule, Policy, Source
 from gatewright.policy.permission import Permission
 from gatewright.policyfile import render_policy
-from gatewright.sources import Protection, SourceManager
+from gatewright.sources.manager import SourceManager
+from gatewright.sources.protection import Protection
 from tests.bench.guirow import child, in_ms
 from tests.bench.measure import Effort, quiet
 from tests.bench.row import Figure, Measured, Row, at_most, none_wrong

@@ -17,10 +17,11 @@ import pytest
 import gatewright
 from gatewright.base.clock import SystemClock
 from gatewright.cli.table import COMMANDS, GROUPS, command_line
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Source
 from gatewright.policyfile import KnownTools
-from gatewright.sources import Protection, SourceManager
+from gatewright.sources.manager import SourceManager
+from gatewright.sources.protection import Protection
 from gatewright.tools import ToolRegistry
 from gatewright.workspace import Workspace
 from tests.docs.page import Run, code_spans, fences

@@ -13,7 +13,9 @@ from gatewright.builtins import SendMessageTool, note_tools
 from gatewright.gate import Approval, ApprovalRequest, Gate, Outcome, PermissionBroker, Remember, Session
 from gatewright.gate.decision import Decision, StageTrace
 from gatewright.gate.violation import violation_of
-from gatewright.memory import BlockStore, NoteBook, Shelf
+from gatewright.memory.block_store import BlockStore
+from gatewright.memory.notes import NoteBook
+from gatewright.memory.shelf import Shelf
 from gatewright.policyfile.reader import value_of
 from gatewright.tools import Tool
 from gatewright.workspace.fileblocks import agent_blocks

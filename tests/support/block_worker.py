@@ -12,27 +12,21 @@ from pathlib import Path
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.blocks import (
+from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, LogSchema, MapSchema, Section, TextSchema
+from gatewright.blocks.edit import (
     Append,
-    CompositeSchema,
     Edit,
-    Field,
-    FieldType,
     Increment,
     InsertText,
-    ListSchema,
-    LogSchema,
-    MapSchema,
     Overwrite,
     Redo,
     RemoveItem,
     Replace,
-    Section,
     SetField,
-    TextSchema,
     Undo,
 )
-from gatewright.memory import BlockService, BlockStore
+from gatewright.memory import BlockService
+from gatewright.memory.block_store import BlockStore
 from gatewright.memory.blockrule import Note
 from gatewright.policy.permission import Action
 

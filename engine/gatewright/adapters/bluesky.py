@@ -6,6 +6,7 @@ com.atproto.repo.createRecord, app.bsky.feed.post and app.bsky.richtext.facet.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
@@ -13,13 +14,11 @@ from urllib.parse import urlencode
 import regex
 
 from gatewright.adapters.service import SAID, Refused, Service, failure
+from gatewright.adapters.web_request import CheckedNetwork
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from gatewright.adapters.web_request import CheckedNetwork
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.builtins import Message
     from gatewright.policy.endpoint import BlueskyEndpoint

@@ -8,7 +8,7 @@ stricter, or left off and told.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -33,9 +33,6 @@ from gatewright.policy.kinds.capability import Exec, NetRead
 from gatewright.policy.permission import Permission
 from gatewright.policy.rule import ToolRule
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 SOURCE_ID = "project"
 _RULE = re.compile(r"([A-Za-z_][\w-]*)(?:\((.*)\))?", re.DOTALL)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gatewright.adapters.service import SAID, Refused, Service, failure
+from gatewright.adapters.web_request import CheckedNetwork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from gatewright.adapters.web_request import CheckedNetwork
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.builtins import Message
     from gatewright.policy.endpoint import DiscordEndpoint

@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -22,15 +23,14 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from gatewright.base.errors import NobodyAnswered
-from gatewright.gate import Approval
+from gatewright.gate import Approval, ApprovalRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from mcp.server.context import ServerRequestContext
     from mcp.types import CallToolRequestParams
 
-    from gatewright.gate import ApprovalRequest, PermissionBroker
+    from gatewright.gate import PermissionBroker
+
 
 PROGRESS_S = 5.0
 """How often a client that asked for progress hears that its call is still under way."""

@@ -12,6 +12,7 @@ import logging
 import re
 import socket
 from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,8 +26,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from gatewright.base.errors import WorkspaceError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, MutableMapping
-
     from mcp.server.streamable_http import EventCallback, EventId, StreamId
     from mcp.types import JSONRPCMessage
 

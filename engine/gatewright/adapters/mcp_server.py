@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -19,21 +20,20 @@ from gatewright.adapters.mcp_call import Call, OperatorConsent, UserConsent, eli
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
-from gatewright.gate import ApprovalLimits, Status
+from gatewright.gate import ApprovalLimits, Approver, Session, Status
 from gatewright.gate.serving import ClientSession
 from gatewright.policy.toolname import split_name
 from gatewright.tools import ToolExecutionContext
 from gatewright.tools.server_tool import ServerTool
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.models import InitializationOptions
     from mcp.types import CallToolRequestParams
 
-    from gatewright.gate import AgentView, Approver, Gate, Outcome, PermissionBroker, Session
+    from gatewright.gate import AgentView, Gate, Outcome, PermissionBroker
+
 
 SILENT_S = 30 * 60.0
 """A client over HTTP without a connection counts as gone when it was not heard of for so long."""

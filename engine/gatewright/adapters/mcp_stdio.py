@@ -11,6 +11,7 @@ import logging
 import os
 import queue
 import threading
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,6 @@ from mcp.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
-
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
     Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]

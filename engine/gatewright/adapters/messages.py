@@ -8,24 +8,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.ids import new_id
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.builtins import Message, MessagePort
-from gatewright.memory import Received, owner_of
-from gatewright.memory.inbox import deliver
+from gatewright.memory.agentblocks import owner_of
+from gatewright.memory.inbox import Received, deliver
+from gatewright.policy.document import Policy
 from gatewright.policy.endpoint import BlueskyEndpoint, DiscordEndpoint
 from gatewright.record import fork_safe_lock
+from gatewright.tools.context import ToolExecutionContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from gatewright.adapters.web_request import CheckedNetwork
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.memory import BlockStore
-    from gatewright.policy.document import Policy
-    from gatewright.tools.context import ToolExecutionContext
+    from gatewright.memory.block_store import BlockStore
 
 _GONE = "nobody of that name gets messages from you any more; go on without it"
 _UNTRUSTED = "that target cannot be reached now; go on without it"

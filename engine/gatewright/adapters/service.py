@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
 from gatewright.adapters.web_request import Answer, CheckedNetwork, request
@@ -17,8 +18,6 @@ from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from gatewright.tools.context import ToolExecutionContext
 
 LONGEST_WAIT_S = 5.0

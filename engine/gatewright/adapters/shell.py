@@ -15,6 +15,7 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -24,17 +25,14 @@ from gatewright.adapters.loop_thread import loop_thread
 from gatewright.adapters.server_process import Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
 from gatewright.gate.scope import prefixes_of
-from gatewright.policy.document import ROOT_NAMES, ShellBackend
+from gatewright.policy.document import ROOT_NAMES, Policy, ShellBackend
 from gatewright.policy.kinds.capability import FsWrite, NetRead, NetWrite
 from gatewright.policy.target import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.document import Policy
     from gatewright.tools.context import ToolExecutionContext
 
 SHELL = "/bin/bash"

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urljoin
 
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_url
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import SearchEngine, SearchProvider, Web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from gatewright.adapters.web_request import CheckedNetwork
-    from gatewright.base.jsonvalue import JsonValue
     from gatewright.tools.port import WebPage
 
 MAX_REDIRECTS = 5

@@ -11,7 +11,7 @@ import asyncio
 import socket
 import ssl
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from httpcore2 import (
@@ -33,8 +33,6 @@ from gatewright.base.frozen import frozen
 from gatewright.base.host import Host, HostRefused, read_host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from httpcore2 import SOCKET_OPTION
 
     from gatewright.arguments.url import UrlTarget

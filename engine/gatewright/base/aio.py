@@ -1,10 +1,9 @@
-"""What the engine takes of asyncio, loaded at the first use: a decision needs none of it, and it brings TLS with it."""
+"""asyncio for the engine, loaded at the first use: a decision needs none of it, and it brings TLS with it."""
 
-from __future__ import annotations
+# ruff: noqa: F401
+# pyright: reportUnusedImport=false
 
 from typing import TYPE_CHECKING
-
-from gatewright.base.door import door
 
 if TYPE_CHECKING:
     from asyncio import (
@@ -22,40 +21,9 @@ if TYPE_CHECKING:
         to_thread,
         wait,
     )
+else:
 
-__all__ = [
-    "AbstractEventLoop",
-    "CancelledError",
-    "Future",
-    "Semaphore",
-    "TaskGroup",
-    "ensure_future",
-    "get_running_loop",
-    "run",
-    "shield",
-    "sleep",
-    "timeout",
-    "to_thread",
-    "wait",
-]
+    def __getattr__(name: str) -> object:
+        import asyncio
 
-door(
-    __name__,
-    {
-        "asyncio": (
-            "AbstractEventLoop",
-            "CancelledError",
-            "Future",
-            "Semaphore",
-            "TaskGroup",
-            "ensure_future",
-            "get_running_loop",
-            "run",
-            "shield",
-            "sleep",
-            "timeout",
-            "to_thread",
-            "wait",
-        )
-    },
-)
+        return getattr(asyncio, name)

@@ -13,11 +13,8 @@ There are two ways, and no third:
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def door(name: str, names: Mapping[str, tuple[str, ...]]) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from gatewright.base.jsonvalue import JsonValue
 
 IN_FOLDER = "in_folder"

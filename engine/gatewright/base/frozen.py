@@ -8,11 +8,11 @@ slots that is open, and then given its own: setting each field past a frozen ``_
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from inspect import Signature
 
     _Fields = Mapping[str, Field[Any]]

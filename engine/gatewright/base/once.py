@@ -7,10 +7,8 @@ the same; the first answer is everybody's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
 
 T_co = TypeVar("T_co", covariant=True)
 

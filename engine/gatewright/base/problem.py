@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 Address = tuple[str | int, ...]
 """A key path into the policy in its canonical shape, e.g. ``("agents", "archivist", "tool_rules", 0)``."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
-from gatewright.base.problem import Severity, near_miss
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.base.problem import ToolPart
+from gatewright.base.problem import Severity, ToolPart, near_miss
 
 BOM = "\ufeff"
 """What a file in UTF-8 may begin with."""

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, TypeVar, cast
+from collections.abc import Collection, Mapping
+from typing import TypeVar, cast
 
 from gatewright.base.duration import parse_duration
 from gatewright.base.errors import JsonRefused
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, checked_object
 from gatewright.base.printable import is_visible
-from gatewright.base.report import Report, shown
+from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.size import parse_size
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from gatewright.base.report import RawPath
 
 Raw = dict[str, object]
 Option = TypeVar("Option", bound=str)

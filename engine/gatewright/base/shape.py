@@ -5,13 +5,12 @@ A reader keeps the shape of each key beside the code that reads it, and takes th
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from gatewright.base.size import MAX_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from gatewright.base.jsonvalue import JsonValue
 
 Shape: TypeAlias = "dict[str, JsonValue]"

@@ -8,32 +8,34 @@ merges mends their side first. Not for use from two threads at once.
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import loro
 
 from gatewright.base.errors import GatewrightError, ToolFailure, WeMustFix, WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.difftext import diff_text
-from gatewright.blocks.edit import Append, Overwrite, Redo, Undo, kind_of
+from gatewright.blocks.edit import Append, Edit, Overwrite, Redo, Undo, kind_of
 from gatewright.blocks.field import FieldType, check_type
 from gatewright.blocks.guard import guarded, passing
 from gatewright.blocks.history import CREATE, MERGE, Step, redo_target, undo_target, way
 from gatewright.blocks.initial import content_of, with_defaults
 from gatewright.blocks.item import check_new
 from gatewright.blocks.limit import check_growth, check_parts, check_whole
-from gatewright.blocks.part import CounterOp, Document, ListOp, MapOp, counter_name
+from gatewright.blocks.part import CounterOp, Document, ListOp, MapOp, Op, counter_name
 from gatewright.blocks.plan import Hand, plan
 from gatewright.blocks.render import plain, render
-from gatewright.blocks.schema import CompositeSchema, ListSchema, LogSchema, MapSchema, TextSchema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks.edit import Edit
-    from gatewright.blocks.part import Op
-    from gatewright.blocks.schema import BlockSchema, PartSchema
+from gatewright.blocks.schema import (
+    BlockSchema,
+    CompositeSchema,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    PartSchema,
+    TextSchema,
+)
 
 _MAX_UPDATE_BYTES = 32 * 1024 * 1024
 

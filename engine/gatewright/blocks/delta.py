@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import loro
 
 from gatewright.base.frozen import frozen
-from gatewright.blocks.part import CounterOp, ListOp, MapOp, TextOp
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.part import CounterOp, ListOp, MapOp, Op, TextOp
 from gatewright.blocks.replacement import Splice
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks.part import Op
 
 
 @frozen

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from gatewright.blocks.plan import common_prefix
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MAX_LINES = 400
 _MAX_CHARS = 65_536

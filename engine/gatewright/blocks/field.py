@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import JsonRefused, SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import checked_object
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import JsonValue, checked_object
 
 _NAME = re.compile(r"[^\W\d](?:[\w .\-]{0,62}\w)?")
 COUNTER_LIMIT = 2**53 - 1

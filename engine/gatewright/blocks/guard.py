@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gatewright.base import aio
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from gatewright.base.errors import GatewrightError
 
 

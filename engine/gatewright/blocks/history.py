@@ -7,7 +7,7 @@ text that goes; a field that somebody else has set since keeps that value.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import loro
 
@@ -15,9 +15,6 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.blocks.delta import Delta, delta_between
 from gatewright.blocks.guard import guarded
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 UNDO, REDO, CREATE, MERGE = "undo", "redo", "create", "merge"
 

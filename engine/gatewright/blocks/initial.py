@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.field import FieldType, check_value
-from gatewright.blocks.schema import CompositeSchema
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks.schema import BlockSchema, MapSchema
+from gatewright.blocks.schema import BlockSchema, CompositeSchema, MapSchema
 
 
 def content_of(schema: BlockSchema, content: JsonValue, section: str) -> JsonValue:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from gatewright.base.errors import JsonRefused, ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json, parse_object
-from gatewright.blocks.field import FieldType, check_json, check_kept, check_type, check_value
+from gatewright.blocks.field import Field, FieldType, check_json, check_kept, check_type, check_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gatewright.blocks.field import Field
     from gatewright.blocks.schema import ListSchema, LogSchema
 
 _MAX_LISTED = 12

@@ -6,20 +6,14 @@ that makes a block smaller is always let through, also when the block is over a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import loro
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.field import FieldType, check_json, check_value
 from gatewright.blocks.item import checked_item
-from gatewright.blocks.part import ListOp, counter_name, list_name, map_name, text_name
-from gatewright.blocks.schema import MAX_CHARS, MAX_ITEMS, ListSchema, LogSchema, MapSchema, TextSchema
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks.part import Document, Op
-    from gatewright.blocks.schema import PartSchema
+from gatewright.blocks.part import Document, ListOp, Op, counter_name, list_name, map_name, text_name
+from gatewright.blocks.schema import MAX_CHARS, MAX_ITEMS, ListSchema, LogSchema, MapSchema, PartSchema, TextSchema
 
 
 def check_growth(document: Document, ops: tuple[Op, ...], char_limit: int | None) -> None:

@@ -6,19 +6,23 @@ Root containers, by section (``""`` where there is only one): ``body:S`` (plain 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never, cast
+from typing import assert_never, cast
 
 import loro
 
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import canonical_json
+from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.blocks.field import FieldType
 from gatewright.blocks.replacement import Splice, with_splices
-from gatewright.blocks.schema import CompositeSchema, ListSchema, LogSchema, MapSchema, TextSchema
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks.schema import BlockSchema, PartSchema
+from gatewright.blocks.schema import (
+    BlockSchema,
+    CompositeSchema,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    PartSchema,
+    TextSchema,
+)
 
 
 @frozen

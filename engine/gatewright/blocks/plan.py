@@ -5,7 +5,7 @@ Nothing is changed: a refused edit (ToolFailure, words for the model) leaves no 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure
@@ -13,6 +13,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, is_text
 from gatewright.blocks.edit import (
     Append,
+    Edit,
     Increment,
     InsertItem,
     InsertText,
@@ -27,15 +28,30 @@ from gatewright.blocks.edit import (
 )
 from gatewright.blocks.field import Field, FieldType, check_kept, check_type, check_value
 from gatewright.blocks.item import check_new, checked_item, checked_object_of, names_of, read_entry, read_item
-from gatewright.blocks.part import CounterOp, ListOp, MapOp, Op, TextOp, counter_name, list_name, map_name, text_name
+from gatewright.blocks.part import (
+    CounterOp,
+    Document,
+    ListOp,
+    MapOp,
+    Op,
+    TextOp,
+    counter_name,
+    list_name,
+    map_name,
+    text_name,
+)
 from gatewright.blocks.replacement import Splice, replacements
-from gatewright.blocks.schema import MAX_CHARS, CompositeSchema, ListSchema, LogSchema, MapSchema, TextSchema
+from gatewright.blocks.schema import (
+    MAX_CHARS,
+    BlockSchema,
+    CompositeSchema,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    PartSchema,
+    TextSchema,
+)
 from gatewright.blocks.unifieddiff import patch_splices
-
-if TYPE_CHECKING:
-    from gatewright.blocks.edit import Edit
-    from gatewright.blocks.part import Document
-    from gatewright.blocks.schema import BlockSchema, PartSchema
 
 
 @frozen

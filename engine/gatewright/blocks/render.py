@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, assert_never, cast
+from typing import assert_never, cast
 
-from gatewright.base.jsonvalue import canonical_json
-from gatewright.blocks.schema import CompositeSchema, ListSchema, LogSchema, MapSchema, TextSchema
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks.schema import BlockSchema, PartSchema, Viewport
+from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.blocks.schema import (
+    BlockSchema,
+    CompositeSchema,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    PartSchema,
+    TextSchema,
+    Viewport,
+)
 
 _READ_ONLY = " (read-only)"
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.pattern import compile_linear
+from gatewright.base.pattern import LinearMatch, compile_linear
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gatewright.base.pattern import LinearMatch
     from gatewright.blocks.edit import Replace
 
 _GROUP = re.compile(r"\\(.?)", re.DOTALL)

@@ -5,14 +5,9 @@ A text, map, list or log is one part; a composite is named sections, each of the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
-from gatewright.blocks.field import check_name
-
-if TYPE_CHECKING:
-    from gatewright.blocks.field import Field, FieldType
+from gatewright.blocks.field import Field, FieldType, check_name
 
 MAX_CHARS = 4 * 1024 * 1024
 MAX_ITEMS = 100_000

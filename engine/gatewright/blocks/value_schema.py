@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import assert_never
 
-from gatewright.blocks.field import COUNTER_LIMIT, FieldType
-from gatewright.blocks.schema import MAX_CHARS, CompositeSchema, ListSchema, LogSchema, MapSchema, TextSchema
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks.field import Field
-    from gatewright.blocks.schema import BlockSchema
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.field import COUNTER_LIMIT, Field, FieldType
+from gatewright.blocks.schema import (
+    MAX_CHARS,
+    BlockSchema,
+    CompositeSchema,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    TextSchema,
+)
 
 _TYPES: dict[FieldType, dict[str, JsonValue]] = {
     FieldType.TEXT: {"type": "string"},

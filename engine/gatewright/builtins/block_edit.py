@@ -24,7 +24,7 @@ from gatewright.tools.decorator import operation
 from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from gatewright.blocks import Edit, Replace
+    from gatewright.blocks.edit import Edit, Replace
 
 
 Mode = Literal["first", "all", "nth", "regex"]
@@ -77,7 +77,7 @@ class BlockEditTool(Tool):
         self, context: ToolExecutionContext, label: Label, content: Content, section: SectionName | None = None
     ) -> JsonValue:
         """Add the content at the end of a text, list or log."""
-        from gatewright.blocks import Append
+        from gatewright.blocks.edit import Append
 
         return await _edited(context, label, Append(content, section), "the content was added at the end of")
 
@@ -100,7 +100,7 @@ class BlockEditTool(Tool):
         self, context: ToolExecutionContext, label: Label, patch: PatchText, section: SectionName | None = None
     ) -> JsonValue:
         """Apply a unified diff to a text, all of it or nothing."""
-        from gatewright.blocks import Patch
+        from gatewright.blocks.edit import Patch
 
         return await _edited(context, label, Patch(patch, section), "the diff was applied to")
 
@@ -114,21 +114,21 @@ class BlockEditTool(Tool):
         section: SectionName | None = None,
     ) -> JsonValue:
         """Give a field of a block with fields a value."""
-        from gatewright.blocks import SetField
+        from gatewright.blocks.edit import SetField
 
         return await _edited(context, label, SetField(field, value, section), f"`{field}` is set in")
 
     @operation(actions=(Action.OVERWRITE,))
     async def undo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Take back your own last change that still stands; what others did stays."""
-        from gatewright.blocks import Undo
+        from gatewright.blocks.edit import Undo
 
         return await _edited(context, label, Undo(), "your last change was taken back in")
 
     @operation(actions=(Action.OVERWRITE,))
     async def redo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Do again what you took back last."""
-        from gatewright.blocks import Redo
+        from gatewright.blocks.edit import Redo
 
         return await _edited(context, label, Redo(), "what you took back was done again in")
 
@@ -148,7 +148,7 @@ async def _edited(context: ToolExecutionContext, label: str, edit: Edit, what: s
 
 def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> Edit | None:
     """The edit that a call would do; None for an operation that is none."""
-    from gatewright.blocks import Append, Patch, Redo, SetField, Undo
+    from gatewright.blocks.edit import Append, Patch, Redo, SetField, Undo
 
     section = text_argument(arguments, "section")
     match operation:
@@ -171,7 +171,7 @@ def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> Edit | None:
 
 
 def _replace(old: str, new: str, mode: Mode, nth: int | None, section: str | None) -> Replace:
-    from gatewright.blocks import Replace
+    from gatewright.blocks.edit import Replace
 
     if mode == "nth" and nth is None:
         raise ToolFailure("mode `nth` needs `nth`, the number of the place", code="bad-arguments")

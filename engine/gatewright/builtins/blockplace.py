@@ -14,7 +14,7 @@ from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.parameter import LabelParameter
 
 if TYPE_CHECKING:
-    from gatewright.blocks import Edit
+    from gatewright.blocks.edit import Edit
 
 Label = Annotated[
     str, LabelParameter(), Field(description="Label of the block; those of files begin with `file:`.", max_length=4096)

@@ -21,7 +21,7 @@ from gatewright.tools.decorator import operation
 from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from gatewright.blocks import Edit
+    from gatewright.blocks.edit import Edit
 
 Value = Annotated[str, Field(description="What to add: to a text exactly this, for a list or log one item.")]
 Old = Annotated[str, Field(min_length=1, description="The text to look for.")]
@@ -55,14 +55,14 @@ class ContextTool(Tool):
     @operation(actions=(Action.APPEND,))
     async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:
         """Add the value at the end of a block."""
-        from gatewright.blocks import Append
+        from gatewright.blocks.edit import Append
 
         return done(f"the value was added to `{label}`", await edited(context, label, Append(value)))
 
     @operation(actions=(Action.OVERWRITE,))
     async def replace(self, context: ToolExecutionContext, label: Label, old: Old, new: New) -> JsonValue:
         """Put the new text where the old one stands first."""
-        from gatewright.blocks import Replace
+        from gatewright.blocks.edit import Replace
 
         return done(f"the new text is in `{label}`", await edited(context, label, Replace(old, new)))
 
@@ -86,7 +86,7 @@ class ContextTool(Tool):
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """The action, and the change to the block."""
-        from gatewright.blocks import Append, Replace
+        from gatewright.blocks.edit import Append, Replace
 
         label = text_argument(arguments, "label") or ""
         change: Edit | BlockNote | None = _NOTES.get(operation)

@@ -63,7 +63,7 @@ class FileEditTool(RootTool):
 
 def _change(roots: RootPort, path: str, old: str, new: str) -> str:
     """The difference to the whole text. Raises ToolFailure where the passage does not stand there once."""
-    from gatewright.blocks import diff_text
+    from gatewright.blocks.difftext import diff_text
 
     before = roots.text_of(path)
     return diff_text(roots.shown(path), before, with_change(before, old, new))

@@ -66,7 +66,7 @@ class FileWriteTool(RootTool):
 
 def _change(roots: RootPort, path: str, content: str) -> str:
     """The difference; of what is no text, what there is now."""
-    from gatewright.blocks import diff_text
+    from gatewright.blocks.difftext import diff_text
 
     shown = roots.shown(path)
     try:

@@ -37,7 +37,7 @@ class NoteTool(Tool, abstract=True):
 
 def change_of(arguments: Mapping[str, JsonValue], context: ToolExecutionContext, *, text: str) -> str:
     """The difference that another text makes to the note. Raises ToolFailure where there is no such note."""
-    from gatewright.blocks import diff_text
+    from gatewright.blocks.difftext import diff_text
 
     note_id = text_of(arguments, "note_id")
     return diff_text(note_id, context.require_notes().content(note_id, user_id=context.require_user()), text)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,10 +18,6 @@ from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResultType, SideEffect
 from gatewright.tools.parameter import FileParameter
 from gatewright.tools.tool import Tool
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 OPEN_ROOTS = ("shared", "tmp")
 VAULT = ("vault",)

@@ -13,8 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field
 
-from gatewright.arguments import UrlRefused, parse_url
-from gatewright.arguments.url import UrlTarget
+from gatewright.arguments.url import UrlRefused, UrlTarget, parse_url
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue

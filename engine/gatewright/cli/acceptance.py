@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,15 +13,12 @@ from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, opened, user_name
 from gatewright.cli.output import print_json, print_line, print_passage
+from gatewright.policy.document import Catalog
 from gatewright.policy.tier import SafetyTier
-from gatewright.workspace.pins import text_difference, waiting
+from gatewright.tools.pin import Acceptance, Pin
+from gatewright.workspace.pins import CatalogState, Waiting, text_difference, waiting
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gatewright.policy.document import Catalog
-    from gatewright.tools.pin import Acceptance, Pin
-    from gatewright.workspace.pins import CatalogState, Waiting
     from gatewright.workspace.workspace import Workspace
 
 _TIERS = {str(tier).replace("_", ""): tier for tier in SafetyTier}

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json as jsonlib
 import queue
 import time
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,12 +20,7 @@ from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, user_name
 from gatewright.cli.output import print_error, print_json, print_line, print_passage
-from gatewright.workspace import Approval, Remember, permission_broker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.workspace import ApprovalRequest, Grant, PermissionBroker
+from gatewright.workspace import Approval, ApprovalRequest, Grant, PermissionBroker, Remember, permission_broker
 
 WhoOption = Annotated[str | None, typer.Option("--who", metavar="NAME", help="who answers (else the user's name)")]
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json as jsonlib
+from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.schema import TextSchema
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import (
     AgentOption,
@@ -21,16 +25,12 @@ from gatewright.cli.opening import (
     user_name,
 )
 from gatewright.cli.output import decode, print_json, print_line, print_text, read_content
-from gatewright.memory import BlockType
+from gatewright.memory.record import BlockType
 from gatewright.policy.permission import Action, Permission
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-    from pathlib import Path
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks import Edit
-    from gatewright.memory import BlockInfo, BlockService
+    from gatewright.blocks.edit import Edit
+    from gatewright.memory.blocks import BlockInfo, BlockService
 
 LabelArgument = Annotated[str, typer.Argument(metavar="LABEL", help="the label of the block")]
 OwnerOption = Annotated[
@@ -102,7 +102,7 @@ def create(
     state: StateOption = None,
 ) -> None:
     """Make a block for an agent, or one that all share."""
-    from gatewright.blocks import TextSchema, schema_from_json
+    from gatewright.blocks.schemajson import schema_from_json
 
     made = TextSchema() if schema is None else schema_from_json(_json(schema, "--schema"))
     held = None if content is None else _content(content, is_text=isinstance(made, TextSchema))
@@ -164,7 +164,7 @@ def edit(
     state: StateOption = None,
 ) -> None:
     """Change what a block holds: --append, --replace, --set, --content or --undo."""
-    from gatewright.blocks import Append, Overwrite, Replace, SetField, TextSchema, Undo
+    from gatewright.blocks.edit import Append, Overwrite, Replace, SetField, Undo
 
     with _blocks(policy, agent, state) as blocks:
         made: list[Edit] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,15 +15,12 @@ from gatewright.base.problem import near_hint
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import decode, print_error, print_json, print_line, read_content
 from gatewright.cli.server_import import catalog_now, pin_json, print_pin
-from gatewright.workspace.client_file import import_servers, read_client_file, read_servers_of
+from gatewright.tools.pin import Pin
+from gatewright.workspace.client_file import ClientServer, import_servers, read_client_file, read_servers_of
 from gatewright.workspace.pins import waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from gatewright.tools.pin import Pin
     from gatewright.workspace import Workspace
-    from gatewright.workspace.client_file import ClientServer
 
 
 def import_client_servers(

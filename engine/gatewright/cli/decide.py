@@ -25,11 +25,10 @@ from gatewright.cli.opening import (
 )
 from gatewright.cli.output import print_error, print_json, print_line, print_passage, print_text, read_argument
 from gatewright.policy.verdict import Verdict
-from gatewright.workspace import Approval, Status
+from gatewright.workspace import Approval, ApprovalRequest, Decision, Outcome, Session, Status, Workspace
 
 if TYPE_CHECKING:
-    from gatewright.memory import Received
-    from gatewright.workspace import ApprovalRequest, Decision, Outcome, Session, Workspace
+    from gatewright.memory.inbox import Received
 
 ToolOption = Annotated[str, typer.Option("--tool", metavar="NAME", help="the tool")]
 ArgsOption = Annotated[

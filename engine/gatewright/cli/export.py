@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened, require_agent
 from gatewright.cli.output import print_error, print_json, print_line, print_text
-from gatewright.workspace import verify_export
-
-if TYPE_CHECKING:
-    from gatewright.workspace import Workspace
+from gatewright.workspace import Workspace, verify_export
 
 
 class DialectName(StrEnum):

@@ -6,14 +6,14 @@ import shlex
 from typing import TYPE_CHECKING
 
 from gatewright.base.problem import near_miss
-from gatewright.schema import discover_operations, inline_references
+from gatewright.schema import Schema, discover_operations, inline_references
 from gatewright.schema.fieldpath import EACH, EACH_MEMBER, path_text, steps_of
 from gatewright.schema.shapes.inplace import finder, in_place, items_of
 from gatewright.schema.shapes.nested import places
 from gatewright.schema.walk import as_object, properties_of
 
 if TYPE_CHECKING:
-    from gatewright.schema import Schema, Survey
+    from gatewright.schema import Survey
 
 
 def missing_field(schema: Schema, field: str) -> str | None:

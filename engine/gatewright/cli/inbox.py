@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,9 +12,7 @@ from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, open
 from gatewright.cli.output import print_json, print_passage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.memory import Received
+    from gatewright.memory.inbox import Received
 
 
 def inbox(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
 
 from gatewright.base.errors import NotSupported
 from gatewright.workspace.location import policy_path_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def launch(workspace: Path | None = None) -> int:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import print_error, print_json
 from gatewright.cli.schema import filter_notes, filtered, reading
-from gatewright.cli.toolfile import read_tool_file
+from gatewright.cli.toolfile import ToolFile, read_tool_file
 from gatewright.cli.toolnote import notes
 from gatewright.schema import ToolListing, format_named
-
-if TYPE_CHECKING:
-    from gatewright.cli.toolfile import ToolFile
-    from gatewright.tools import ToolDefinition
+from gatewright.tools import ToolDefinition
 
 NEEDED = 'give a tool definition, `{"name": "...", "inputSchema": ...}`'
 

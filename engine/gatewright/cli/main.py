@@ -8,13 +8,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError, PolicyInvalid, WorkspaceError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NAMES = frozenset(
     {

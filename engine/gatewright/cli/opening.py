@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,8 +15,6 @@ from gatewright.cli.exit import UsageProblem
 from gatewright.workspace import Workspace
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from gatewright.gate import ApprovalLimits
 
 PolicyArgument = Annotated[Path, typer.Argument(metavar="POLICY", help="a policy file, or the folder that holds one")]

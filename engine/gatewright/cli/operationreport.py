@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.cli.fieldnote import unlisted
-from gatewright.schema import OperationSet, discover_operations, discover_paths, survey
+from gatewright.schema import (
+    OpenEnd,
+    Operation,
+    OperationSet,
+    PathCandidate,
+    Survey,
+    discover_operations,
+    discover_paths,
+    survey,
+)
 
 if TYPE_CHECKING:
-    from gatewright.schema import OpenEnd, Operation, PathCandidate, Survey
     from gatewright.tools import ToolDefinition
 
 OPEN_ENDED = "open-ended"

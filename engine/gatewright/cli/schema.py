@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable
+from typing import Annotated
 
 import typer
 
@@ -16,11 +17,7 @@ from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.cli.toolfile import ToolFile, read_tool_file
 from gatewright.policyfile import policy_schema as schema_of_policies
 from gatewright.schema import FilterResult, discover_operations, filter_with_lints, survey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.tools import ToolDefinition
+from gatewright.tools import ToolDefinition
 
 FileArgument = Annotated[
     str, typer.Argument(metavar="FILE", help="a JSON Schema, a tool definition or a list of tools, or - for stdin")

@@ -17,10 +17,10 @@ from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, StateOption, TrustOption, opened, require_agent
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.gate import ApprovalLimits
+from gatewright.workspace import Workspace
 
 if TYPE_CHECKING:
     from gatewright.gate.serving import ServingProcess
-    from gatewright.workspace import Workspace
     from gatewright.workspace.gateway import Gateway
 
 

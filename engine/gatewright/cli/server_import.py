@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,15 +14,11 @@ from gatewright.base.plural import plural
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.policy.document import Catalog, CatalogType
-from gatewright.workspace.pins import mend, waiting
+from gatewright.tools.pin import Pin
+from gatewright.workspace.pins import Waiting, mend, waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from gatewright.tools.pin import Pin
     from gatewright.workspace import Workspace
-    from gatewright.workspace.pins import Waiting
 
 
 def catalog_of(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from collections.abc import Callable, Collection
 from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 from typer.completion import get_completion_inspect_parameters, shell_complete
@@ -16,9 +17,6 @@ from typer.exceptions import TyperException
 from gatewright.cli.example import EXITS, shown
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import ErrorLog, print_error, print_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
 
 COMMANDS = {
     "gui": ("app", "gui"),

@@ -6,18 +6,15 @@ What an import would set aside is set aside here too; one tool by itself is look
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.output import print_error, read_content
-from gatewright.schema import check_schema
+from gatewright.schema import Schema, check_schema
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.workspace.jsonfile import parse_json
-
-if TYPE_CHECKING:
-    from gatewright.schema import Schema
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 128

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from gatewright.schema.formats import format_named
+from gatewright.schema.formats import ProviderLint, ToolListing, format_named
 from gatewright.schema.tokens import count_tokens
-
-if TYPE_CHECKING:
-    from gatewright.schema.formats import ProviderLint, ToolListing
 
 LEVELS = ("refused", "looser", "narrower", "note")
 

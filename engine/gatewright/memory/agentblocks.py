@@ -5,25 +5,23 @@ What it answers is plain JSON. Reading one record is done at once; whatever open
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gatewright.base import aio
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.memory.archive import Archive
-from gatewright.memory.entrytable import EntryFilter, EntryKind
+from gatewright.memory.entrytable import EntryFilter, EntryKind, Hit
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks import Edit
+    from gatewright.blocks.edit import Edit
     from gatewright.memory.blockrule import Note
     from gatewright.memory.blocks import BlockInfo, BlockService, Changed, FileTexts
     from gatewright.memory.context import AgentContext
-    from gatewright.memory.entrytable import Hit
     from gatewright.memory.record import BlockRecord
     from gatewright.memory.shelf import Shelf
 
@@ -150,7 +148,7 @@ class AgentBlocks:
         self, label: str, text: str, *, agent_id: str, granted: Action | None, approved: bool = False
     ) -> JsonValue:
         """Add text at the end of an archived block, as ``edit``."""
-        from gatewright.blocks import Append
+        from gatewright.blocks.edit import Append
 
         def work(service: BlockService) -> JsonValue:
             author = owner_of(agent_id)
@@ -279,7 +277,7 @@ def _granted(granted: Action | None) -> Action:
 
 
 def _known(info: BlockInfo) -> dict[str, JsonValue]:
-    from gatewright.blocks import schema_to_json
+    from gatewright.blocks.schemajson import schema_to_json
 
     record = info.record
     said: dict[str, JsonValue] = {

@@ -6,22 +6,19 @@ some, and nothing else. Only the operator forgets one.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.ids import new_id
-from gatewright.base.jsonvalue import canonical_json, is_text
+from gatewright.base.jsonvalue import JsonValue, canonical_json, is_text
 from gatewright.memory import entrytable
-from gatewright.memory.entrytable import ANY, Entry, EntryKind
+from gatewright.memory.entrytable import ANY, Entry, EntryFilter, EntryKind, Hit, Place
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
     from gatewright.memory.block_store import BlockStore
-    from gatewright.memory.entrytable import EntryFilter, Hit, Place
 
 MAX_ENTRY_CHARS = 10_000
 MAX_MESSAGE_CHARS = 64 * 1024

@@ -8,25 +8,19 @@ file anew. A file of an older version is brought to the newest one when it is fi
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
 
-from gatewright.base.clock import SystemClock
+from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.memory.entrytable import VIRTUAL
-from gatewright.record import Database, PrivateFolder, fork_safe_lock
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-    from types import TracebackType
-
-    from gatewright.base.clock import Clock
-    from gatewright.record import Connection
+from gatewright.record import Connection, Database, PrivateFolder, fork_safe_lock
 
 FILE_NAME = "memory.sqlite"
 _BUSY_S = 5.0
@@ -153,7 +147,8 @@ class BlockStore:
                 return self._whole(connection, label)
 
     def _whole(self, connection: Connection, label: str) -> StoredBlock | None:
-        from gatewright.blocks import Block, TextSchema
+        from gatewright.blocks.block import Block
+        from gatewright.blocks.schema import TextSchema
         from gatewright.memory import blocktable
 
         row = connection.execute(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import is_text
 from gatewright.base.printable import is_visible
-from gatewright.blocks import MAX_CHARS, is_addition
-from gatewright.memory.record import BlockType
+from gatewright.blocks.edit import Edit, is_addition
+from gatewright.blocks.schema import MAX_CHARS
+from gatewright.memory.record import BlockRecord, BlockType
 from gatewright.policy.permission import Action
-
-if TYPE_CHECKING:
-    from gatewright.blocks import Edit
-    from gatewright.memory.record import BlockRecord
 
 Note = Literal["pin", "unpin", "archive", "unarchive"]
 PIN, ARCHIVE, UNARCHIVE, SETTINGS = "pin", "archive", "unarchive", "settings"

@@ -8,6 +8,7 @@ those of level none get the same words.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -16,11 +17,17 @@ from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
-from gatewright.blocks import Block, BlockSize, Hand, TextSchema
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.block import Block, BlockSize
+from gatewright.blocks.edit import Edit
+from gatewright.blocks.history import Step
+from gatewright.blocks.plan import Hand
+from gatewright.blocks.schema import BlockSchema, TextSchema
 from gatewright.memory import blocktable
 from gatewright.memory.blockrule import (
     NO_LABEL,
     SETTINGS,
+    Note,
     action_of,
     check_description,
     is_label,
@@ -30,20 +37,15 @@ from gatewright.memory.blockrule import (
     require_archived,
 )
 from gatewright.memory.record import BlockRecord, BlockType
-from gatewright.memory.shelf import Shelf
+from gatewright.memory.shelf import Opened, Shelf
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import Assessment
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Generator
 
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks import BlockSchema, Edit, Step
     from gatewright.memory.block_store import BlockStore
-    from gatewright.memory.blockrule import Note
-    from gatewright.memory.shelf import Opened
 
 _ORDER = tuple(Action)
 
@@ -261,7 +263,7 @@ class BlockService:
 
         ``archived``: an archived block is meant, and no other.
         """
-        with self._writing(label, action_of(edit), granted, approved) as opened:
+        with self._changing(label, action_of(edit), granted, approved) as (_, opened):
             if approved_change is not None and self._shown(opened, edit, author) != approved_change():
                 raise ToolFailure("the block was changed since somebody agreed to this", code="approval-stale")
             self._refuse_archived(opened, meant=archived)
@@ -274,7 +276,7 @@ class BlockService:
 
     def merge(self, label: str, update: bytes, *, author: str, granted: Action, approved: bool = False) -> Changed:
         """Take in what a copy was given meanwhile; refused whole when the result would break the schema or a limit."""
-        with self._writing(label, Action.OVERWRITE, granted, approved) as opened:
+        with self._changing(label, Action.OVERWRITE, granted, approved) as (_, opened):
             self._refuse_archived(opened)
             hand = self._hand(author)
             step = opened.block.merge(update, hand)
@@ -351,7 +353,7 @@ class BlockService:
         approved: bool = False,
     ) -> Changed:
         """A change of the record alone, with a step that says so."""
-        with self._writing(label, Action.OVERWRITE, granted, approved) as opened:
+        with self._changing(label, Action.OVERWRITE, granted, approved) as (_, opened):
             hand = self._hand(author)
             record = changed(opened.record, hand.at_s)
             if record == opened.record:
@@ -382,11 +384,6 @@ class BlockService:
         text = opened.block.value
         if self._files is not None and opened.record.source_id and isinstance(text, str):
             self._files.check(opened.record, text)
-
-    @contextmanager
-    def _writing(self, label: str, action: Action, granted: Action, approved: bool) -> Generator[Opened]:
-        with self._changing(label, action, granted, approved) as (_, opened):
-            yield opened
 
     @contextmanager
     def _changing(

@@ -7,18 +7,21 @@ run inside a transaction of the caller's.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base.errors import SchemaError, WorkspaceError
 from gatewright.base.ids import new_id
-from gatewright.blocks import Block, Step, TextSchema, schema_from_json, schema_to_json
+from gatewright.blocks.block import Block
+from gatewright.blocks.history import Step
+from gatewright.blocks.schema import TextSchema
+from gatewright.blocks.schemajson import schema_from_json, schema_to_json
 from gatewright.memory import entrytable
 from gatewright.memory.record import BlockRecord, BlockType
 from gatewright.policy.permission import Permission
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
 
 VERSION = 3
 FIRST_READ = 2

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.memory.record import BlockType
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from gatewright.base.jsonvalue import JsonValue
     from gatewright.memory.blocks import BlockInfo, BlockService
 
 _FENCE = "```"

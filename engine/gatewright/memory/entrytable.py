@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from gatewright.memory.fulltext import query_words, snippet, spaced
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Mapping, Sequence
 
     from gatewright.base.jsonvalue import JsonValue
 

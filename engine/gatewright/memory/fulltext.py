@@ -7,11 +7,8 @@ from __future__ import annotations
 import re
 import sqlite3
 import unicodedata
+from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MAX_WORDS = 16
 MAX_CHARS = 10_000

@@ -5,19 +5,18 @@ One message to several inboxes is put into all of them or into none.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.memory import entrytable
 from gatewright.memory.archive import new_entry
 from gatewright.memory.entrytable import Entry, EntryKind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
     from gatewright.memory.block_store import BlockStore
     from gatewright.record import Connection
 

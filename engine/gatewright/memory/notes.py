@@ -10,25 +10,22 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.memory.fulltext import MAX_CHARS, query_words, snippet, spaced, why_no_index
 from gatewright.memory.storecopy import copy_database
-from gatewright.record import Database, PrivateFolder, fork_safe_lock
+from gatewright.record import Connection, Database, PrivateFolder, fork_safe_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-    from typing import Any
-
     from gatewright.base.clock import Clock
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.memory.embedding import Embedder, VectorIndex
-    from gatewright.record import Connection
 
 FOLDER = "notes"
 MAX_NOTES = 100_000

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
-from gatewright.blocks import TextSchema
+from gatewright.blocks.schema import BlockSchema, TextSchema
 from gatewright.policy.permission import Permission
-
-if TYPE_CHECKING:
-    from gatewright.blocks import BlockSchema
 
 
 class BlockType(StrEnum):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,9 +17,8 @@ from gatewright.base.errors import ToolFailure
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Generator, Sequence
 
-    from gatewright.blocks import Block
+    from gatewright.blocks.block import Block
     from gatewright.memory.block_store import BlockStore
     from gatewright.memory.record import BlockRecord
 
@@ -143,7 +143,7 @@ class Shelf:
             held.unfolded += sum(map(len, updates))
 
     def _load(self, connection: sqlite3.Connection, record: BlockRecord, generation: int, snapshot_step: int) -> Opened:
-        from gatewright.blocks import Block
+        from gatewright.blocks.block import Block
         from gatewright.memory import blocktable
 
         snapshot = connection.execute("SELECT snapshot FROM block WHERE block_id = ?", (record.block_id,)).fetchone()

@@ -6,15 +6,12 @@ It copies the file of the store as SQLite itself does, and knows no source: how 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gatewright.memory.entrytable import VIRTUAL
 from gatewright.record import Database
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 _PAGES = 256
 _BUSY_S = 5.0

@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Collection
 
-from gatewright.arguments import UrlRefused, parse_url
+from gatewright.arguments.url import UrlRefused, parse_url
 from gatewright.base.report import shown
 from gatewright.base.row import Row, name_error
 from gatewright.base.shape import NAME, TEXT, Shape, by_name, several, table, told

@@ -14,21 +14,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.filelock import lock
 from gatewright.base.frozen import frozen
-from gatewright.sources.basefolder import FOLDER, PASS_THROUGH
+from gatewright.sources.basefolder import FOLDER, PASS_THROUGH, BaseFolder
 from gatewright.sources.failure import failure_of, failures
 from gatewright.sources.leftover import sweep, temporary_name
 from gatewright.sources.spelling import plain, refuse_other_spelling
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
-
-    from gatewright.sources.basefolder import BaseFolder
 
 Identity = tuple[int, int]
 """Device and inode."""

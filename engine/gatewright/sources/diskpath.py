@@ -8,10 +8,11 @@ A refusal has the same words for the model whatever stands there, so that it tel
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gatewright.arguments import PathRefused, parse_model_path
+from gatewright.arguments.path import PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.target import FileTarget, Refusal
@@ -19,8 +20,6 @@ from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import look, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from gatewright.sources.filesource import FileSource
     from gatewright.sources.protection import ProtectedSet
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 
 @contextmanager

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment, FileText, Later
 from gatewright.sources import descriptor
+from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import CONFLICT, Standing
 from gatewright.sources.filetext import (
     decode_text,
@@ -32,13 +35,9 @@ from gatewright.sources.filetext import (
 from gatewright.sources.held import ABSENT, BlockStorePort, HeldBlock, HeldBlocks, no_block
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks import TextBlock
+    from gatewright.blocks.text import TextBlock
     from gatewright.policy.document import Source
     from gatewright.policy.glob import PermissionRules
-    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.protection import Protection
     from gatewright.sources.reconcile import Decision, Sides, Strategy
     from gatewright.sources.state import FileState, OnDisk, OutsideChange
@@ -116,7 +115,7 @@ class FileSource:
 
         A file that was deleted since is written anew, and asks.
         """
-        from gatewright.blocks import diff_text
+        from gatewright.blocks.difftext import diff_text
 
         block = self._block(relative)
         if block is None:
@@ -153,7 +152,7 @@ class FileSource:
         return Assessment.failing(Action.READ, no_block())
 
     def _lost(self, relative: str, mine: str | None) -> str | None:
-        from gatewright.blocks import diff_text
+        from gatewright.blocks.difftext import diff_text
 
         on_disk = decode_text(self._bytes_to_take(relative))
         return None if mine is None else diff_text(relative, mine, on_disk)
@@ -168,7 +167,7 @@ class FileSource:
 
     def assess_text(self, relative: str, new_text: str) -> Assessment:
         """The diff from what stands there now, without an action. Raises ToolFailure for what it could not hold."""
-        from gatewright.blocks import diff_text
+        from gatewright.blocks.difftext import diff_text
 
         encode_text(new_text, self.source.max_file_bytes)
         try:
@@ -182,7 +181,7 @@ class FileSource:
         return Assessment(Action.APPEND, later=Later(partial(self._text_new, relative, content)))
 
     def _text_new(self, relative: str, content: str) -> str:
-        from gatewright.blocks import diff_text
+        from gatewright.blocks.difftext import diff_text
 
         self._refuse_edits(relative)
         if self.look(relative).exists:
@@ -195,7 +194,7 @@ class FileSource:
 
         Raises ToolFailure where there is no file.
         """
-        from gatewright.blocks import diff_text
+        from gatewright.blocks.difftext import diff_text
 
         standing = self.look(relative)
         if standing.is_folder:
@@ -318,7 +317,7 @@ class FileSource:
 
     def create(self, relative: str, content: str) -> JsonValue:
         """Make a new file and its block, and the folders above it."""
-        from gatewright.blocks import TextBlock
+        from gatewright.blocks.text import TextBlock
 
         parts = _file_parts(relative)
         self._refuse_edits(relative)
@@ -372,7 +371,7 @@ class FileSource:
 
     def diff(self, relative: str) -> dict[str, JsonValue]:
         """What writing the block would change on disk, as a unified diff of bounded size; empty when they are equal."""
-        from gatewright.blocks import diff_text
+        from gatewright.blocks.difftext import diff_text
 
         block = self._block(relative)
         if block is None:
@@ -467,7 +466,7 @@ class FileSource:
         return self._blocks.keep_in_step(relative, text, content, limit=self.source.max_file_bytes)
 
     def _from_disk(self, relative: str) -> HeldBlock:
-        from gatewright.blocks import TextBlock
+        from gatewright.blocks.text import TextBlock
 
         content = self._bytes_to_take(relative)
         text = decode_text(content)

@@ -129,7 +129,8 @@ def with_patch(text: str, patch: str) -> str:
 
     A byte order mark belongs to the first line only for a patch that has it there.
     """
-    from gatewright.blocks import patch_splices, with_splices
+    from gatewright.blocks.replacement import with_splices
+    from gatewright.blocks.unifieddiff import patch_splices
 
     if text.startswith(BYTE_ORDER_MARK) and BYTE_ORDER_MARK not in patch:
         return BYTE_ORDER_MARK + with_patch(text[1:], patch)

@@ -8,14 +8,13 @@ It is for people who see the whole folder.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.sources.leftover import is_leftover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from watchfiles import Change
 
     from gatewright.sources.basefolder import BaseFolder

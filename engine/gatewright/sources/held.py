@@ -7,6 +7,8 @@ crash between the two.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
@@ -14,10 +16,7 @@ from gatewright.base.frozen import frozen
 from gatewright.sources.filetext import decode_text, digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from gatewright.blocks import TextBlock
+    from gatewright.blocks.text import TextBlock
 
 ABSENT = "absent"
 """In the place of a digest: when block and disk were last in step, there was no file."""
@@ -102,7 +101,7 @@ class HeldBlocks:
         stored = self.store.get(self.label_of(relative))
         if stored is None:
             return None
-        from gatewright.blocks import TextBlock
+        from gatewright.blocks.text import TextBlock
 
         return HeldBlock(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
 
@@ -112,7 +111,7 @@ class HeldBlocks:
 
     def keep(self, relative: str, text: TextBlock, disk_digest: str, *, limit: int) -> HeldBlock:
         """Store a block; a history much longer than a file may be is dropped, so that it cannot fill the disk."""
-        from gatewright.blocks import TextBlock
+        from gatewright.blocks.text import TextBlock
 
         snapshot = text.snapshot()
         if len(snapshot) > _HISTORY_FACTOR * limit + _HISTORY_BYTES:
@@ -123,7 +122,7 @@ class HeldBlocks:
 
     def keep_in_step(self, relative: str, text: TextBlock, content: bytes, *, limit: int) -> HeldBlock:
         """Store a block that is now compared with a file of that content."""
-        from gatewright.blocks import TextBlock
+        from gatewright.blocks.text import TextBlock
 
         label, digest = self.label_of(relative), digest_of(content)
         before = self.store.get(label)
@@ -147,7 +146,7 @@ class HeldBlocks:
 
     def base_of(self, relative: str, block: HeldBlock) -> str | None:
         """The text that block and file were last in step with; None where it is not known."""
-        from gatewright.blocks import TextBlock
+        from gatewright.blocks.text import TextBlock
 
         if block.disk_digest == ABSENT:
             return ""

@@ -6,20 +6,18 @@ make a new book. What stands on disk is looked at anew for every call.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import LevelDecision, Located
-from gatewright.sources.filesource import BASE
+from gatewright.sources.descriptor import Identity, Standing
+from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.level import strictest_level
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gatewright.sources.descriptor import Identity, Standing
-    from gatewright.sources.filesource import FileSource
     from gatewright.sources.protection import ProtectedSet, Protection
 
 _KEPT = 1_024

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import LevelDecision
 from gatewright.policy.verdict import strictest
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def strictest_level(decisions: Sequence[LevelDecision]) -> LevelDecision:

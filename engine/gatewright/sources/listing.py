@@ -7,22 +7,20 @@ links), and names that could not be written in a call.
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gatewright.arguments import ModelPath, parse_model_path
+from gatewright.arguments.path import ModelPath, parse_model_path
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Permission
-from gatewright.sources.descriptor import entries_of, identity_of, unusable
-from gatewright.sources.filesource import BASE
+from gatewright.policy.target import LevelDecision
+from gatewright.sources.descriptor import Identity, entries_of, identity_of, unusable
+from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.leftover import is_leftover
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Sequence
 
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.target import LevelDecision
-    from gatewright.sources.descriptor import Identity
-    from gatewright.sources.filesource import FileSource
 
 MAX_ENTRIES = 5_000
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gatewright.base import aio
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import (
@@ -30,19 +34,13 @@ from gatewright.policy.target import (
     Refusal,
 )
 from gatewright.record import fork_safe_lock
-from gatewright.sources.basefolder import base_folder
+from gatewright.sources.basefolder import BaseFolder, base_folder
+from gatewright.sources.descriptor import Identity, identity_of, look_along
 from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource
+from gatewright.sources.held import BlockStorePort
 from gatewright.sources.known import KnownPlaces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.document import Source
-    from gatewright.sources.basefolder import BaseFolder
-    from gatewright.sources.descriptor import Identity
-    from gatewright.sources.held import BlockStorePort
     from gatewright.sources.overlay import Overlay
     from gatewright.sources.protection import Protection
     from gatewright.sources.reconcile import Strategy
@@ -176,7 +174,6 @@ class SourceManager:
 
     def protects(self, path: Path) -> bool:
         """Whether a file or folder on disk is protected, by its path (with or without links) or by identity."""
-        from gatewright.sources.descriptor import identity_of
 
         absolute = os.path.normpath(os.path.abspath(path))  # noqa: PTH100 - links are looked at below
         protected = self._protection.now()
@@ -245,7 +242,6 @@ class SourceManager:
         return self._level(self._places, at)
 
     def _level(self, places: KnownPlaces, at: Located) -> LevelDecision:
-        from gatewright.sources.descriptor import look_along
 
         source = _source(places, at)
         protected = self._protection.now()

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _SMALL = 40_000
 _DEPTH = 40

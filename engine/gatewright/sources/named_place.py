@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gatewright.arguments.disk_name import composed, parent_of_glob, readings
@@ -17,14 +18,11 @@ from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, NamedPlace
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import identity_of, look
-from gatewright.sources.filesource import BASE
+from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.level import strictest_level
 from gatewright.sources.spelling import as_on_disk, differs_by_process
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from gatewright.sources.filesource import FileSource
     from gatewright.sources.known import KnownPlaces
     from gatewright.sources.protection import ProtectedSet
 

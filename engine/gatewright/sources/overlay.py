@@ -8,22 +8,17 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import LevelDecision
-from gatewright.sources.descriptor import entries_of, identity_of, unusable
-from gatewright.sources.filesource import BASE
+from gatewright.sources.descriptor import Identity, entries_of, identity_of, unusable
+from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.leftover import is_leftover
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from gatewright.sources.descriptor import Identity
-    from gatewright.sources.filesource import FileSource
 
 FIRST = 500
 """Entries of a large folder that are told before the rest of them is looked at."""

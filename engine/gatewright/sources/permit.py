@@ -5,16 +5,10 @@ Between a decision and its act rules, texts and files may change; the words here
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.permission import verdict_for
-from gatewright.policy.target import NOT_PERMITTED
+from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.target import NOT_PERMITTED, Approved, Assessment
 from gatewright.policy.verdict import Verdict
-
-if TYPE_CHECKING:
-    from gatewright.policy.permission import Action, Permission
-    from gatewright.policy.target import Approved, Assessment
 
 
 def permit(level: Permission, action: Action, approved: Approved) -> None:

@@ -8,16 +8,12 @@ then compared with the disk as it is now.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
-from gatewright.blocks import diff_text
-from gatewright.sources.merge import merge_texts
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.difftext import diff_text
+from gatewright.sources.merge import MergeConflict, merge_texts
 from gatewright.sources.state import FileState
-
-if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.sources.merge import MergeConflict
 
 _SHOWN_CONFLICTS = 20
 _SHOWN_CHARS = 2_000

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import stat
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action, Permission
-from gatewright.policy.target import LevelDecision, Located
+from gatewright.policy.target import Approved, FileTarget, LevelDecision, Located, Refusal
 from gatewright.sources import descriptor
+from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import Identity, identity_of
 from gatewright.sources.filetext import (
     BYTE_ORDER_MARK,
@@ -27,18 +30,12 @@ from gatewright.sources.filetext import (
     with_change,
 )
 from gatewright.sources.permit import permit, refuse_stale
-from gatewright.sources.rootpath import RootPaths, root_failure
+from gatewright.sources.rootpath import RootPaths, RootPlace, SourcesPort, root_failure
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Generator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.target import Approved, FileTarget, Refusal
-    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.protection import Protection
-    from gatewright.sources.rootpath import RootPlace, SourcesPort
     from gatewright.sources.rootwalk import Walk
 
 MAX_TEXT_BYTES = 1024 * 1024

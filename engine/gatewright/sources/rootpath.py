@@ -9,21 +9,18 @@ words for the model are the same.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from gatewright.arguments import ModelPath, PathRefused, parse_model_path
+from gatewright.arguments.path import ModelPath, PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import ROOT_NAMES
-from gatewright.policy.target import FileTarget, Refusal
-from gatewright.sources.basefolder import READ_AGAIN, REPLACED, UNTRUSTED
+from gatewright.policy.target import FileTarget, LevelDecision, Located, Refusal
+from gatewright.sources.basefolder import READ_AGAIN, REPLACED, UNTRUSTED, BaseFolder
 from gatewright.sources.descriptor import look, unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from gatewright.policy.target import LevelDecision, Located
-    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.protection import Protection
 
 _HINT = "that path is not available to you; choose another one"

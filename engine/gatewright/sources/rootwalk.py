@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
 from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.target import LevelDecision
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import Identity, identity_of, unusable
@@ -25,8 +27,6 @@ from gatewright.sources.leftover import is_leftover
 from gatewright.sources.listing import is_nameable
 
 if TYPE_CHECKING:
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.target import LevelDecision
     from gatewright.sources.rootpath import RootPlace
 
 MAX_LISTED = 5_000

@@ -6,21 +6,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gatewright.arguments import ModelPath, PathRefused, parse_model_path
+from gatewright.arguments.path import ModelPath, PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.target import Located, Refusal
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED
-from gatewright.sources.descriptor import look_along, unusable
-from gatewright.sources.filesource import BASE
+from gatewright.sources.descriptor import Standing, look_along, unusable
+from gatewright.sources.filesource import BASE, FileSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from gatewright.sources.descriptor import Standing
-    from gatewright.sources.filesource import FileSource
     from gatewright.sources.known import KnownPlaces
 
 _SHOWN = 200

@@ -11,12 +11,9 @@ import os
 import re
 import stat
 import unicodedata
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from gatewright.base.errors import ToolFailure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _KEPT = 8_192
 _MOST_LINKS = 40

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
 from gatewright.sources.filetext import digest_of
-from gatewright.sources.held import ABSENT
-
-if TYPE_CHECKING:
-    from gatewright.sources.held import HeldBlock
+from gatewright.sources.held import ABSENT, HeldBlock
 
 
 class FileState(StrEnum):

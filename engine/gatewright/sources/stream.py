@@ -7,24 +7,22 @@ path, of so many paths; what is beyond is not told by path, but that there was m
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.document import Policy, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
 from gatewright.record import fork_safe_lock
-from gatewright.sources.folderwatch import FolderWatch
+from gatewright.sources.folderwatch import FolderNews, FolderWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.document import Policy, Source
     from gatewright.sources.basefolder import BaseFolder
-    from gatewright.sources.folderwatch import FolderNews
     from gatewright.sources.manager import SourceManager
 
 MAX_WAITING = 1_000

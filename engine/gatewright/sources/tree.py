@@ -10,31 +10,26 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.glob import PermissionRules, check_pattern
 from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.target import NOT_PERMITTED
+from gatewright.policy.target import NOT_PERMITTED, LevelDecision
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import descriptor
-from gatewright.sources.descriptor import entries_of, identity_of, unusable
-from gatewright.sources.filesource import BASE, MAX_LISTED
+from gatewright.sources.descriptor import Identity, entries_of, identity_of, unusable
+from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource
 from gatewright.sources.leftover import is_leftover
 from gatewright.sources.listing import is_nameable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.target import LevelDecision
-    from gatewright.sources.descriptor import Identity
-    from gatewright.sources.filesource import FileSource
-
     LevelOf = Callable[[str, bool, Sequence[Identity]], LevelDecision]
 
 MAX_REMOVED = 10_000

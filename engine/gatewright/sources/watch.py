@@ -12,20 +12,18 @@ from __future__ import annotations
 import os
 import stat
 import threading
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
-from gatewright.sources.basefolder import READ_AGAIN, REPLACED
+from gatewright.sources.basefolder import READ_AGAIN, REPLACED, BaseFolder
 from gatewright.sources.leftover import is_leftover
 from gatewright.sources.state import FileState, OutsideChange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.manager import SourceManager
 
 MAX_TOLD = 1_000

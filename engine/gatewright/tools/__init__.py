@@ -7,60 +7,36 @@ from typing import TYPE_CHECKING
 from gatewright.base.door import door
 
 if TYPE_CHECKING:
-    from gatewright.tools.context import ToolExecutionContext
-    from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
-    from gatewright.tools.decorator import FunctionTool, operation, tool
-    from gatewright.tools.defined import DefinedTool
-    from gatewright.tools.definition import DefinitionProblem, ToolDefinition, read_definitions
-    from gatewright.tools.operation import ArgumentIssue, OperationSpec
-    from gatewright.tools.parameter import (
-        FileParameter,
-        HostParameter,
-        LabelParameter,
-        Parameter,
-        PathParameter,
-        Role,
-        SourceParameter,
-        TableParameter,
-        UrlParameter,
-        VariableParameter,
-    )
-    from gatewright.tools.registry import ToolRegistry
-    from gatewright.tools.tool import Tool
-    from gatewright.tools.usage import UsageRow, rule_sentence, usage_rules
-
-__all__ = [
-    "ArgumentIssue",
-    "DefinedTool",
-    "DefinitionProblem",
-    "Determinism",
-    "FileParameter",
-    "FunctionTool",
-    "HostParameter",
-    "LabelParameter",
-    "Normalization",
-    "OperationSpec",
-    "Parameter",
-    "PathParameter",
-    "ResourceBounds",
-    "ResultType",
-    "Role",
-    "SideEffect",
-    "SourceParameter",
-    "TableParameter",
-    "Tool",
-    "ToolDefinition",
-    "ToolExecutionContext",
-    "ToolRegistry",
-    "UrlParameter",
-    "UsageRow",
-    "VariableParameter",
-    "operation",
-    "read_definitions",
-    "rule_sentence",
-    "tool",
-    "usage_rules",
-]
+    from gatewright.tools.context import ToolExecutionContext as ToolExecutionContext
+    from gatewright.tools.declaration import Determinism as Determinism
+    from gatewright.tools.declaration import Normalization as Normalization
+    from gatewright.tools.declaration import ResourceBounds as ResourceBounds
+    from gatewright.tools.declaration import ResultType as ResultType
+    from gatewright.tools.declaration import SideEffect as SideEffect
+    from gatewright.tools.decorator import FunctionTool as FunctionTool
+    from gatewright.tools.decorator import operation as operation
+    from gatewright.tools.decorator import tool as tool
+    from gatewright.tools.defined import DefinedTool as DefinedTool
+    from gatewright.tools.definition import DefinitionProblem as DefinitionProblem
+    from gatewright.tools.definition import ToolDefinition as ToolDefinition
+    from gatewright.tools.definition import read_definitions as read_definitions
+    from gatewright.tools.operation import ArgumentIssue as ArgumentIssue
+    from gatewright.tools.operation import OperationSpec as OperationSpec
+    from gatewright.tools.parameter import FileParameter as FileParameter
+    from gatewright.tools.parameter import HostParameter as HostParameter
+    from gatewright.tools.parameter import LabelParameter as LabelParameter
+    from gatewright.tools.parameter import Parameter as Parameter
+    from gatewright.tools.parameter import PathParameter as PathParameter
+    from gatewright.tools.parameter import Role as Role
+    from gatewright.tools.parameter import SourceParameter as SourceParameter
+    from gatewright.tools.parameter import TableParameter as TableParameter
+    from gatewright.tools.parameter import UrlParameter as UrlParameter
+    from gatewright.tools.parameter import VariableParameter as VariableParameter
+    from gatewright.tools.registry import ToolRegistry as ToolRegistry
+    from gatewright.tools.tool import Tool as Tool
+    from gatewright.tools.usage import UsageRow as UsageRow
+    from gatewright.tools.usage import rule_sentence as rule_sentence
+    from gatewright.tools.usage import usage_rules as usage_rules
 
 door(
     __name__,

@@ -7,13 +7,12 @@ it asks about, unless ``approved``: that somebody agreed to the call.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from gatewright.base.jsonvalue import JsonValue
-    from gatewright.blocks import Edit
+    from gatewright.blocks.edit import Edit
     from gatewright.policy.permission import Action
     from gatewright.policy.target import Assessment, BlockTarget, Refusal
 

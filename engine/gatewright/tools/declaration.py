@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,8 +13,6 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.tier import SafetyTier
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from gatewright.base.jsonvalue import JsonValue
     from gatewright.policy.permission import Action
     from gatewright.policy.rule import ToolRule

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.errors import RegistrationError
@@ -21,8 +21,6 @@ from gatewright.tools.shape import PLAIN, InputShape, MethodShape
 from gatewright.tools.stream import awaitable, check_yields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from gatewright.schema.phrase import ArgumentError
     from gatewright.tools.signature import Binding, Made
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 from gatewright.base.errors import RegistrationError
 from gatewright.base.problem import near_hint
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.tools.declaration import SideEffect
-from gatewright.tools.parameter import Role
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from gatewright.tools.parameter import Parameter
+from gatewright.tools.parameter import Parameter, Role
 
 _NONE: frozenset[CapabilityKind] = frozenset()
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})

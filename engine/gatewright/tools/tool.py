@@ -43,8 +43,10 @@ from gatewright.tools.needs import kinds_of, kinds_of_effects
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import Parameter
 from gatewright.tools.port import WebPort
+from gatewright.tools.result import ForeignResult, checked_result, normalized, plain_result, unread
 from gatewright.tools.schemashape import SelectedShape, listed_names, listed_shape, selected
 from gatewright.tools.shape import PLAIN, InputShape, MethodShape, PlainShape
+from gatewright.tools.stream import collected
 
 Scrub = Callable[[JsonValue], tuple[JsonValue, int]]
 """Takes the secrets out of a value, and says how many there were."""
@@ -337,8 +339,6 @@ class Tool(Declaration):
         The pieces of a stream become one result. What has code of its own (a model, a list or mapping of another
         class) is read in a thread.
         """
-        from gatewright.tools.result import ForeignResult, checked_result, plain_result, unread
-        from gatewright.tools.stream import collected
 
         result = await self._shape.run(self, operation, arguments, context)
         if self.result_type is ResultType.STREAM and isinstance(result, AsyncGenerator):
@@ -366,7 +366,6 @@ class Tool(Declaration):
 
     def normalize(self, result: JsonValue | bytes) -> bytes:
         """The bytes that stand for ``result``; a tool whose normalisation is custom has its own."""
-        from gatewright.tools.result import normalized
 
         if self.normalization is Normalization.CUSTOM:
             raise ToolFailure(f"`{self.name}` does not say how its results are normalised", code="bad-result")

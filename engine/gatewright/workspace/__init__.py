@@ -7,49 +7,28 @@ from typing import TYPE_CHECKING
 from gatewright.base.door import door
 
 if TYPE_CHECKING:
-    from gatewright.gate import (
-        Approval,
-        ApprovalRequest,
-        Decision,
-        Grant,
-        Outcome,
-        PermissionBroker,
-        Remember,
-        Session,
-        Status,
-    )
-    from gatewright.workspace.assembly import audit_log, permission_broker
-    from gatewright.workspace.library import format_names
-    from gatewright.workspace.migration import migrate
-    from gatewright.workspace.sandbox import CopyCancelled, remove_dead_copies
-    from gatewright.workspace.team import verify_export
-    from gatewright.workspace.template import create_workspace, example_names, name_schema, template_names, write_demo
-    from gatewright.workspace.workspace import Workspace
-
-__all__ = [
-    "Approval",
-    "ApprovalRequest",
-    "CopyCancelled",
-    "Decision",
-    "Grant",
-    "Outcome",
-    "PermissionBroker",
-    "Remember",
-    "Session",
-    "Status",
-    "Workspace",
-    "audit_log",
-    "create_workspace",
-    "example_names",
-    "format_names",
-    "migrate",
-    "name_schema",
-    "permission_broker",
-    "remove_dead_copies",
-    "template_names",
-    "verify_export",
-    "write_demo",
-]
+    from gatewright.gate import Approval as Approval
+    from gatewright.gate import ApprovalRequest as ApprovalRequest
+    from gatewright.gate import Decision as Decision
+    from gatewright.gate import Grant as Grant
+    from gatewright.gate import Outcome as Outcome
+    from gatewright.gate import PermissionBroker as PermissionBroker
+    from gatewright.gate import Remember as Remember
+    from gatewright.gate import Session as Session
+    from gatewright.gate import Status as Status
+    from gatewright.workspace.assembly import audit_log as audit_log
+    from gatewright.workspace.assembly import permission_broker as permission_broker
+    from gatewright.workspace.library import format_names as format_names
+    from gatewright.workspace.migration import migrate as migrate
+    from gatewright.workspace.sandbox import CopyCancelled as CopyCancelled
+    from gatewright.workspace.sandbox import remove_dead_copies as remove_dead_copies
+    from gatewright.workspace.team import verify_export as verify_export
+    from gatewright.workspace.template import create_workspace as create_workspace
+    from gatewright.workspace.template import example_names as example_names
+    from gatewright.workspace.template import name_schema as name_schema
+    from gatewright.workspace.template import template_names as template_names
+    from gatewright.workspace.template import write_demo as write_demo
+    from gatewright.workspace.workspace import Workspace as Workspace
 
 door(
     __name__,

@@ -4,6 +4,10 @@ The rows below go by floor, from the lowest up. A name loads its module when it 
 importing this costs nothing. Whatever programs use is in `gatewright` itself.
 """
 
+# a door is what it imports
+# ruff: noqa: F401
+# pyright: reportUnusedImport=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -27,25 +31,12 @@ if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue, parse_object
     from gatewright.base.printable import printable
     from gatewright.base.problem import Address, Problem, Subject
-    from gatewright.blocks import (
-        Append,
-        BlockSchema,
-        CompositeSchema,
-        ListSchema,
-        LogSchema,
-        Overwrite,
-        Redo,
-        Replace,
-        Step,
-        TextSchema,
-        Undo,
-        diff_text,
-        schema_from_json,
-        schema_keys,
-        type_name,
-        value_schema,
-        whole_value,
-    )
+    from gatewright.blocks.difftext import diff_text
+    from gatewright.blocks.edit import Append, Overwrite, Redo, Replace, Undo
+    from gatewright.blocks.history import Step
+    from gatewright.blocks.schema import BlockSchema, CompositeSchema, ListSchema, LogSchema, TextSchema
+    from gatewright.blocks.schemajson import schema_from_json, schema_keys, type_name
+    from gatewright.blocks.value_schema import value_schema, whole_value
     from gatewright.builtins import RootTool
     from gatewright.compile.agent import AgentSnapshot
     from gatewright.compile.rule_test import CallsTest, GapTest, GroupTest, RateTest, SessionTest
@@ -75,15 +66,10 @@ if TYPE_CHECKING:
     from gatewright.gate.pipeline import STAGES
     from gatewright.gate.rates import Window
     from gatewright.gate.serving import ClientSession, ServingProcess
-    from gatewright.memory import (
-        AgentContext,
-        BlockInfo,
-        BlockRecord,
-        BlockService,
-        BlockType,
-        Entry,
-        EntryKind,
-    )
+    from gatewright.memory.blocks import BlockInfo, BlockService
+    from gatewright.memory.context import AgentContext
+    from gatewright.memory.entrytable import Entry, EntryKind
+    from gatewright.memory.record import BlockRecord, BlockType
     from gatewright.policy import (
         agentedit,
         approvaledit,
@@ -193,13 +179,15 @@ if TYPE_CHECKING:
     from gatewright.schema.formats.listing import Level
     from gatewright.schema.phrase import ArgumentError
     from gatewright.schema.tokens import count_text, count_tokens
-    from gatewright.sources import FileSource, FileState, Noticed
     from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.descriptor import entries_of
+    from gatewright.sources.filesource import FileSource
     from gatewright.sources.folderwatch import FolderNews, FolderWatch
     from gatewright.sources.leftover import is_leftover
     from gatewright.sources.manager import SourceManager
     from gatewright.sources.overlay import Listing, Overlay
+    from gatewright.sources.state import FileState
+    from gatewright.sources.watch import Noticed
     from gatewright.tools import ArgumentIssue
     from gatewright.tools.parameter import Role
     from gatewright.tools.pin import Pin
@@ -232,63 +220,6 @@ if TYPE_CHECKING:
     from gatewright.workspace.workspace import Workspace
 
 # fmt: off
-__all__ = [  # noqa: RUF022 (by floor)
-    # base
-    "Address", "EditRefused", "GatewrightError", "JsonRefused", "JsonValue", "PolicyInvalid", "Problem", "SchemaError",
-    "Subject", "ToolFailure", "WorkspaceError", "duration_words", "folder_of", "folder_pattern", "frozen", "is_folder",
-    "parse_duration_words", "parse_object", "printable", "rate_words", "with_folder", "with_pattern",
-    # schema
-    "ArgumentError", "FORMATS", "Format", "Level", "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey",
-    "ToolListing", "count_text", "count_tokens", "discover_operations", "format_named", "inline_references",
-    # blocks
-    "Append", "BlockSchema", "CompositeSchema", "ListSchema", "LogSchema", "Overwrite", "Redo", "Replace", "Step",
-    "TextSchema", "Undo", "diff_text", "schema_from_json", "schema_keys", "type_name", "value_schema", "whole_value",
-    # policy
-    "AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint", "SearchEngine", "SearchProvider", "ShellBackend",
-    "ANY_TOOL", "Action", "Agent", "AgentChange", "AgentDiff", "AllowedOperations", "Along", "ArgumentConstraints",
-    "Capability", "CapabilityKind", "Catalog",
-    "CatalogType", "ChangeKind", "ChangeSet", "ContinueLoop", "Cooldown",
-    "Edit", "ExclusiveGroups", "ExitLoop", "FsRead", "FsWrite", "Granted", "Layer", "Limit", "MaxCalls", "Needed",
-    "OPERATION_CONDITION", "OperationFacts", "OperationRight", "PathArgument", "PathCondition", "PathUse", "Periodic",
-    "Permission", "PermissionRule", "PermissionRules", "PlaceRight", "Policy", "PolicyDiff", "PolicyRule", "Preset",
-    "RateLimit",
-    "Reason", "Refusal", "RequiredBeforeExit", "RequiredBeforeExitIf", "RequiresConsent", "RequiresFollowingTools",
-    "Field",
-    "RequiresPrecedingTools", "RightChange", "RightState", "Roots", "RuleKind", "RulePosition", "SafetyTier",
-    "Shadow", "Source", "SourceType", "StartConstraint", "TIER_DEFAULTS", "TIER_KEYS", "ToolFacts",
-    "ToolRight", "ToolRule", "ToolSettings", "ToolSettingsChange", "Verdict", "Written", "agent_diff", "agentedit",
-    "apply", "approval_keys", "approvaledit", "capabilityedit", "catalogedit", "changed_rights", "check_pattern",
-    "chosen_tools", "copy_rights", "edit_between", "free_fields", "inverse", "is_more_open",
-    "kind_of", "level_verdict", "literal",
-    "names_tool", "needs", "path_condition", "place_rights", "policyedit", "preset_edit", "read_scope", "reset_tools",
-    "rights", "ruleedit", "rules_by_name", "settings_of", "shadowed", "sourceedit", "split_name", "strictest",
-    "taken_fields", "verdict_for",
-    # sources
-    "BaseFolder", "FileSource", "FileState", "FolderNews", "FolderWatch", "Listing", "Noticed", "Overlay",
-    "SourceManager", "entries_of", "is_leftover",
-    # memory
-    "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType", "Entry", "EntryKind",
-    # tools
-    "ArgumentIssue", "PLAIN", "Pin", "Role", "Tool",
-    # builtins
-    "RootTool",
-    # compile
-    "AgentSnapshot", "CallsTest", "GapTest", "GroupTest", "RateTest", "SessionTest",
-    # gate
-    "AgentView", "Approval", "ApprovalRequest", "AuditChoices", "AuditFilter", "AuditIndex", "AuditReport", "AuditRow",
-    "CallCount", "ClientSession", "Decision", "Difference", "Grant", "IdRecord", "LoggedCall", "Outcome", "Remember",
-    "RowKind", "SCOPE_S", "STAGES", "ServingProcess", "Session", "StageTrace", "Window", "dotted",
-    # adapters
-    "ServerState", "ServerStatus",
-    # workspace
-    "Beginning", "CatalogState", "ClientEdit", "ClientFile", "ClientServer", "Copied", "CopyCancelled", "Journal",
-    "Replay", "ReplayedCall", "Sandbox", "SourceWatching", "TypedText", "TypedTexts", "UnsavedPolicy", "Waiting",
-    "Workspace", "WorkspaceImage", "audit_log", "begin_workspace", "client_files", "create_workspace",
-    "example_names", "find_secrets", "gateway_command", "gateway_edit", "import_servers", "read_client_file",
-    "lacks_of", "read_typed_servers", "remove_dead_copies", "replay", "replay_rule", "roots_by_tool", "text_problems",
-    "waiting", "write_beside", "write_client_file", "write_demo", "write_policy_text", "MODULES_NEEDED_LATER",
-]
-
 door(
     __name__,
     {
@@ -313,11 +244,12 @@ door(
         "gatewright.schema.phrase": ("ArgumentError",),
         "gatewright.schema.tokens": ("count_text", "count_tokens"),
         # blocks
-        "gatewright.blocks": (
-            "Append", "BlockSchema", "CompositeSchema", "ListSchema", "LogSchema", "Overwrite", "Redo", "Replace",
-            "Step", "TextSchema", "Undo", "diff_text", "schema_from_json", "schema_keys", "type_name",
-            "value_schema", "whole_value",
-        ),
+        "gatewright.blocks.difftext": ("diff_text",),
+        "gatewright.blocks.edit": ("Append", "Overwrite", "Redo", "Replace", "Undo"),
+        "gatewright.blocks.history": ("Step",),
+        "gatewright.blocks.schema": ("BlockSchema", "CompositeSchema", "ListSchema", "LogSchema", "TextSchema"),
+        "gatewright.blocks.schemajson": ("schema_from_json", "schema_keys", "type_name"),
+        "gatewright.blocks.value_schema": ("value_schema", "whole_value"),
         # policy
         "gatewright.policy": (
             "agentedit", "approvaledit", "capabilityedit", "catalogedit", "policyedit", "rights", "ruleedit",
@@ -366,7 +298,9 @@ door(
         "gatewright.policyfile": ("write_policy_text",),
         "gatewright.policyfile.render": ("literal",),
         # sources
-        "gatewright.sources": ("FileSource", "FileState", "Noticed"),
+        "gatewright.sources.filesource": ("FileSource",),
+        "gatewright.sources.state": ("FileState",),
+        "gatewright.sources.watch": ("Noticed",),
         "gatewright.sources.basefolder": ("BaseFolder",),
         "gatewright.sources.descriptor": ("entries_of",),
         "gatewright.sources.folderwatch": ("FolderNews", "FolderWatch"),
@@ -374,9 +308,10 @@ door(
         "gatewright.sources.manager": ("SourceManager",),
         "gatewright.sources.overlay": ("Listing", "Overlay"),
         # memory
-        "gatewright.memory": (
-            "AgentContext", "BlockInfo", "BlockRecord", "BlockService", "BlockType", "Entry", "EntryKind",
-        ),
+        "gatewright.memory.blocks": ("BlockInfo", "BlockService"),
+        "gatewright.memory.context": ("AgentContext",),
+        "gatewright.memory.entrytable": ("Entry", "EntryKind"),
+        "gatewright.memory.record": ("BlockRecord", "BlockType"),
         # tools
         "gatewright.tools": ("ArgumentIssue",),
         "gatewright.tools.parameter": ("Role",),

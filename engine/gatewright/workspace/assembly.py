@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.adapters.web import WebClient
-from gatewright.base.clock import SystemClock
+from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.builtins import builtin_tools, file_tool, note_tools
+from gatewright.builtins import MessagePort, ShellPort, builtin_tools, file_tool, note_tools
 from gatewright.gate import ApprovalStore, AuditLog, Gate, PermissionBroker, RateBook, key_folder, state_folder
 from gatewright.gate.rates import FILE_NAME as RATES_FILE
-from gatewright.memory import BlockStore, NoteBook, Shelf, owner_of
+from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.block_store import FILE_NAME as BLOCKS
+from gatewright.memory.block_store import BlockStore
 from gatewright.memory.notes import FOLDER as NOTES
-from gatewright.policy.document import PINS
+from gatewright.memory.notes import NoteBook
+from gatewright.memory.shelf import Shelf
+from gatewright.policy.document import PINS, Policy
 from gatewright.record import PrivateFolder
-from gatewright.sources import Protection, SourceManager, Streams
+from gatewright.sources.basefolder import BaseFolder
+from gatewright.sources.manager import SourceManager
+from gatewright.sources.protection import Protection
 from gatewright.sources.rootfolder import RootFolders
-from gatewright.tools import ToolRegistry
+from gatewright.sources.stream import Streams
+from gatewright.tools import Tool, ToolRegistry
 from gatewright.workspace.attachment import Attachments
-from gatewright.workspace.catalog import HostTools
+from gatewright.workspace.catalog import CatalogBook, HostTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
 from gatewright.workspace.location import policy_path_of
 from gatewright.workspace.roots import RootTools, absences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from gatewright.base.clock import Clock
-    from gatewright.builtins import MessagePort, ShellPort
     from gatewright.gate.approval import ApprovalLimits
-    from gatewright.memory import BlockService
-    from gatewright.policy.document import Policy
+    from gatewright.memory.blocks import BlockService
     from gatewright.policy.edit import ChangeSet
-    from gatewright.sources.basefolder import BaseFolder
-    from gatewright.tools import Tool
-    from gatewright.workspace.catalog import CatalogBook
     from gatewright.workspace.policy_reader import PolicyState
     from gatewright.workspace.trust import TrustRecords
 
@@ -127,7 +126,7 @@ class Parts:
 
     def blocks_of(self, agent_id: str) -> BlockService:
         """The operator's hand on the blocks of one agent and the shared ones; "": on the shared ones alone."""
-        from gatewright.memory import BlockService
+        from gatewright.memory.blocks import BlockService
 
         owner = owner_of(agent_id) if agent_id else ""
         texts = SourceTexts(self.sources)

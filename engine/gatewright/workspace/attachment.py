@@ -6,17 +6,15 @@ and what leads out of the workspace and is not trusted is refused then, whatever
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.policy.document import SourceType
+from gatewright.policy.document import Policy, Source, SourceType
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.workspace.location import is_inside, resolved
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gatewright.policy.document import Policy, Source
     from gatewright.workspace.trust import TrustRecords
 
 Key = tuple[Literal["source", "root"], str, str]

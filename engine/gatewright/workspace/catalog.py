@@ -16,22 +16,31 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
-from gatewright.policy.document import CatalogType
+from gatewright.policy.document import Catalog, CatalogType, Policy, ToolSettings
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.setting import settings_of
+from gatewright.policyfile import KnownTools
 from gatewright.policyfile.known import CatalogFacts
 from gatewright.record import fork_safe_lock
-from gatewright.tools import DefinedTool, read_definitions
+from gatewright.tools import DefinedTool, Tool, ToolDefinition, read_definitions
 from gatewright.tools.naming import check_tool_name
+from gatewright.tools.schemashape import Runner
 from gatewright.tools.server_tool import ServerTool
-from gatewright.workspace.manifest import few, read_manifest, set_aside, trust_none
+from gatewright.workspace.manifest import (
+    Entry,
+    Finding,
+    Key,
+    Manifest,
+    Trusted,
+    few,
+    read_manifest,
+    set_aside,
+    trust_none,
+)
 
 if TYPE_CHECKING:
-    from gatewright.policy.document import Catalog, Policy, ToolSettings
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policyfile import KnownTools
-    from gatewright.tools import Tool, ToolDefinition, ToolRegistry
-    from gatewright.tools.schemashape import Runner
-    from gatewright.workspace.manifest import Entry, Finding, Key, Manifest, Trusted
+    from gatewright.tools import ToolRegistry
+
 
 _TAKEN = "one of the program's own tools bears the name, and a bare name means the highest version"
 

@@ -9,9 +9,9 @@ import shlex
 import shutil
 import stat
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from gatewright.adapters.client_config import (
@@ -30,12 +30,8 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.gate.approval import ApprovalLimits
 from gatewright.policy.catalogedit import add_catalogs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from gatewright.policy.document import Catalog, Policy
-    from gatewright.policy.edit import Edit
+from gatewright.policy.document import Catalog, Policy
+from gatewright.policy.edit import Edit
 
 MAX_BYTES = 16 * 1024 * 1024
 BACKUP = ".before-gatewright"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from gatewright.policyfile import carries, render_pattern, write_policy_text
 from gatewright.workspace.location import POLICY_NAME, place_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from gatewright.policy.document import Policy
 
 

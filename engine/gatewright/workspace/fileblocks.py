@@ -6,15 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
-from gatewright.memory import AgentBlocks
+from gatewright.memory.agentblocks import AgentBlocks
+from gatewright.policy.permission import Permission
 from gatewright.sources.filetext import encode_text, in_line_ending_of
 from gatewright.sources.held import is_base_label
 
 if TYPE_CHECKING:
-    from gatewright.blocks import Edit
-    from gatewright.memory import BlockRecord, Shelf
-    from gatewright.policy.permission import Permission
-    from gatewright.sources import SourceManager
+    from gatewright.blocks.edit import Edit
+    from gatewright.memory.record import BlockRecord
+    from gatewright.memory.shelf import Shelf
+    from gatewright.sources.manager import SourceManager
 
 
 class SourceTexts:
@@ -29,7 +30,7 @@ class SourceTexts:
 
     def fitted(self, text: str, edit: Edit) -> Edit:
         """The edit with the line ends of the text, as the sources themselves do it."""
-        from gatewright.blocks import Append, Replace
+        from gatewright.blocks.edit import Append, Replace
 
         match edit:
             case Append(content=str() as content):

@@ -11,18 +11,14 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.sources.basefolder import FOLDER, PASS_THROUGH, BaseFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 MAX_COPY_BYTES = 256 * 1024 * 1024
 """Bytes that are really copied; clones share theirs with the original and do not count."""

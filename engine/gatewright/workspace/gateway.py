@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,13 +17,12 @@ from gatewright.adapters.mcp_server import AgentServer, Caller
 from gatewright.adapters.mcp_stdio import stdio_streams
 from gatewright.base.errors import GatewrightError, SessionConflict, WorkspaceError
 from gatewright.base.ids import new_id
+from gatewright.gate import Session
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.serving import MOST_CLIENTS, ServingProcess
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-
-    from gatewright.gate import Alarm, Session, SessionStore
+    from gatewright.gate import Alarm, SessionStore
     from gatewright.workspace.tokens import Token, TokenBook
     from gatewright.workspace.workspace import Workspace
 

@@ -6,28 +6,24 @@ given nobody knows. Folders are looked at as they are now, links resolved, as th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.base.problem import Problem, Severity, Subject
-from gatewright.builtins import root_tools
+from gatewright.base.problem import Address, Place, Problem, Severity, Subject
+from gatewright.builtins import RootTool, root_tools
 from gatewright.gate.scope import prefixes_of
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.kinds.capability import CapabilityKind, kind_of
 from gatewright.policy.prefix import covers
+from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.parameter import FileParameter, kind_needed
 from gatewright.workspace.roots import root_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from gatewright.base.problem import Address, Place
-    from gatewright.builtins import RootTool
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import OperationFacts, ToolFacts
-
     Facts = Callable[[], Iterable[ToolFacts]]
 
     Places = Callable[[Address], Place | None]

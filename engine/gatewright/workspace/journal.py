@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from gatewright.gate.lifeline import Lifeline, is_alive
 from gatewright.policyfile import write_policy_text
 from gatewright.record import PrivateFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of a journal: two texts of a policy, as JSON."""

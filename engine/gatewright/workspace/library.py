@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from gatewright.policyfile import patch_text, render_policy, write_policy_text
+from gatewright.policy.document import Policy
+from gatewright.policyfile import KnownTools, patch_text, render_policy, write_policy_text
 from gatewright.schema.formats import FORMATS
+from gatewright.tools import Tool
 from gatewright.workspace.policy_reader import catalog_book, load_valid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gatewright.policy.document import Policy
-    from gatewright.policyfile import KnownTools
-    from gatewright.tools import Tool
 
 
 def load_policy(path: Path | str, *, known: KnownTools | None = None, tools: Iterable[Tool] = ()) -> Policy:

@@ -5,23 +5,20 @@ It is told only where it is proved, and sought only in lists of rules that take 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gatewright.base.problem import Problem, Severity, Subject
+from gatewright.base.problem import Address, Problem, Severity, Subject
 from gatewright.base.report import shown
+from gatewright.policy.document import PermissionRule, Policy, Source
 from gatewright.policy.glob import PermissionRules
+from gatewright.policy.right import PathArgument, ToolFacts
 from gatewright.policy.setting import overridden_all
-from gatewright.policy.shadow import shadowed
+from gatewright.policy.shadow import Shadow, shadowed
 from gatewright.policy.toolname import split_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from gatewright.base.problem import Address
-    from gatewright.policy.document import PermissionRule, Policy, Source
-    from gatewright.policy.right import PathArgument, ToolFacts
-    from gatewright.policy.shadow import Shadow
     from gatewright.policyfile import LoadedPolicy
 
 MAX_RULES = 128

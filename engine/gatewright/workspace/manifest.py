@@ -7,22 +7,16 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
-from gatewright.policy.document import CatalogType
-from gatewright.tools import read_definitions
+from gatewright.policy.document import Catalog, CatalogType
+from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.tools.naming import major_of
-from gatewright.tools.pin import read_pin
+from gatewright.tools.pin import Acceptance, Pin, read_pin
 from gatewright.workspace.jsonfile import parse_json
 from gatewright.workspace.location import is_inside
-
-if TYPE_CHECKING:
-    from gatewright.policy.document import Catalog
-    from gatewright.tools import DefinitionProblem, ToolDefinition
-    from gatewright.tools.pin import Acceptance, Pin
 
 MAX_MANIFEST_BYTES = 8 * 1024 * 1024
 MAX_PIN_BYTES = 32 * 1024 * 1024

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gatewright.adapters.claude_settings import Migrated, read_claude_settings
 from gatewright.base.errors import WorkspaceError
@@ -12,9 +12,6 @@ from gatewright.policy.document import Dialect
 from gatewright.policyfile import render_policy
 from gatewright.workspace.client_file import content_of
 from gatewright.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SETTINGS_FOLDER = ".claude"
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
 
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
 from gatewright.workspace.location import POLICY_NAME
 from gatewright.workspace.workspace import Workspace
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 CATALOG = "server"
 _TEXT = """\

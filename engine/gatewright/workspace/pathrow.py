@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
+from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
+from gatewright.policy.permission import Permission
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from gatewright.policy.document import Source
-    from gatewright.policy.permission import Permission
-    from gatewright.sources import SourceManager
+    from gatewright.sources.manager import SourceManager
 
 
 @frozen

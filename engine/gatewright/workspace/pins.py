@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import difflib
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import AuditEntry, RowKind, key_folder
-from gatewright.policy.document import PINS, CatalogType
+from gatewright.policy.document import PINS, Catalog, CatalogType
 from gatewright.policyfile import read_policy_text
 from gatewright.policyfile.reader import value_of
-from gatewright.tools.pin import PINNED, Pin, acceptance, write_pin
+from gatewright.schema.walk import Schema
+from gatewright.tools.pin import PINNED, Acceptance, Listing, Pin, acceptance, write_pin
 from gatewright.tools.proposal import propose
 from gatewright.workspace.location import place_file, policy_path_of
 from gatewright.workspace.manifest import read_manifest
 from gatewright.workspace.trust import TrustRecords
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.document import Catalog
-    from gatewright.schema.walk import Schema
-    from gatewright.tools.pin import Acceptance, Listing
 
 _MOST_RECORDED = 200
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.problem import Problem, Severity, Subject
+from gatewright.base.problem import Address, Place, Problem, Severity, Subject
 from gatewright.builtins import builtin_tools, file_tool, note_tools
 from gatewright.gate import key_folder
-from gatewright.policy.document import CatalogType
+from gatewright.policy.document import CatalogType, Policy, Source
+from gatewright.policy.right import ToolFacts
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
-from gatewright.tools import ToolRegistry
+from gatewright.tools import Tool, ToolRegistry
+from gatewright.tools.schemashape import Runner
 from gatewright.workspace.catalog import CatalogBook
 from gatewright.workspace.grantreach import grant_problems
 from gatewright.workspace.lint import lints
@@ -21,16 +24,6 @@ from gatewright.workspace.location import is_inside, resolved
 from gatewright.workspace.policytext import PolicyText
 from gatewright.workspace.roots import declare_rooted, root_problems, rooted
 from gatewright.workspace.trust import TrustRecords
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from gatewright.base.problem import Address, Place
-    from gatewright.policy.document import Policy, Source
-    from gatewright.policy.right import ToolFacts
-    from gatewright.tools import Tool
-    from gatewright.tools.schemashape import Runner
 
 SERVER_NOT_TRUSTED = "server-not-trusted"
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from gatewright.base.errors import EditRefused, NotSupported, WeMustFix
-from gatewright.policy.edit import AgentChange, CatalogChange, SourceChange, ToolSettingsChange, change_set
+from gatewright.base.problem import Address, Place
+from gatewright.policy.document import Policy
+from gatewright.policy.edit import AgentChange, CatalogChange, Edit, SourceChange, ToolSettingsChange, change_set
 from gatewright.policy.glob import check_pattern
 from gatewright.policy.requirement import has_requirement, hidden_requirements, majors_of
-from gatewright.policyfile.editfault import agent_fault
+from gatewright.policy.right import ToolFacts
+from gatewright.policyfile.editfault import Fault, agent_fault
 from gatewright.workspace.policy_reader import base_problems
+from gatewright.workspace.policytext import PolicyText
 from gatewright.workspace.roots import root_problems
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from gatewright.base.problem import Address, Place
-    from gatewright.policy.document import Policy
-    from gatewright.policy.edit import Edit
-    from gatewright.policy.right import ToolFacts
-    from gatewright.policyfile.editfault import Fault
-    from gatewright.workspace.policytext import PolicyText
-    from gatewright.workspace.trust import TrustRecords
+from gatewright.workspace.trust import TrustRecords
 
 
 def refuse_bad_pattern(edit: Edit) -> None:

@@ -6,6 +6,7 @@ Each call is decided without effect and without the calls before it in its sessi
 from __future__ import annotations
 
 import json
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
@@ -13,18 +14,16 @@ from typing import TYPE_CHECKING, Any, cast
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
 from gatewright.base.plural import plural
-from gatewright.gate import AuditFilter, AuditIndex, LoggedCall, RowKind
+from gatewright.gate import AuditFilter, AuditIndex, AuditRow, LoggedCall, RowKind
 from gatewright.policy import policyedit
+from gatewright.policy.document import Policy
 from gatewright.policy.edit import inverse
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
-
-    from gatewright.gate import AuditRow, Decision
-    from gatewright.policy.document import Policy
-    from gatewright.policy.policyrule import PolicyRule
+    from gatewright.gate import Decision
     from gatewright.workspace.workspace import Workspace
 
 NEWEST = 2_000

@@ -6,25 +6,23 @@ It reads no policy text and decides no call.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import SchemaError
-from gatewright.base.problem import Problem, Severity, Subject
-from gatewright.builtins import SendMessageTool, ShellExecTool, root_tools, why_absent
+from gatewright.base.problem import Address, Place, Problem, Severity, Subject
+from gatewright.builtins import MessagePort, RootTool, SendMessageTool, ShellExecTool, ShellPort, root_tools, why_absent
+from gatewright.policy.document import Policy, Roots
+from gatewright.policy.right import ToolFacts
 from gatewright.policyfile.known import Rooted
+from gatewright.tools import Tool
 from gatewright.tools.parameter import FileParameter
 from gatewright.workspace.location import is_inside, resolved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from pathlib import Path
-
-    from gatewright.base.problem import Address, Place
-    from gatewright.builtins import MessagePort, RootTool, ShellPort
-    from gatewright.policy.document import Policy, Roots
-    from gatewright.policy.right import ToolFacts
-    from gatewright.tools import Tool, ToolRegistry
+    from gatewright.tools import ToolRegistry
     from gatewright.workspace.trust import TrustRecords
 
 Key = tuple[str, int]

@@ -23,14 +23,12 @@ from gatewright.memory.block_store import FILE_NAME as BLOCKS
 from gatewright.memory.notes import FOLDER as NOTES
 from gatewright.memory.notes import copy_notes
 from gatewright.memory.storecopy import copy_store
-from gatewright.sources.basefolder import FOLDER
-from gatewright.workspace.foldercopy import CopyCancelled, CopyWatch, FolderCopy, clone
+from gatewright.sources.basefolder import FOLDER, BaseFolder
+from gatewright.workspace.foldercopy import Copied, CopyCancelled, CopyWatch, FolderCopy, clone
 from gatewright.workspace.location import place_file
 
 if TYPE_CHECKING:
-    from gatewright.sources.basefolder import BaseFolder
     from gatewright.sources.manager import SourceManager
-    from gatewright.workspace.foldercopy import Copied
 
 __all__ = ["CopyCancelled", "CopyWatch", "Sandbox", "remove_dead_copies"]
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.base.problem import near_hint
-from gatewright.policy.document import CatalogType
-from gatewright.tools.pin import Pin, accept, relisted, write_pin
+from gatewright.gate import AuditEntry
+from gatewright.policy.document import Catalog, CatalogType
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools.pin import Listing, Pin, accept, relisted, write_pin
 from gatewright.workspace.pins import CatalogState, accepted_row
-from gatewright.workspace.trust import server_digest
+from gatewright.workspace.trust import TrustRecords, server_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
-
-    from gatewright.gate import AuditEntry
-    from gatewright.policy.document import Catalog
-    from gatewright.policy.tier import SafetyTier
-    from gatewright.tools.pin import Listing
     from gatewright.workspace.policy_reader import PolicyState
-    from gatewright.workspace.trust import TrustRecords
 
 
 class ServerPins:

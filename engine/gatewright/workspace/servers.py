@@ -9,26 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from gatewright.adapters.mcp_client import McpServer, ServerRefused, ServerState, ServerStatus
+from gatewright.adapters.mcp_client import McpServer, ServerList, ServerRefused, ServerState, ServerStatus
 from gatewright.adapters.mcp_transport import Endpoint, ServerFailed
 from gatewright.adapters.server_process import Command
 from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import in_own_thread
-from gatewright.policy.document import CatalogType
+from gatewright.policy.document import Catalog, CatalogType
 from gatewright.record import fork_safe_lock
-from gatewright.tools.pin import Listing, drift
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.pin import Listing, Pin, drift
 from gatewright.tools.server_tool import checked_answer
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from gatewright.adapters.mcp_client import ServerList
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.policy.document import Catalog
-    from gatewright.tools.context import ToolExecutionContext
-    from gatewright.tools.pin import Pin
 
 PASSED_ON = ("PATH", "HOME", "LANG")
 """The environment variables that every server gets; all others must be named by its catalog."""

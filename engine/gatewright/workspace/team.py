@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,17 +16,14 @@ from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.report import shown
 from gatewright.gate import STATE_FOLDER
+from gatewright.policy.document import Policy
+from gatewright.policy.right import ToolRight
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import policy_schema
 from gatewright.workspace.client_file import content_of
 from gatewright.workspace.template import SCHEMA_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from gatewright.policy.document import Policy
-    from gatewright.policy.right import ToolRight
-
     Rights = Callable[[str], Mapping[str, ToolRight]]
 
 MANIFEST = "export.json"

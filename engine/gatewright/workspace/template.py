@@ -92,10 +92,13 @@ def _copy_whole(origin: Path, folder: Path) -> None:
 
 def _fill_memory(state: Path) -> None:
     """Blocks, archive, conversations and notes of the demo, where the state folder has no memory yet."""
-    from gatewright.blocks import schema_from_json
-    from gatewright.memory import Archive, BlockService, BlockStore, BlockType, Conversations, NoteBook, owner_of
-    from gatewright.memory.block_store import FILE_NAME
-    from gatewright.memory.notes import FOLDER
+    from gatewright.blocks.schemajson import schema_from_json
+    from gatewright.memory.agentblocks import owner_of
+    from gatewright.memory.archive import Archive, Conversations
+    from gatewright.memory.block_store import FILE_NAME, BlockStore
+    from gatewright.memory.blocks import BlockService
+    from gatewright.memory.notes import FOLDER, NoteBook
+    from gatewright.memory.record import BlockType
     from gatewright.policy.permission import Permission
 
     if (state / FILE_NAME).exists():

@@ -9,21 +9,19 @@ import hashlib
 import hmac
 import json
 import secrets
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 
-from gatewright.base.clock import iso_utc
+from gatewright.base.clock import Clock, iso_utc
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.record import PrivateFolder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from gatewright.base.clock import Clock
     from gatewright.base.jsonvalue import JsonValue
 
 _FILE = "tokens.json"

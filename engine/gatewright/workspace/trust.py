@@ -8,18 +8,14 @@ what is in it is meant to change.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import digest
+from gatewright.policy.document import Catalog, Policy
 from gatewright.policyfile.plain import plain_endpoints
 from gatewright.record import PrivateFolder
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from gatewright.policy.document import Catalog, Policy
 
 _FILE = "trusted"
 _MOST_BYTES = 1 << 24

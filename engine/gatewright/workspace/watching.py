@@ -5,19 +5,18 @@ Of sources that say ``watch = true`` what changed outside is taken into blocks w
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.record import fork_safe_lock
-from gatewright.sources import SourceWatcher
+from gatewright.sources.watch import Noticed, SourceWatcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gatewright.policy.document import Policy
-    from gatewright.sources import Noticed, SourceManager
     from gatewright.sources.folderwatch import FolderNews, FolderWatch
+    from gatewright.sources.manager import SourceManager
 
 
 class SourceWatching:

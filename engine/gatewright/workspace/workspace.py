@@ -8,77 +8,78 @@ Over 450 lines, since it is the one face of everything below: most methods hand 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from gatewright.base.clock import SystemClock
+from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import EditRefused, PolicyInvalid, ToolFailure, WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
-from gatewright.base.problem import Problem, Severity
-from gatewright.builtins import MessagePort, ShellPort
-from gatewright.gate import AgentView, is_durable
-from gatewright.policy.document import PINS, Written
+from gatewright.base.problem import Address, Place, Problem, Severity
+from gatewright.builtins import Message, MessagePort, ShellPort
+from gatewright.gate import (
+    AgentView,
+    Alarm,
+    ApprovalLimits,
+    Approver,
+    AuditEntry,
+    AuditLog,
+    Decision,
+    Gate,
+    PermissionBroker,
+    Session,
+    StageTrace,
+    is_durable,
+)
+from gatewright.memory.agentblocks import owner_of
+from gatewright.memory.archive import Archive, Conversations
+from gatewright.memory.notes import NoteBook
+from gatewright.policy.document import PINS, Catalog, Policy, Written
+from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.record import fork_safe_lock
+from gatewright.schema import Schema
+from gatewright.sources.basefolder import BaseFolder
+from gatewright.sources.folderwatch import FolderNews, FolderWatch
+from gatewright.sources.manager import SourceManager
+from gatewright.sources.stream import Streams
+from gatewright.sources.watch import Noticed
+from gatewright.tools import Tool, ToolExecutionContext
+from gatewright.tools.pin import Listing, Pin, write_pin
+from gatewright.tools.schemashape import Runner
 from gatewright.workspace.assembly import Folders, assemble
 from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.fileblocks import agent_blocks
 from gatewright.workspace.image import WorkspaceImage
 from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
+from gatewright.workspace.pins import CatalogState, store
 from gatewright.workspace.policy_reader import PolicyReader, PolicyState
 from gatewright.workspace.savedview import SavedViews
 from gatewright.workspace.server_pins import ServerPins
 from gatewright.workspace.trust import TrustRecords
-from gatewright.workspace.watching import SourceWatches
+from gatewright.workspace.watching import SourceWatches, SourceWatching
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping
-
     from gatewright.adapters.messages import Messages
     from gatewright.adapters.shell import Shells
-    from gatewright.base.clock import Clock
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.base.problem import Address, Place
-    from gatewright.builtins import Message
-    from gatewright.gate import (
-        Alarm,
-        ApprovalLimits,
-        Approver,
-        AuditEntry,
-        AuditLog,
-        Decision,
-        Gate,
-        Outcome,
-        PermissionBroker,
-        SelfCheck,
-        Session,
-        SessionStore,
-        StageTrace,
-    )
+    from gatewright.gate import Outcome, SelfCheck, SessionStore
     from gatewright.gate.serving import ServingBook
-    from gatewright.memory import AgentContext, Archive, BlockService, Conversations, Inbox, NoteBook
-    from gatewright.policy.document import Catalog, Policy
+    from gatewright.memory.blocks import BlockService
+    from gatewright.memory.context import AgentContext
+    from gatewright.memory.inbox import Inbox
     from gatewright.policy.edit import ChangeSet, Edit
-    from gatewright.policy.right import ToolFacts, ToolRight
     from gatewright.policy.rightsdiff import PolicyDiff
-    from gatewright.policy.tier import SafetyTier
     from gatewright.policyfile.editfault import Fault
-    from gatewright.schema import Schema, Survey
-    from gatewright.sources import Noticed, SourceManager, Streams
-    from gatewright.sources.basefolder import BaseFolder
-    from gatewright.sources.folderwatch import FolderNews, FolderWatch
-    from gatewright.tools import Tool, ToolExecutionContext
-    from gatewright.tools.pin import Listing, Pin
-    from gatewright.tools.schemashape import Runner
+    from gatewright.schema import Survey
     from gatewright.workspace.pathrow import PathRow
-    from gatewright.workspace.pins import CatalogState
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.servers import Servers
     from gatewright.workspace.tokens import TokenBook
-    from gatewright.workspace.watching import SourceWatching
 
 
 class Workspace:
@@ -254,7 +255,6 @@ class Workspace:
     @property
     def sessions(self) -> SessionStore:
         """Where sessions are kept between runs of a program, in the state folder."""
-        from gatewright.gate import SessionStore
         from gatewright.gate.sessionstore import FOLDER as SESSIONS
 
         return SessionStore(self._folders.state / SESSIONS, self._folders.keys, self._clock)
@@ -315,7 +315,7 @@ class Workspace:
 
         Without an agent: those to the user that nobody has taken yet. Raises WorkspaceError for an unknown agent.
         """
-        from gatewright.memory import Inbox, owner_of
+        from gatewright.memory.inbox import Inbox
 
         if agent_id:
             self.view(agent_id)  # refuses an unknown agent
@@ -350,7 +350,6 @@ class Workspace:
 
         Without an agent: the shared one alone, which every agent finds.
         """
-        from gatewright.memory import Archive, owner_of
 
         return Archive(self._parts.blocks, owner=owner_of(agent_id) if agent_id else "", operator=True)
 
@@ -359,7 +358,6 @@ class Workspace:
 
         Of an agent with a user 10,000 are kept, the newest.
         """
-        from gatewright.memory import Conversations, owner_of
 
         return Conversations(self._parts.blocks, owner=owner_of(agent_id), user_id=user_id)
 
@@ -914,8 +912,6 @@ class Workspace:
 
     def _replace_pin(self, catalog: Catalog, pin: Pin, row: AuditEntry | None) -> None:
         """Write a pin and put it in force, if the policy as it is edited can be loaded with it."""
-        from gatewright.tools.pin import write_pin
-        from gatewright.workspace.pins import store
 
         with self._changing:
             state = self._state

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatewright.arguments import ModelPath, PathRefused, parse_model_path
+from gatewright.arguments.path import ModelPath, PathRefused, parse_model_path
 
 
 @pytest.mark.parametrize(

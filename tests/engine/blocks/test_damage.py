@@ -8,7 +8,9 @@ import loro
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.blocks import Append, Block, ListSchema, TextSchema
+from gatewright.blocks import ListSchema, TextSchema
+from gatewright.blocks.block import Block
+from gatewright.blocks.edit import Append
 from tests.engine.blocks.test_edits import ANN
 
 _MASK = 0xFFFFFFFF

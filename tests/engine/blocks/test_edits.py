@@ -5,31 +5,33 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import (
-    Append,
-    Block,
     BlockSchema,
     CompositeSchema,
-    Edit,
     Field,
     FieldType,
-    Hand,
-    Increment,
-    InsertItem,
-    InsertText,
     ListSchema,
     LogSchema,
     MapSchema,
+    Section,
+    TextSchema,
+)
+from gatewright.blocks.block import Block
+from gatewright.blocks.edit import (
+    Append,
+    Edit,
+    Increment,
+    InsertItem,
+    InsertText,
     Overwrite,
     Patch,
     Redo,
     RemoveItem,
     Replace,
-    Section,
     SetField,
     SetItem,
-    TextSchema,
     Undo,
 )
+from gatewright.blocks.plan import Hand
 
 ANN = Hand("agent:ann", 1_700_000_000.0)
 OPERATOR = Hand("operator", 1_700_000_000.0, may_all=True)

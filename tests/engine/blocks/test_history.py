@@ -5,29 +5,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
-from gatewright.blocks import (
+from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, LogSchema, MapSchema, Section, TextSchema
+from gatewright.blocks.block import Block
+from gatewright.blocks.edit import (
     Append,
-    Block,
-    CompositeSchema,
     Edit,
-    Field,
-    FieldType,
-    Hand,
     Increment,
     InsertItem,
     InsertText,
-    ListSchema,
-    LogSchema,
-    MapSchema,
     Overwrite,
     Redo,
     RemoveItem,
     Replace,
-    Section,
     SetField,
-    TextSchema,
     Undo,
 )
+from gatewright.blocks.plan import Hand
 
 ANN, BOB = Hand("ann", 1.0), Hand("bob", 2.0)
 FIELDS = MapSchema((Field("a", FieldType.TEXT), Field("n", FieldType.COUNTER), Field("l", FieldType.LIST)))

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.base.errors import ToolFailure
-from gatewright.blocks import diff_text, patch_splices, with_splices
+from gatewright.blocks.difftext import diff_text
+from gatewright.blocks.replacement import with_splices
+from gatewright.blocks.unifieddiff import patch_splices
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "", "-x", "+y", "@@ z", "\\ w", "--- v", " s"]), max_size=12)
 

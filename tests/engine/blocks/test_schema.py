@@ -6,7 +6,6 @@ import pytest
 from gatewright.base.errors import SchemaError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks import (
-    Block,
     BlockSchema,
     CompositeSchema,
     Field,
@@ -18,9 +17,9 @@ from gatewright.blocks import (
     TextSchema,
     Viewport,
     schema_from_json,
-    schema_keys,
-    schema_to_json,
 )
+from gatewright.blocks.block import Block
+from gatewright.blocks.schemajson import schema_keys, schema_to_json
 from gatewright.schema import SchemaChecker
 
 FIELD = Field("name", FieldType.LIST, "what", required=True, read_only=True, default=["x", {"y": None}])

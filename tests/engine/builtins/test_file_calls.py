@@ -13,7 +13,7 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 

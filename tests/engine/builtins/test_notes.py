@@ -19,7 +19,10 @@ from hypothesis import strategies as st
 
 from gatewright.builtins import note_tools
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
-from gatewright.memory import BlockStore, Conversations, fulltext, notes, owner_of
+from gatewright.memory import fulltext, notes
+from gatewright.memory.agentblocks import owner_of
+from gatewright.memory.archive import Conversations
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools import ToolExecutionContext
 from gatewright.workspace import Workspace

@@ -11,7 +11,7 @@ import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.gate import Approval, ApprovalRequest, Status
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import rootwalk

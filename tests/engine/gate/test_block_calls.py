@@ -11,18 +11,8 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks import (
-    Append,
-    CompositeSchema,
-    Field,
-    FieldType,
-    ListSchema,
-    LogSchema,
-    MapSchema,
-    Overwrite,
-    Section,
-    TextSchema,
-)
+from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, LogSchema, MapSchema, Section, TextSchema
+from gatewright.blocks.edit import Append, Overwrite
 from gatewright.gate import Approval, ApprovalRequest, AuditLog, Remember, StageTrace
 from gatewright.memory import BlockType
 from gatewright.policy.permission import Action, Permission

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks import Append, Field, FieldType, MapSchema, TextSchema, Undo
+from gatewright.blocks import Field, FieldType, MapSchema, TextSchema
+from gatewright.blocks.edit import Append, Undo
 from gatewright.builtins import builtin_tools, file_tool, root_tools
 from gatewright.memory import BlockType
 from gatewright.policy.permission import Action, Permission

@@ -18,7 +18,7 @@ from gatewright.compile.rule_test import Rate
 from gatewright.gate import Approval, ApprovalStore, AuditEntry, AuditLog, Remember, RowKind
 from gatewright.gate.approvalstore import FILE_NAME
 from gatewright.gate.rates import RateBook
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.rule import RateLimit
 from tests.engine.gate.asking import a_request, small_store
 from tests.engine.gate.test_approval_store import TEN_MINUTES, subject

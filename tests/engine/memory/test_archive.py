@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
-from gatewright.memory import Archive, BlockStore, BlockType, Entry, EntryKind, owner_of
-from gatewright.memory.entrytable import HITS_PER_WORD, insert_entry
+from gatewright.memory import BlockType
+from gatewright.memory.agentblocks import owner_of
+from gatewright.memory.archive import Archive
+from gatewright.memory.block_store import BlockStore
+from gatewright.memory.entrytable import HITS_PER_WORD, Entry, EntryKind, insert_entry
 from gatewright.policy.permission import Action, Permission
 from gatewright.workspace import Workspace
 from tests.engine.gate.blockbench import BlockBench, opened

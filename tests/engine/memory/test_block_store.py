@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.memory import BlockStore, StoredBlock
+from gatewright.memory.block_store import BlockStore, StoredBlock
 from tests.support.clock import ManualClock
 
 
@@ -115,7 +115,7 @@ def test_many_threads_use_one_store(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from tests.support.clock import ManualClock
 store = BlockStore(Path(sys.argv[1]))
 number = 0

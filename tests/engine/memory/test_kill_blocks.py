@@ -10,8 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gatewright.blocks import Increment
-from gatewright.memory import BlockService, BlockStore
+from gatewright.blocks.edit import Increment
+from gatewright.memory import BlockService
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.permission import Action
 from tests.support.block_worker import LABEL, OWNER, SCHEMA, digest
 

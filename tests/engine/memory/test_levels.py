@@ -7,32 +7,26 @@ import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks import (
+from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, LogSchema, MapSchema, Section, TextSchema
+from gatewright.blocks.block import Block
+from gatewright.blocks.edit import (
     Append,
-    Block,
-    CompositeSchema,
     Edit,
-    Field,
-    FieldType,
-    Hand,
     Increment,
     InsertItem,
     InsertText,
-    ListSchema,
-    LogSchema,
-    MapSchema,
     Overwrite,
     Patch,
     Redo,
     RemoveItem,
     Replace,
-    Section,
     SetField,
     SetItem,
-    TextSchema,
     Undo,
 )
-from gatewright.memory import BlockService, BlockStore
+from gatewright.blocks.plan import Hand
+from gatewright.memory import BlockService
+from gatewright.memory.block_store import BlockStore
 from gatewright.memory.blockrule import Note
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict

@@ -7,27 +7,14 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
-from gatewright.blocks import (
-    Append,
-    Block,
-    CompositeSchema,
-    Field,
-    FieldType,
-    Hand,
-    InsertText,
-    ListSchema,
-    MapSchema,
-    Overwrite,
-    Redo,
-    Replace,
-    Section,
-    SetField,
-    TextBlock,
-    TextSchema,
-    Undo,
-    Viewport,
-)
-from gatewright.memory import BlockRecord, BlockService, BlockStore, BlockType, Shelf
+from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, MapSchema, Section, TextSchema, Viewport
+from gatewright.blocks.block import Block
+from gatewright.blocks.edit import Append, InsertText, Overwrite, Redo, Replace, SetField, Undo
+from gatewright.blocks.plan import Hand
+from gatewright.blocks.text import TextBlock
+from gatewright.memory import BlockRecord, BlockService, BlockType
+from gatewright.memory.block_store import BlockStore
+from gatewright.memory.shelf import Shelf
 from gatewright.policy.permission import Action, Permission
 from tests.support.clock import ManualClock
 

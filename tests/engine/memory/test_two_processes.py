@@ -4,15 +4,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gatewright.blocks import TextBlock, Undo
-from gatewright.memory import BlockService, BlockStore
+from gatewright.blocks.edit import Undo
+from gatewright.blocks.text import TextBlock
+from gatewright.memory import BlockService
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.permission import Action, Permission
 
 WRITER = """
 import sys
 from pathlib import Path
-from gatewright.blocks import Append, InsertText, Undo
-from gatewright.memory import BlockService, BlockStore
+from gatewright.blocks.edit import Append, InsertText, Undo
+from gatewright.memory.block_store import BlockStore
+from gatewright.memory.blocks import BlockService
 from gatewright.policy.permission import Action, Permission
 path, name, label = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 service = BlockService(BlockStore(path), levels=lambda _: Permission.ADMIN)
@@ -26,8 +29,8 @@ for number in range(40):
 PUTTER = """
 import sys
 from pathlib import Path
-from gatewright.blocks import TextBlock
-from gatewright.memory import BlockStore
+from gatewright.blocks.text import TextBlock
+from gatewright.memory.block_store import BlockStore
 path, name, label = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 store = BlockStore(path)
 sys.stdin.readline()

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located, Refusal
-from gatewright.sources import Protection, SourceManager
+from gatewright.sources.manager import SourceManager
+from gatewright.sources.protection import Protection
 from gatewright.tools.port import SourcePort
 
 Rules = tuple[tuple[str, Permission], ...]

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
 

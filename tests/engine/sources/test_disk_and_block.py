@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Located
 from gatewright.sources.filetext import with_lines

@@ -13,12 +13,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
-from gatewright.sources import FileSource, Protection
 from gatewright.sources.basefolder import base_folder
+from gatewright.sources.filesource import FileSource
+from gatewright.sources.protection import Protection
 
 KILLS = int(os.environ.get("GATEWRIGHT_KILLS", "8"))
 EDITOR = """

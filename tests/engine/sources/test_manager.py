@@ -7,10 +7,12 @@ import pytest
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import PermissionRule, Source
+from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, Located
-from gatewright.sources import PermissionRules, Protection, SourceManager
 from gatewright.sources.level import strictest_level
+from gatewright.sources.manager import SourceManager
+from gatewright.sources.protection import Protection
 from gatewright.tools.port import SourcePort
 from tests.engine.sources.bench import Bench, source_of
 

@@ -4,8 +4,7 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.permission import Permission
-from gatewright.sources import Entry
-from gatewright.sources.overlay import FIRST, Listing
+from gatewright.sources.overlay import FIRST, Entry, Listing
 from tests.engine.sources.bench import Bench, source_of
 
 RULES = (("*.key", Permission.NONE), ("sub/", Permission.ADMIN), ("*.never", Permission.APPEND))

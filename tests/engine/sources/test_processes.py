@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Source
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
-from gatewright.sources import Protection, SourceManager
+from gatewright.sources.manager import SourceManager
+from gatewright.sources.protection import Protection
 
 WRITERS, LINES = 3, 20
 CODE = """

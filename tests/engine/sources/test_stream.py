@@ -15,8 +15,7 @@ from gatewright.base.errors import PolicyInvalid
 from gatewright.gate import Outcome, Status
 from gatewright.policy.permission import Permission
 from gatewright.policy.sourceedit import change_source, set_default_level
-from gatewright.sources import ChangeKind, FolderStream, StreamBatch, StreamState, Subscription
-from gatewright.sources.stream import MAX_WAITING
+from gatewright.sources.stream import MAX_WAITING, ChangeKind, FolderStream, StreamBatch, StreamState, Subscription
 from gatewright.workspace import Workspace
 
 POLICY = """gatewright = 1

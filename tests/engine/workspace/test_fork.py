@@ -17,7 +17,7 @@ import pytest
 from gatewright import Approval, ApprovalLimits, Session, Workspace
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import AuditEntry, AuditLog, AuditUnavailable, RowKind
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

@@ -17,8 +17,8 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.agentedit import add_agent
 from gatewright.policy.verdict import Verdict
-from gatewright.sources import Strategy
 from gatewright.sources.basefolder import base_folder
+from gatewright.sources.reconcile import Strategy
 from gatewright.workspace import (
     Approval,
     ApprovalRequest,

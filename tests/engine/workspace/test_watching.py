@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from gatewright.policy.edit import Edit, SourceChange
-from gatewright.sources import FileState, Noticed
+from gatewright.sources.state import FileState
+from gatewright.sources.watch import Noticed
 from gatewright.workspace import Workspace
 
 WAIT_S = 20.0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.memory import BlockStore
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.permission import Permission
 from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, Decided, StoppedError, decide, walk
 from tests.engine.sources.bench import Bench, make_bench, source_of

@@ -13,7 +13,8 @@ from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QLineEdit, QPushButton, QWidget
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks import Append, Overwrite, schema_from_json
+from gatewright.blocks import schema_from_json
+from gatewright.blocks.edit import Append, Overwrite
 from gatewright.memory import BlockInfo, BlockService, BlockType
 from gatewright.policy.permission import Action, Permission
 from gatewright.workspace import Workspace

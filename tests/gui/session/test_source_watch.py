@@ -4,7 +4,8 @@ import threading
 from pathlib import Path
 
 from gatewright.policy.target import Located
-from gatewright.sources import FileState, Noticed, OutsideChange
+from gatewright.sources.state import FileState, OutsideChange
+from gatewright.sources.watch import Noticed
 from gatewright_gui.pages.files import FilesPage
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_state import FileStanding, OutsideChanges
