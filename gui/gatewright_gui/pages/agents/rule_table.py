@@ -214,6 +214,7 @@ class RuleTable(TableView):
     def __init__(self, name: str, bounds: Mapping[int, tuple[int, int]], parent: QWidget | None = None) -> None:
         super().__init__(name, parent)
         self._bounds = bounds
+        named(self.horizontalHeader(), kind="inset")  # as far in as the words of the cells
         triggers = QAbstractItemView.EditTrigger
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setEditTriggers(triggers.DoubleClicked | triggers.SelectedClicked)

@@ -183,7 +183,7 @@ class ToolDelegate(Delegate):
         painter.setFont(current_look().small_font)
         if RowState(index.data(STATE)) is RowState.OFF:
             painter.setPen(QColor(current_look().palette.muted))
-            _words(painter, rect.adjusted(10, 0, -4, 0), text)
+            _words(painter, rect.adjusted(6, 0, -4, 0), text)
             return
         icon, role = _CHIPS[str(index.data(VERDICT))]
         if RowState(index.data(STATE)) is RowState.OVERRULED:

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewIt
 
 from gatewright_gui.pages.agents.tool_delegate import ToolDelegate, hit_of
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
-from gatewright_gui.pages.agents.tool_tree import OPERATION, TOOL, Column, ToolTreeModel
+from gatewright_gui.pages.agents.tool_tree import HEADINGS, OPERATION, TOOL, Column, ToolTreeModel
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.item_view import TreeView
@@ -38,6 +38,7 @@ WIDTHS = {
     Column.TOKENS: 54,
 }
 NARROWEST_NAME = 150
+_HEADING_PAD = 14
 NAME_WISH = 230
 """Where the name would have less, columns that seldom say something are left out, in the order of `SPARED`."""
 SPARED = (Column.LIMITS, Column.TIER)
@@ -95,7 +96,8 @@ class ToolView(TreeView):
         for column, width in WIDTHS.items():
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             self.setColumnWidth(column, width)
-        self.setColumnWidth(Column.ASK, max(WIDTHS[Column.ASK], header.sectionSizeHint(Column.ASK)))
+        heading = self.fontMetrics().horizontalAdvance(tr(HEADINGS[Column.ASK][0]))
+        self.setColumnWidth(Column.ASK, max(WIDTHS[Column.ASK], heading + _HEADING_PAD))
         header.sectionResized.connect(self._fit_name)
 
     def _fit_name(self, changed: int = -1) -> None:

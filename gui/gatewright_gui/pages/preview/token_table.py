@@ -12,7 +12,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QFont, QPainter
+from PySide6.QtGui import QColor, QFont, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
 from gatewright_gui.qt.language import mark, tr
@@ -234,6 +234,8 @@ def rule_words(report: TokenReport) -> str:
     return ", ".join((tr("exact") if report.exact else tr("estimate"), report.encoding))
 
 
+_NARROW = 320
+"""Pixels; a narrower table leaves a column out."""
 _BAR, _SIDE = 2, 6
 """Height of the bar of a share, and the room beside it."""
 
@@ -291,6 +293,11 @@ class TokenTable(TableView):
         self.setSortingEnabled(True)
         self.clicked.connect(self._go)
         self.activated.connect(self._go)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Names of tools before what could be: that is said of what is saved."""
+        super().resizeEvent(event)
+        self.setColumnHidden(TokenColumn.UNRESTRICTED, self.viewport().width() < _NARROW)
 
     @property
     def order(self) -> list[str]:

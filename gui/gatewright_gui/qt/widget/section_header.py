@@ -27,6 +27,7 @@ class SectionHeader(QWidget):
         self._title = Label()
         self._title.setProperty("kind", "heading")
         self._note = ElidedLabel(path=note_is_path, role="muted")
+        self._note.setMinimumWidth(1)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0 if flush else tokens.space_2, tokens.space_1, tokens.space_1, tokens.space_1)
         self._row.setSpacing(tokens.space_2)
