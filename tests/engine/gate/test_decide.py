@@ -226,6 +226,19 @@ def test_raising_stage_denies_and_tells_the_model_nothing(world: World, monkeypa
     assert "0000" not in (decision.model_message or "")
 
 
+def test_error_that_cannot_even_print_itself_is_told_by_its_name(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    def broken(*_: object) -> None:
+        raise MuteError
+
+    monkeypatch.setattr(type(world.counter), "missing_arguments", broken)
+    decision = world.decide("counter", {"op": "up"})
+    assert (decision.code, decision.reason) == ("internal-error", "the stage arguments failed: MuteError")
+
+
 def test_arguments_changed_by_the_caller_afterwards_do_not_matter(world: World) -> None:
     given = {"op": "up", "by": 1}
     decision = world.decide("counter", given)

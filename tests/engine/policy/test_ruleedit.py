@@ -4,6 +4,7 @@ import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.report import Report
+from gatewright.builtins import file_tool
 from gatewright.policy.approvaledit import approval_keys, remove_approval, rename_approval, set_approval
 from gatewright.policy.capabilityedit import Granted, change_capability, grant, needs, revoke
 from gatewright.policy.document import Agent, Policy
@@ -69,6 +70,16 @@ def test_rule_that_does_not_fit_its_tool_says_why(rule: ToolRule, why: str | Non
     clock = ToolFacts("clock", 1, (OperationFacts("", SIDE),), SIDE)
     counter = ToolFacts("counter", 1, (OperationFacts("up", SIDE), OperationFacts("down", SIDE)), SIDE)
     assert mismatch(clock if rule.tool_name == "clock" else counter, rule) == why
+
+
+def test_field_of_the_operation_can_be_asked_for_and_what_is_not_taken_is_not() -> None:
+    facts = file_tool().facts()
+    rule = ToolRule("file", ArgumentConstraints({}, ("op", "path", "nothing")))
+    asked = {row.name: facts.asked_by(rule, row) for row in facts.operations}
+    assert (asked["read"], asked["list"]) == (("op", "path"), ("op",))
+    bound = ToolRule("file", ArgumentConstraints({}, ("op",)), conditions=("operation:read",))
+    assert {row.name for row in facts.operations if facts.asked_by(bound, row)} == {"read"}
+    assert facts.asked_by(ToolRule("file", MaxCalls(1)), facts.operations[0]) == ()
 
 
 def test_argument_named_required_has_a_rule_of_its_own() -> None:
