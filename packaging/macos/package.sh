@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Signs Gatewright.app and puts it into a disk image: packaging/macos/package.sh APP IMAGE
+# Untested: not run yet anywhere. Signs Gatewright.app and puts it into a disk image: packaging/macos/package.sh APP IMAGE
 # SIGNING_IDENTITY names the certificate, else the signature is the ad-hoc one that only this machine trusts.
 # NOTARY_PROFILE names credentials kept with `xcrun notarytool store-credentials`; without it nothing is notarised.
 set -euo pipefail

@@ -1,4 +1,4 @@
-; The installer for Windows, for one user and without rights of an administrator:
+; Untested on Windows. The installer for it, for one user and without rights of an administrator:
 ;   makensis -DVERSION=0.1.0 -DBUNDLE=..\..\build\packaging\dist\gatewright -DOUT=..\..\dist\gatewright-setup.exe gatewright.nsi
 ; Where SIGN is defined as a command, that command signs the installer and its uninstaller: -DSIGN="signtool sign ...".
 Unicode true
