@@ -6,12 +6,12 @@ read again: if it is not exactly the wanted policy, nothing is returned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, replace
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.base.report import RawPath
-from gatewright.policy.document import Agent, Dialect, Policy, ShellSettings, Source, ToolSettings, Web
+from gatewright.policy.document import Agent, Dialect, Policy, ShellSettings, Source, Web
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.agentorder import in_order
 from gatewright.policyfile.editor import Editor
@@ -275,60 +275,33 @@ class _Patch:
 
 
 def stages(before: Policy, after: Policy) -> Iterator[Policy]:
-    """Policies on the way, each one change from the one before it; the last one is ``after``."""
+    """Policies on the way, each one change from the one before it, for edits that meet in one place."""
     policy = before
-    for agent_id in [name for name in policy.agents if name not in after.agents]:
-        policy = replace(policy, agents={k: v for k, v in policy.agents.items() if k != agent_id})
-        yield policy
-    for agent in after.agents.values():
-        for step in _agent_stages(policy.agents.get(agent.agent_id), agent):
-            policy = policy.with_agent(step)
+    for name in [field.name for field in fields(Policy)]:
+        old, new = getattr(before, name), getattr(after, name)
+        values: Iterable[object] = (new,)
+        if name in {"agents", "tools"}:
+            values = _row_steps(old, new)
+        elif name == "sources":
+            sides = ({source.source_id: source for source in side.sources} for side in (before, after))
+            values = (tuple(rows.values()) for rows in _row_steps(*sides))
+        for value in values:
+            policy = replace(policy, **{name: value})
             yield policy
-    for step in _source_stages(policy.sources, after.sources):
-        policy = replace(policy, sources=step)
-        yield policy
-    yield (policy := replace(policy, catalogs=after.catalogs))
-    for step in _tool_stages(policy.tools, after.tools):
-        policy = replace(policy, tools=step)
-        yield policy
-    yield (policy := replace(policy, roots=after.roots, web=after.web, endpoints=after.endpoints))
-    yield (policy := replace(policy, defaults=after.defaults))
-    yield (policy := replace(policy, default=after.default))
-    yield (policy := replace(policy, rules=after.rules))
-    yield after
 
 
-def _agent_stages(old: Agent | None, new: Agent) -> Iterator[Agent]:
-    if old is None:
-        yield new
-        return
-    yield (old := replace(old, description=new.description))
-    yield (old := replace(old, tools=new.tools))
-    yield (old := replace(old, sources=new.sources))
-    yield (old := replace(old, user_id=new.user_id))
-    yield (old := replace(old, approvals=new.approvals))
-    yield (old := replace(old, capabilities=new.capabilities))
-    yield new
-
-
-def _tool_stages(old: Mapping[str, ToolSettings], new: Mapping[str, ToolSettings]) -> Iterator[dict[str, ToolSettings]]:
-    """One tool after the other, first those that go."""
+def _row_steps(old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+    """One row after the other, first those that go; of an agent and a source one field after the other."""
     rows = dict(old)
-    for name in [name for name in old if name not in new]:
-        del rows[name]
+    for key in [key for key in old if key not in new]:
+        del rows[key]
         yield dict(rows)
-    for name, settings in new.items():
-        rows[name] = settings
+    for key, row in new.items():
+        held = rows.get(key)
+        if isinstance(held, Agent | Source) and held != row:
+            for name in [field.name for field in fields(held)]:
+                rows[key] = held = replace(held, **{name: getattr(row, name)})
+                yield dict(rows)
+        rows[key] = row
         yield dict(rows)
-
-
-def _source_stages(old: tuple[Source, ...], new: tuple[Source, ...]) -> Iterator[tuple[Source, ...]]:
-    wanted = {source.source_id: source for source in new}
-    rows = tuple(source for source in old if source.source_id in wanted)
-    yield rows
-    for index, source in enumerate(rows):
-        after = wanted[source.source_id]
-        for step in (replace(source, required_tools=after.required_tools), after):
-            rows = (*rows[:index], step, *rows[index + 1 :])
-            yield rows
     yield new
