@@ -5,31 +5,26 @@ What an edit cannot concern is carried over by tool name from the agent as it wa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
 from gatewright.base.once import once
-from gatewright.compile.declared import UNUSABLE, Offer
+from gatewright.compile.declared import UNUSABLE, Key, Offer
 from gatewright.compile.plan import ToolPlan, compile_tool, has_conditions, shape_of, unusable
-from gatewright.compile.shape import ShapeCache
+from gatewright.compile.rule_test import BoundRule
+from gatewright.compile.shape import ShapeCache, ToolShape
+from gatewright.policy.document import Agent, Policy
 from gatewright.policy.layer import Layers
-from gatewright.policy.right import Layer, Reason
+from gatewright.policy.right import Layer, Reason, ToolFacts, ToolRight
 from gatewright.policy.rulecheck import UNKNOWN, policy_rule_misfits
 from gatewright.policy.toolname import chosen_tools
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from gatewright.compile.declared import Key
-    from gatewright.compile.rule_test import BoundRule
     from gatewright.compile.rulebook import AgentRules, WideRule
-    from gatewright.compile.shape import ToolShape
-    from gatewright.policy.document import Agent, Policy
-    from gatewright.policy.right import ToolFacts, ToolRight
     from gatewright.tools.tool import Tool
 
 TOOLS_AT_A_TIME = 16

@@ -6,21 +6,19 @@ from it stays too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
-from gatewright.policy.right import Layer, Reason
+from gatewright.policy.document import Policy, ToolSettings
+from gatewright.policy.right import Layer, Reason, ToolFacts
 from gatewright.policy.setting import settings_of
 from gatewright.policy.verdict import Verdict
 from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gatewright.policy.document import Policy, ToolSettings
-    from gatewright.policy.right import ToolFacts
     from gatewright.tools.registry import ToolRegistry
     from gatewright.tools.tool import Tool
 

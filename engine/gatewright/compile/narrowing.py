@@ -16,6 +16,8 @@ from gatewright.base.errors import GatewrightError, SchemaError
 from gatewright.base.folder import folder_words, folders_in
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import canonical_json
+from gatewright.compile.rule_test import BoundRule
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema import inline_references, narrow
 from gatewright.schema.check import SchemaChecker
@@ -25,8 +27,6 @@ from gatewright.schema.walk import Schema, as_list, as_object, map_children, obj
 from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
-    from gatewright.compile.rule_test import BoundRule
-    from gatewright.policy.right import ToolFacts
     from gatewright.tools.tool import Tool
 
 _UNREADABLE = (GatewrightError, RecursionError, TypeError, ValueError, LookupError)

@@ -5,20 +5,24 @@ What many agents have in common is shared: shapes (see ``shape``) and compiled c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import GatewrightError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
 from gatewright.compile.condition import Constraint, compiled_rules, constraints_of
 from gatewright.compile.finding import Finding
 from gatewright.compile.operation_plan import CombinedPlans, OperationPlan, path_plans
 from gatewright.compile.redactor import Redactor
 from gatewright.compile.rule_test import BoundRule
+from gatewright.compile.shape import ShapeCache, ToolShape
+from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.layer import Layers
 from gatewright.policy.permission import Action
 from gatewright.policy.reach import source_rules
-from gatewright.policy.right import Layer, OperationRight, Reason, ToolRight
+from gatewright.policy.right import Layer, OperationRight, Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent
 from gatewright.policy.rulematch import address_of, rules_for_operation
 from gatewright.policy.setting import settings_of
@@ -29,14 +33,7 @@ from gatewright.schema.walk import objects
 from gatewright.tools.parameter import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gatewright.base.jsonvalue import JsonValue
     from gatewright.compile.narrowing import Limit
-    from gatewright.compile.shape import ShapeCache, ToolShape
-    from gatewright.policy.document import Agent, Policy, Source
-    from gatewright.policy.layer import Layers
-    from gatewright.policy.right import ToolFacts
     from gatewright.tools.tool import Tool
 
 

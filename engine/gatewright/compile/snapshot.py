@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING
 
 from gatewright.base.once import once
 from gatewright.compile.agent import AgentSnapshot, Ground
-from gatewright.compile.declared import offered
-from gatewright.compile.operation_proof import OperationIndex, OperationProof
+from gatewright.compile.declared import Key, offered
+from gatewright.compile.operation_proof import Cell, OperationIndex, OperationProof
 from gatewright.compile.policy_digest import AgentDigests, policy_digest
 from gatewright.compile.shape import ShapeCache
+from gatewright.policy.document import Policy
 from gatewright.policy.right import Reason
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from gatewright.compile.declared import Key
-    from gatewright.compile.operation_proof import Cell
-    from gatewright.policy.document import Policy
     from gatewright.policy.edit import ChangeSet
     from gatewright.tools.registry import ToolRegistry
 

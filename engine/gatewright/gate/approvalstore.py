@@ -8,23 +8,20 @@ A question vanishes with its time, its withdrawal, or the process that waits for
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.base.clock import SystemClock
+from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
-from gatewright.base.jsonvalue import canonical_json
+from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.gate.approval import Approval, ApprovalRequest
 from gatewright.gate.lifeline import Lifeline, is_alive
 from gatewright.record import SealedRow, SealedTable, Version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from gatewright.base.clock import Clock
-    from gatewright.base.jsonvalue import JsonValue
-    from gatewright.gate.approval import Approval, ApprovalRequest
     from gatewright.gate.grant import Grant, Subject
     from gatewright.record import Change
 

@@ -19,7 +19,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gatewright.base.clock import SystemClock, iso_utc
+from gatewright.base.clock import Clock, SystemClock, iso_utc
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
@@ -30,7 +30,6 @@ from gatewright.gate.keys import START_MAC, Anchor, Home, KeyRing
 from gatewright.record import Database, PrivateFolder, Seal, renew_after_fork
 
 if TYPE_CHECKING:
-    from gatewright.base.clock import Clock
     from gatewright.record import Connection
 
 FILE_NAME = "audit.sqlite3"

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.audit import SELECT_ROWS, audit_database, has_rows
 from gatewright.gate.chain import CALL_ENDS, AuditRow, RowKind
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from gatewright.base.jsonvalue import JsonValue
     from gatewright.record import Connection
 
 AT_ONCE = 50_000

@@ -16,27 +16,22 @@ import logging
 import os
 import threading
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base import aio
-from gatewright.base.clock import SystemClock
+from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
 from gatewright.base.ids import new_id
-from gatewright.gate.approval import ApprovalLimits
-from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge
-from gatewright.gate.audit import AuditEntry
+from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest
+from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge, Version
+from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
 from gatewright.record import fork_safe_lock, renew_after_fork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gatewright.base.clock import Clock
-    from gatewright.gate.approval import Approval, ApprovalRequest
-    from gatewright.gate.approvalstore import Version
-    from gatewright.gate.audit import AuditLog
     from gatewright.gate.grant import Grant
 
 TICK_S = 0.1

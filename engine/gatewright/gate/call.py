@@ -7,29 +7,29 @@ from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from gatewright.arguments.url import UrlTarget
+from gatewright.base.clock import Clock
 from gatewright.base.errors import JsonRefused
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Address
+from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.finding import Finding
+from gatewright.compile.operation_plan import OperationPlan
+from gatewright.compile.plan import ToolPlan
+from gatewright.gate.audit import RowBuilder
 from gatewright.gate.decision import NO_FACTS
 from gatewright.gate.idrecord import EarlierResults
+from gatewright.gate.rates import RateBook
+from gatewright.gate.recorder import Recorder
+from gatewright.gate.reuse import PureResults
+from gatewright.gate.session import Reservation, Session, SessionFacts
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
-    from gatewright.arguments.url import UrlTarget
-    from gatewright.base.clock import Clock
-    from gatewright.compile.agent import AgentSnapshot
-    from gatewright.compile.operation_plan import OperationPlan
-    from gatewright.compile.plan import ToolPlan
     from gatewright.gate.approval import Answer
     from gatewright.gate.approvalstore import ApprovalStore
-    from gatewright.gate.audit import RowBuilder
     from gatewright.gate.grant import Grant
-    from gatewright.gate.rates import RateBook
-    from gatewright.gate.recorder import Recorder
-    from gatewright.gate.reuse import PureResults
-    from gatewright.gate.session import Reservation, Session, SessionFacts
     from gatewright.policy.target import (
         Assessment,
         BlockTarget,

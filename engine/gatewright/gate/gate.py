@@ -6,52 +6,45 @@ more than 400 lines because it is the one public face of the gate.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gatewright.base.clock import SystemClock
+from gatewright.base.clock import Clock, SystemClock
 from gatewright.base.errors import PolicyInvalid, ToolFailure, WorkspaceError
 from gatewright.base.ids import new_id
+from gatewright.base.problem import Problem
 from gatewright.compile.agent import AgentSnapshot
+from gatewright.compile.operation_proof import OperationProof
 from gatewright.compile.snapshot import Snapshot
 from gatewright.compile.view import AgentView
-from gatewright.gate.alarm import Alarm, AlarmBell
-from gatewright.gate.audit import AuditUnavailable
-from gatewright.gate.call import MOST_AT_ONCE, CallPorts, CallState
-from gatewright.gate.decision import nowhere
+from gatewright.gate.alarm import Alarm, AlarmBell, OnAlarm
+from gatewright.gate.audit import AuditLog, AuditUnavailable, RowBuilder
+from gatewright.gate.call import MOST_AT_ONCE, CallPorts, CallState, RawArguments
+from gatewright.gate.decision import Decision, Places, nowhere
 from gatewright.gate.inforce import InForce, ProofKeys
 from gatewright.gate.policychange import PolicyHistory
 from gatewright.gate.rates import RateBook
 from gatewright.gate.recorder import Recorder
 from gatewright.gate.reuse import PureResults
-from gatewright.gate.session import OwnSessions
+from gatewright.gate.session import OwnSessions, Session
+from gatewright.policy.document import Policy
+from gatewright.policy.right import Reason
 from gatewright.policy.verdict import Verdict
 from gatewright.record import fork_safe_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from gatewright.base.clock import Clock
-    from gatewright.base.problem import Problem
-    from gatewright.compile.operation_proof import OperationProof
     from gatewright.gate.accumulator import BrokenCall, ToolCall
-    from gatewright.gate.alarm import OnAlarm
     from gatewright.gate.approval import Approver
     from gatewright.gate.approvalstore import ApprovalStore
-    from gatewright.gate.audit import AuditLog, RowBuilder
     from gatewright.gate.batch import OnCallStage
     from gatewright.gate.broker import PermissionBroker
-    from gatewright.gate.call import RawArguments
-    from gatewright.gate.decision import Decision, Places
     from gatewright.gate.outcome import Outcome
     from gatewright.gate.pipeline import OnStage, Passage
     from gatewright.gate.proof import DecisionProof
-    from gatewright.gate.session import Session
     from gatewright.gate.verify import ProvenCall, Verification
-    from gatewright.policy.document import Policy
     from gatewright.policy.edit import ChangeSet
-    from gatewright.policy.right import Reason
     from gatewright.tools.blockport import BlockPort
     from gatewright.tools.context import OnPiece, ToolExecutionContext
     from gatewright.tools.port import NotePort, RootPort, SourcePort, StreamPort, WebPort

@@ -6,9 +6,11 @@ A relative prefix starts from the folder of the policy; without one it grants no
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gatewright.policy.document import Agent
 from gatewright.policy.kinds.capability import (
     Capability,
     CapabilityKind,
@@ -24,13 +26,10 @@ from gatewright.policy.kinds.capability import (
     kind_of,
 )
 from gatewright.policy.prefix import check_prefix
+from gatewright.tools.declaration import ResourceBounds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from gatewright.gate.call import CallState
-    from gatewright.policy.document import Agent
-    from gatewright.tools.declaration import ResourceBounds
 
 _EVERY = "*"
 _TOP = "/"

@@ -19,7 +19,13 @@ from gatewright.base.errors import GatewrightError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.pieces import last_of
+from gatewright.compile.agent import AgentSnapshot
+from gatewright.compile.condition import Constraint
+from gatewright.compile.operation_plan import OperationPlan
+from gatewright.compile.plan import ToolPlan
+from gatewright.compile.shape import ToolShape
 from gatewright.gate.call import CallState
+from gatewright.gate.gate import Gate
 from gatewright.gate.pipeline import run_stage
 from gatewright.gate.stages.lookup import LOOKUP
 from gatewright.gate.stages.operation import OPERATION
@@ -28,23 +34,16 @@ from gatewright.gate.witness import variations, witness
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import Verdict
 from gatewright.schema import discover_operations
-from gatewright.schema.check import is_checked_format
+from gatewright.schema.check import SchemaChecker, is_checked_format
+from gatewright.schema.fieldpath import Steps
 from gatewright.schema.filter import reduced_schema
+from gatewright.schema.operation import OperationSet
 from gatewright.schema.selector import KEYED_FIELD, FieldRules, naming, over, places_of
 from gatewright.schema.shapes.inplace import in_place
 from gatewright.schema.walk import as_object, properties_of
 
 if TYPE_CHECKING:
-    from gatewright.compile.agent import AgentSnapshot
-    from gatewright.compile.condition import Constraint
-    from gatewright.compile.operation_plan import OperationPlan
-    from gatewright.compile.plan import ToolPlan
-    from gatewright.compile.shape import ToolShape
-    from gatewright.gate.gate import Gate
-    from gatewright.schema.check import SchemaChecker
-    from gatewright.schema.fieldpath import Steps
     from gatewright.schema.formats import ToolListing
-    from gatewright.schema.operation import OperationSet
 
 TOOLS_AT_A_TIME = 8
 """Tools that are checked in one piece."""

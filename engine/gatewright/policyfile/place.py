@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import tomllib
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gatewright.base.problem import Address, Place
-from gatewright.base.report import BOM
+from gatewright.base.report import BOM, RawPath
 from gatewright.policy.document import Dialect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from gatewright.base.report import RawPath
     from gatewright.policyfile.scan import Item, Tree
 
 
