@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from gatewright.gate.decision import Places
     from gatewright.policy.edit import Edit
     from gatewright.policy.right import ToolFacts
-    from gatewright.policyfile import patch_text
     from gatewright.policyfile.edited import EditableText
 
 
@@ -156,6 +155,7 @@ class PolicyText:
         what ``policy`` says otherwise than ``over``. Raises PolicyInvalid, and EditRefused where both changed the same.
         """
         from gatewright.policy.edit import apply, edit_between
+        from gatewright.policyfile import patch_text
 
         said, is_now = self._said(text), over == self.of(policy).text
         edit = edit_between(name, policy if is_now else self._said(over), said)
@@ -258,12 +258,14 @@ class PolicyText:
         return loaded if loaded.policy == policy else self._read(self._patched(policy))
 
     def _patched(self, policy: Policy) -> str:
+        from gatewright.policyfile import patch_text
 
         base = self.base_of(policy)
         return patch_text(base.text, base.policy, policy)
 
     def _rebased(self, on_disk: str, policy: Policy) -> str | None:
         """The text on disk edited to say ``policy``; None when it is not good enough to be edited."""
+        from gatewright.policyfile import patch_text
 
         loaded = self._read(on_disk)
         if loaded.policy is None or self.base_of(policy).text != self.saved:  # what was typed is kept as it is

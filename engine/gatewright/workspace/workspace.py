@@ -255,6 +255,7 @@ class Workspace:
     @property
     def sessions(self) -> SessionStore:
         """Where sessions are kept between runs of a program, in the state folder."""
+        from gatewright.gate import SessionStore
         from gatewright.gate.sessionstore import FOLDER as SESSIONS
 
         return SessionStore(self._folders.state / SESSIONS, self._folders.keys, self._clock)
