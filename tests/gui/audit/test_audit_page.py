@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QLineEdit, QList
 from gatewright.gate import AuditLog, key_folder
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.audit import AuditPage
-from gatewright_gui.pages.audit.call_model import VERDICT
+from gatewright_gui.pages.audit.call_model import CLIENT, TOOK, VERDICT
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled, until
@@ -145,6 +145,9 @@ async def test_a_few_calls_of_one_minute_are_narrow_bars_told_to_the_second(wind
     assert page.timeline.rect_of(at).width() < page.timeline.width() / 30
     page.timeline.span_chosen.emit((timeline.begin_s + at, timeline.begin_s + at + 1))
     assert page.filters.span_button.text().count(":") == 4
+    assert not any(page.view.isColumnHidden(column) for column in (CLIENT, TOOK))
+    window.resize(1024, 640)
+    await until(lambda: all(page.view.isColumnHidden(column) for column in (CLIENT, TOOK)))
 
 
 async def test_page_without_a_call_leads_to_the_console(window: MainWindow) -> None:

@@ -3,8 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QResizeEvent
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
@@ -102,14 +101,12 @@ class AuditPage(Page):
         self._show_state()
         self._look.start()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """Where there is little room the rows say less."""
-        super().resizeEvent(event)
-        self._fit_columns()
-
-    def _fit_columns(self, *_moved: int) -> None:
-        for column in (CLIENT, TOOK):
-            self.view.setColumnHidden(column, self._stack.width() < _WIDE)
+        if event.type() == QEvent.Type.Resize:
+            for column in (CLIENT, TOOK):
+                self.view.setColumnHidden(column, self._stack.width() < _WIDE)
+        return super().eventFilter(watched, event)
 
     # the window's side
 
@@ -418,7 +415,7 @@ class AuditPage(Page):
             split.addWidget(part)
         split.setStretchFactor(0, 1)
         split.restore((820, 380))
-        split.splitterMoved.connect(self._fit_columns)
+        self._stack.installEventFilter(self)
         column_of(self.header, self.message, self.filters, self.timeline, stretch(split), self.strip, into=self)
 
 
