@@ -106,7 +106,7 @@ class StandingModel(_Rows):
 
     def tip(self, row: Standing) -> str:
         """With the session that it is for."""
-        is_session = row.session_id and row.where == "in this session"
+        is_session = row.session_id and row.where == tr("in this session")
         session = tr("session {session}", session=row.session_id) if is_session else ""
         return ", ".join(filter(None, (row.words, *self.cells(row)[1:5], session)))
 
