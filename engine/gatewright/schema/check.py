@@ -38,8 +38,6 @@ _DRAFTS = {
 _CONTENTS = frozenset({"contentEncoding", "contentMediaType"})
 MAX_SCHEMA_DEPTH = 128
 
-__all__ = ["MAX_ERRORS", "ArgumentError", "SchemaChecker", "SchemaProblem", "check_schema"]
-
 
 @frozen
 class SchemaProblem:
