@@ -13,6 +13,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.overview import OverviewPage
 from gatewright_gui.pages.overview.picture import PAD, RightsCanvas
+from gatewright_gui.pages.overview.picture_layout import MOST_SCALE
 from gatewright_gui.session.rights_picture import AGENT, MOST_AGENTS, MOST_TOOLS, SOURCE, TOOL, rights_together
 from gatewright_gui.session.verbs.rights import ask_first
 from gatewright_gui.window.main_window import MainWindow
@@ -213,6 +214,18 @@ def test_what_there_is_no_room_for_stands_together_and_nothing_is_lost(tmp_path:
         assert nodes[-1].title == f"and {every - most + 1} more"
         assert [node.size for node in nodes[:-1]] == sorted((node.size for node in nodes[:-1]), reverse=True)
     assert sum(flow.allow + flow.ask for flow in picture.flows) == on
+
+
+async def test_few_operations_make_no_wall_of_colour(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text(ONE_AGENT, "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        page = await shown(window)
+        window.resize(1280, 1000)
+        await settled(window)
+        boxes = page.rights.canvas.drawing.boxes
+        assert {box.node.name for box in boxes} == {"helper", "block"}
+        assert all(box.rect.height() <= MOST_SCALE * (box.node.size + 2) for box in boxes)
 
 
 async def test_workspace_without_agents_says_what_to_do(tmp_path: Path) -> None:

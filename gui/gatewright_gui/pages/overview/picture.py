@@ -28,7 +28,7 @@ from gatewright_gui.pages.overview.picture_layout import (
     Drawing,
     Part,
     drawing_of,
-    least_height,
+    height_for,
     words_of,
 )
 from gatewright_gui.qt.language import tr
@@ -88,7 +88,7 @@ class RightsCanvas(QFrame):
         self.current = min(self.current, max(len(picture.nodes) - 1, 0))
         self._pointed = ()
         self._choose(tuple(numbers[name] for name in names) if all(name in numbers for name in names) else ())
-        self.setMinimumHeight(least_height(picture.nodes) + 2 * PAD)
+        self.setMinimumHeight(height_for(picture.nodes) + 2 * PAD)
         self._lay_out()
 
     def choose(self, part: Part) -> None:

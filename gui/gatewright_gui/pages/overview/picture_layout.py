@@ -11,6 +11,8 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.rights_picture import AGENT, SOURCE, TOOL, Flow, Node, RightsPicture
 
 LEAST_BOX, GAP, HEADING = 16, 4, 18
+MOST_SCALE = 12
+"""How many pixels an operation gets at most: few operations make no wall of colour."""
 _WIDTHS = (0.23, 0.27, 0.2)
 _WIDEST = (210, 250, 190)
 COLUMNS = (mark("Agents"), mark("Tools"), mark("Sources"))
@@ -82,10 +84,11 @@ def lit_flows(picture: RightsPicture, chosen: Part) -> list[Flow]:
     ]
 
 
-def least_height(nodes: Sequence[Node]) -> int:
-    """How high the picture has to be for every box to hold a word."""
+def height_for(nodes: Sequence[Node], scale: int = 0) -> int:
+    """How high the picture is where every box holds a word, and each operation so many pixels besides."""
     columns = [[node for node in nodes if node.column == column] for column in (AGENT, TOOL, SOURCE)]
-    return max((_taken(column) + LEAST_BOX * len(column) for column in columns), default=0) + GAP
+    boxes = (_taken(column) + sum(LEAST_BOX + scale * node.size for node in column) for column in columns)
+    return max(boxes, default=0) + GAP
 
 
 def _taken(nodes: Sequence[Node]) -> int:
@@ -95,7 +98,8 @@ def _taken(nodes: Sequence[Node]) -> int:
 
 
 def drawing_of(picture: RightsPicture, width: float, height: float, chosen: Part) -> Drawing:
-    """Lay everything out in so much room."""
+    """Lay everything out in so much room, or in less where there is little to show."""
+    height = min(height, height_for(picture.nodes, MOST_SCALE))
     wide = [min(share * width, most) for share, most in zip(_WIDTHS, _WIDEST, strict=True)]
     lefts = (0.0, (width - wide[TOOL]) * 0.52, width - wide[SOURCE])
     boxes: list[Box] = []
