@@ -44,8 +44,11 @@ class Navigator(QObject):
     difference_requested = Signal(object)
     """The TOML page shows this difference, or with None how the file differs from what is open."""
     servers_requested = Signal()
-    trust_requested = Signal(object)
     """The Catalogs page asks which servers of a client are to be taken in."""
+    client_requested = Signal()
+    """The Catalogs page asks which client the gateway goes into."""
+    trust_requested = Signal(object)
+    """Id of a catalog: the Catalogs page asks whether its server is trusted."""
     reload_requested = Signal()
     """The policy file is to be read again, once somebody was asked about unsaved changes."""
 
@@ -66,6 +69,11 @@ class Navigator(QObject):
         """Ask which servers of a client are to be taken in."""
         self.page_requested.emit("catalogs")  # first: the page comes to be when it is shown
         self.servers_requested.emit()
+
+    def ask_for_client(self) -> None:
+        """Ask which client the gateway goes into."""
+        self.page_requested.emit("catalogs")  # first, as above
+        self.client_requested.emit()
 
     def ask_for_trust(self, catalog_id: str) -> None:
         """Ask whether the server of a catalog is trusted."""

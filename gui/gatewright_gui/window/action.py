@@ -27,6 +27,10 @@ class Frame(Protocol):
         """Take in the servers of a client."""
         ...
 
+    def ask_client(self) -> None:
+        """Put the gateway into the configuration of a client."""
+        ...
+
     def ask_open(self) -> None:
         """Let a policy file be chosen and open it."""
         ...
@@ -123,6 +127,9 @@ ACTIONS = (
         "",
         lambda frame: frame.ask_import(),
         lambda d: not d.is_busy,
+    ),
+    ActionRow(
+        "connect", mark("Connect a client..."), "send", "", lambda frame: frame.ask_client(), lambda d: d.is_open
     ),
     ActionRow(
         "open", mark("Open..."), "folder-open", "Ctrl+O", lambda frame: frame.ask_open(), lambda d: not d.is_busy

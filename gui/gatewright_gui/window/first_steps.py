@@ -1,4 +1,7 @@
-"""Three first steps in a bar over the pages, for who began at the welcome: each has its tick once it was done."""
+"""Three first steps in a bar over the pages, for who began at the welcome: each has its tick once it was done.
+
+Then it offers to connect a client.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -39,10 +42,25 @@ class FirstSteps(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._title = named(Label(tr("First steps")), "window.steps.title", kind="muted")
         self.buttons = {key: self._button(key, text, tip) for key, text, tip in STEPS}
+        self.next_button = named(
+            QPushButton(tr("Connect a client...")),
+            "window.steps.next",
+            tip=tr("The agent works with the program of yours that gets the gateway into its configuration"),
+            kind="primary",
+        )
+        self.next_button.clicked.connect(partial(_run, context.navigator.ask_for_client))
+        self.next_button.hide()
         self.close_button = named(IconButton("x", tr("Do not show these steps again")), "window.steps.close")
         self.close_button.clicked.connect(self._end)
         row_of(
-            self._title, *self.buttons.values(), stretch(), self.close_button, into=self, space=3, margins=(3, 1, 1, 1)
+            self._title,
+            *self.buttons.values(),
+            self.next_button,
+            stretch(),
+            self.close_button,
+            into=self,
+            space=3,
+            margins=(3, 1, 1, 1),
         )
         context.document.opened.connect(self._opened)
         context.document.policy_changed.connect(self._look_for_tick)
@@ -101,6 +119,7 @@ class FirstSteps(QWidget):
         self._show_done()
         if len(self.done) == len(STEPS):
             self._title.setText(tr("All three done"))
+            self.next_button.show()
             self._context.sizes.set_choice(STEPS_KEY, OVER)
 
     def _end(self) -> None:

@@ -400,6 +400,10 @@ class MainWindow(QMainWindow):
         if self.document.is_open or await self._ask_new(with_files=False):
             self.navigator.ask_for_servers()
 
+    def ask_client(self) -> None:
+        """Put the gateway into the configuration of a client."""
+        self.navigator.ask_for_client()
+
     def ask_open(self) -> None:
         """Let a policy file be chosen and open it."""
         self.tasks.start(self._ask_open(), "open", replace=True)

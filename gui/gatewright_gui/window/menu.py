@@ -25,7 +25,7 @@ def fill_menu(
     menu.addSeparator()
     menu.addActions([actions["save"], actions["save_as"], actions["export"]])
     menu.addActions([actions["team"], actions["pattern"]])
-    menu.addActions([actions["import"], actions["manifest"]])
+    menu.addActions([actions["connect"], actions["import"], actions["manifest"]])
     menu.addSeparator()
     menu.addActions([actions["undo"], actions["redo"], actions["find"], actions["palette"]])
     menu.addSeparator()

@@ -321,6 +321,21 @@ async def test_file_that_is_dropped_is_read(window: MainWindow, tmp_path: Path) 
     await settled(window)
 
 
+async def test_policy_without_a_server_goes_into_a_client(window: MainWindow, tmp_path: Path) -> None:
+    page, path = page_of(window), tmp_path / "home" / ".cursor" / "mcp.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}", encoding="utf-8")
+    page.empty.other_button.click()
+    (await dialog_of(window, ClientDialog)).reject()
+    await settled(window)
+    window.show_page("files")
+    window.actions_by_key["connect"].trigger()
+    press(await dialog_of(window, ClientDialog), "client.write")
+    await settled(window)
+    assert window.shelf.current_key == "catalogs"
+    assert json.loads(path.read_text(encoding="utf-8"))["mcpServers"].keys() == {"gatewright"}
+
+
 async def test_configuration_goes_back_to_the_client_after_its_difference_was_shown(
     window: MainWindow, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from gatewright.policy.permission import Permission
 from gatewright_gui.app.build import new_window
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
+from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
@@ -122,7 +123,15 @@ async def test_first_steps_get_their_ticks_and_never_come_again(tmp_path: Path, 
     assert isinstance(console, ConsolePage)
     assert console.request.tool_name == window.selection.tool
     QTest.mouseClick(console.decide_button, Qt.MouseButton.LeftButton)
+    assert not window.steps.next_button.isVisible()
     await until(lambda: "done" in steps["try"].accessibleName())
+    await settled(window)
+
+    # then its agent can be put to work
+    QTest.mouseClick(window.steps.next_button, Qt.MouseButton.LeftButton)
+    await until(lambda: any(dialog.isVisible() for dialog in window.findChildren(ClientDialog)))
+    assert window.findChildren(ClientDialog)[0].agent.currentText() == "assistant"
+    window.findChildren(ClientDialog)[0].reject()
     await settled(window)
     await end(window)
 

@@ -23,7 +23,7 @@ class ClientDialog(QDialog):
 
     def __init__(self, parent: QWidget | None, document: Document, agent_id: str | None) -> None:
         super().__init__(parent)
-        title = tr("Copy the configuration for a client")
+        title = tr("Connect a client")
         named(self, "client", spoken=title)
         self.setWindowTitle(title_text(title))
         self._document, self._files = document, known_client_files(document)

@@ -30,6 +30,7 @@ from gatewright_gui.session.verbs.operations import closed_at_first
 LOOK_MS = 500
 """How often it is looked who is served, while the page is there to be seen."""
 NO_CATALOGS = mark("Take the servers of a client such as Claude Desktop or VS Code, paste its JSON, or type a command.")
+CONNECT = mark("Connect a client...")
 
 
 class CatalogsPage(Page):
@@ -51,14 +52,15 @@ class CatalogsPage(Page):
         self.view.setItemDelegate(CatalogDelegate(self.view))
         self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.client_button = named(
-            QPushButton(tr("Copy configuration for...")),
+            QPushButton(tr(CONNECT)),
             "catalogs.client",
-            tip=tr("Put the gateway into a client, in their place"),
+            tip=tr("Put the gateway into the configuration of a client, in place of its servers"),
         )
         tie_icon(self.client_button, "send")
         self.detail = DetailPane(context.sizes)
         self.empty = named(
-            EmptyState("plug", tr("No catalogs"), tr(NO_CATALOGS), action=tr("Add servers...")), "catalogs.empty"
+            EmptyState("plug", tr("No catalogs"), tr(NO_CATALOGS), action=tr("Add servers..."), other=tr(CONNECT)),
+            "catalogs.empty",
         )
         self.next_button = named(QPushButton(), "catalogs.next", kind="primary")
         self.next_button.hide()
@@ -124,7 +126,12 @@ class CatalogsPage(Page):
         self._context.navigator.servers_requested.connect(lambda: self._start(self._add(None)))
         self._context.navigator.trust_requested.connect(self._trust_one)
         self.next_button.clicked.connect(self._go_on)
-        self.client_button.clicked.connect(lambda: self._start(self._copy_configuration()))
+        for asked in (
+            self.client_button.clicked,
+            self.empty.other_requested,
+            self._context.navigator.client_requested,
+        ):
+            asked.connect(lambda: self._start(self._connect_client()))
         detail = self.detail
         detail.trust_requested.connect(self._trust_current)
         detail.start_requested.connect(lambda: self._serve("start"))
@@ -286,7 +293,7 @@ class CatalogsPage(Page):
         if await ask(self, title, text, choices, icon="trash", role="ask") == "remove":
             verbs.remove_catalog(self._document, row.catalog_id)
 
-    async def _copy_configuration(self) -> None:
+    async def _connect_client(self) -> None:
         dialog = ClientDialog(self, self._document, self._context.selection.agent_id)
         if not await shown(dialog) or dialog.change is None:
             return
