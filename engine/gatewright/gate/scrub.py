@@ -12,6 +12,7 @@ from typing import cast
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.regex import late_regex
+from gatewright.gate.output import valid
 from gatewright.gate.secret import names_open_key, quoted_secret, secret_spans
 
 MARKER = "[REDACTED]"
@@ -38,8 +39,8 @@ def scrub_value(value: JsonValue) -> tuple[JsonValue, int]:
 
 
 def scrub_text(text: str) -> tuple[str, int]:
-    """``text`` without its secrets, and how many were taken out."""
-    return _text(text, _Key.PLAIN, 0)
+    """``text`` without its secrets, and how many were taken out; halves of surrogate pairs become question marks."""
+    return _text(valid(text), _Key.PLAIN, 0)
 
 
 def holds_marker(value: JsonValue) -> bool:

@@ -43,7 +43,7 @@ def broken(self, *_):
     raise RuntimeError("a slot that is broken")
 ToolPane._toggle_ask = broken
 from gatewright_gui.app.scenes import LIGHT, agents, console, files, policy
-scenes.SCENES = (*LIGHT[:2], agents.matrix, files.files, console.console, policy.save)
+scenes.SCENES = (*LIGHT[:3], agents.matrix, files.files, console.console, policy.save)
 """
 """Two ways to break a window, and the scenes that meet them among some that do not."""
 ONE_AGENT = """gatewright = 1

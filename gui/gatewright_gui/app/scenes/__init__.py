@@ -29,6 +29,7 @@ DARK = (
     preview.preview,
     agents.matrix,
     files.files,
+    overview.rules,
     memory.memory,
     console.console,
     console.built_in,
