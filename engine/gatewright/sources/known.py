@@ -45,6 +45,12 @@ class Known:
             return self.protected
         return self.folder if standing.is_folder else self.file
 
+    def level(self, standing: Standing, protected: ProtectedSet) -> LevelDecision:
+        """The level of that place."""
+        level = self.place(standing, protected).level
+        assert level is not None
+        return level
+
 
 class KnownPlaces:
     """The sources in force and what is known of their places. Bounded; callable from any thread."""

@@ -252,7 +252,7 @@ class SourceManager:
             if failure.code != "source-missing":
                 return LevelDecision(Permission.NONE)
             return places.decide(source, at.relative, (), protected, folder=False)
-        return known.place(standing, protected).level or LevelDecision(Permission.NONE)
+        return known.level(standing, protected)
 
     # the port: what a call would do
 

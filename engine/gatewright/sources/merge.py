@@ -44,10 +44,6 @@ class Merged:
 
 def merge_texts(base: str, mine: str, other: str) -> Merged:
     """What ``mine`` and ``other`` make together. A change of all line endings on one side is carried over."""
-    if mine in (base, other):
-        return Merged(other)
-    if other == base:
-        return Merged(mine)
     endings = [_ending(text) for text in (base, mine, other)]
     if None in endings or len(set(endings)) == 1:
         return _merged(base, mine, other)
@@ -141,11 +137,7 @@ def _groups(mine: list[Span], other: list[Span]) -> Iterator[_Group]:
 def _gaps(old: Sequence[str], new: Sequence[str], span: Span, depth: int) -> Iterator[Span]:
     """The changes within a span."""
     a, b, c, d = _trimmed(old, new, span)
-    if a == b and c == d:
-        return
-    if a == b or c == d:
-        yield a, b, c, d
-    elif (b - a) * (d - c) <= _SMALL:
+    if (b - a) * (d - c) <= _SMALL:
         for tag, i1, i2, j1, j2 in SequenceMatcher(None, old[a:b], new[c:d], autojunk=False).get_opcodes():
             if tag != "equal":
                 yield a + i1, a + i2, c + j1, c + j2

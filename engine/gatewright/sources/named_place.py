@@ -52,14 +52,14 @@ class NamedPlaces:
         if read is None:
             return None
         absolute, relative = read
-        found: dict[str, NamedPlace] = {}
+        found: dict[tuple[str, str, str | None], NamedPlace] = {}
         for path in absolute:
             for place in self._at(path, action, contents=contents, above=folders is not None):
-                found.setdefault(f"{place.absolute}\0{place.inside}", place)
+                found.setdefault((place.absolute, place.inside, place.source_id), place)
         for path in relative if folders is not None else ():
             for start, joined in self._starts(path, folders or (), bases=bases):
                 for place in self._at(joined, action, contents=contents, above=start in (folders or ()), start=start):
-                    found.setdefault(f"{place.absolute}\0{place.inside}", place)
+                    found.setdefault((place.absolute, place.inside, place.source_id), place)
         return tuple(found.values())
 
     def _starts(self, path: str, folders: Sequence[str], *, bases: bool) -> Iterator[tuple[str, str]]:
@@ -159,9 +159,8 @@ class NamedPlaces:
             missing = failure.code in {"source-missing", "not-a-folder"}
             return self.places.by_rules(source, relative, folder=False) if missing else _NONE
         if standing.status is None and known.is_closed:
-            both = (known.file.level, known.folder.level)
-            return next((one for one in both if one is not None and one.permission is Permission.NONE), _PROTECTED)
-        return known.place(standing, self.protected).level or _NONE
+            return strictest_level([self.places.by_rules(source, relative, folder=kind) for kind in (False, True)])
+        return known.level(standing, self.protected)
 
     def _strictest_in(
         self, source: FileSource, relative: str, own: LevelDecision, action: Action

@@ -176,7 +176,7 @@ class _Watch:
         loaded = self._loaded()
         stands = self.folder.fault() is None
         now = {path: _signature(f"{self.base}/{path}") if stands else None for path in loaded}
-        self._look_at({path for path in loaded if self._signatures.get(path, (0, 0, 0, 0)) != now[path]})
+        self._look_at({path for path, _ in now.items() - self._signatures.items()})
         self._signatures = now
 
     def _loaded(self) -> set[str]:
