@@ -5,8 +5,9 @@ Too many is a waste of time, too few would be a stale right: what is not looked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
+from itertools import accumulate
 from typing import TypeVar
 
 from gatewright.policy.document import Agent, Policy, Source
@@ -22,45 +23,36 @@ _NONE: frozenset[str] = frozenset()
 _TIERS = frozenset(str(tier) for tier in SafetyTier)
 
 
-def concerned(old: Policy, new: Policy, agent_id: str, facts: Iterable[ToolFacts]) -> Tools:
-    """The bare names of the tools whose compiled form may differ for the agent under ``new``."""
-    before, after = old.agents.get(agent_id), new.agents.get(agent_id)
-    if before is None or after is None:
-        return None
-    parts: list[Callable[[], Tools]] = [
-        lambda: _NONE if old.defaults == new.defaults and old.default is new.default else None,
-        lambda: _NONE if _workspace(old) == _workspace(new) else None,
-        lambda: _NONE if old.catalogs == new.catalogs else None,
-        lambda: _settings(old, new),
-        lambda: _policy_rules(old, new, agent_id),
-        lambda: _NONE if before is after else _agent(before, after, facts),
-        lambda: _sources(old.sources_of(before), new.sources_of(after), facts),
-        lambda: _paths(old, new, facts),
-    ]
+def concerned(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Tools:
+    """The bare names of the tools whose compiled form may differ for the agent, ``after`` under ``new``."""
     found = _NONE
-    for part in parts:
-        tools = part()
+    for tools in _parts(old, new, before, after, facts):
         if tools is None:
             return None
         found |= tools
     return found
 
 
+def _parts(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Iterator[Tools]:
+    """The tools that each part of the policy concerns."""
+    yield _NONE if _for_all(old) == _for_all(new) else None
+    yield _settings(old, new)
+    yield _policy_rules(old, new, after.agent_id)
+    if before is not after:
+        yield _tool_rules(before.tool_rules, after.tool_rules)
+        yield _listed(before.tools, after.tools)
+        yield _approvals(before.approvals, after.approvals)
+        yield _capabilities(before, after, facts)
+        if (before.sources is None) != (after.sources is None):
+            yield frozenset(row.name for row in facts if row.needs_source)
+    if old.sources is not new.sources or before.sources != after.sources:
+        yield _sources(old.sources_of(before), new.sources_of(after), facts)
+        yield _paths(old, new, facts)
+
+
 def differ_in_agents_alone(old: Policy, new: Policy) -> bool:
     """Whether all that is not said of one agent is the very same, so that it need not be compared for each of them."""
     return all(getattr(old, part.name) is getattr(new, part.name) for part in fields(old) if part.name != "agents")
-
-
-def _agent(before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> Tools:
-    rules = _tool_rules(before.tool_rules, after.tool_rules)
-    listed = _listed(before.tools, after.tools)
-    approvals = _approvals(before.approvals, after.approvals)
-    if rules is None or listed is None or approvals is None:
-        return None
-    found = rules | listed | approvals | _capabilities(before, after, facts)
-    if (before.sources is None) != (after.sources is None):
-        found |= frozenset(row.name for row in facts if row.needs_source)
-    return found
 
 
 def _listed(before: tuple[str, ...] | None, after: tuple[str, ...] | None) -> Tools:
@@ -77,8 +69,6 @@ def _tool_rules(before: tuple[ToolRule, ...], after: tuple[ToolRule, ...]) -> To
 
 
 def _approvals(before: Mapping[str, object], after: Mapping[str, object]) -> Tools:
-    if before == after:
-        return _NONE
     keys = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     if not _TIERS.isdisjoint(keys):
         return None
@@ -87,11 +77,7 @@ def _approvals(before: Mapping[str, object], after: Mapping[str, object]) -> Too
 
 def _heads(key: str) -> Iterable[str]:
     """Every tool name that an ``approvals`` key may begin with; names may hold dots."""
-    yield key
-    end = key.find(".")
-    while end >= 0:
-        yield key[:end]
-        end = key.find(".", end + 1)
+    return accumulate(key.split("."), "{}.{}".format)
 
 
 def _capabilities(before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> frozenset[str]:
@@ -102,11 +88,9 @@ def _capabilities(before: Agent, after: Agent, facts: Iterable[ToolFacts]) -> fr
 
 
 def _sources(before: tuple[Source, ...], after: tuple[Source, ...], facts: Iterable[ToolFacts]) -> Tools:
-    if before == after:
-        return _NONE
-    named = {split_name(rule.tool_name)[0] for source in (*before, *after) for rule in source.required_tools}
     if [_reach(source) for source in before] == [_reach(source) for source in after]:
         return _NONE
+    named = {split_name(rule.tool_name)[0] for source in (*before, *after) for rule in source.required_tools}
     if ANY_TOOL in named:
         return None
     return frozenset(named) | frozenset(row.name for row in facts if row.needs_source)
@@ -114,14 +98,16 @@ def _sources(before: tuple[Source, ...], after: tuple[Source, ...], facts: Itera
 
 def _paths(old: Policy, new: Policy, facts: Iterable[ToolFacts]) -> Tools:
     """The tools with arguments that are paths: what is below the base of any source has its level."""
-    if old.sources == new.sources or [_reach(one) for one in old.sources] == [_reach(one) for one in new.sources]:
+    if [_reach(one) for one in old.sources] == [_reach(one) for one in new.sources]:
         return _NONE
     declared = {split_name(name)[0] for name, settings in new.tools.items() if settings.paths}
     return frozenset(declared).union(row.name for row in facts if any(op.paths for op in row.operations))
 
 
-def _workspace(policy: Policy) -> tuple[object, ...]:
-    return policy.roots, policy.web, policy.shell, policy.endpoints
+def _for_all(policy: Policy) -> tuple[object, ...]:
+    """What may concern every tool of every agent."""
+    shared = policy.roots, policy.web, policy.shell, policy.endpoints
+    return policy.defaults, policy.default, policy.catalogs, *shared
 
 
 def _reach(source: Source) -> tuple[object, ...]:
@@ -130,8 +116,6 @@ def _reach(source: Source) -> tuple[object, ...]:
 
 
 def _settings(old: Policy, new: Policy) -> frozenset[str]:
-    if old.tools == new.tools:
-        return _NONE
     names = old.tools.keys() | new.tools.keys()
     return frozenset(split_name(name)[0] for name in names if old.tools.get(name) != new.tools.get(name))
 
@@ -143,7 +127,7 @@ def _policy_rules(old: Policy, new: Policy, agent_id: str) -> Tools:
             if rule.tools is None:
                 return None
             found |= {split_name(written)[0] for written in rule.tools}
-    return None if ANY_TOOL in found else frozenset(found)
+    return frozenset(found)
 
 
 def _is_for(rule: PolicyRule, agent_id: str) -> bool:
@@ -152,15 +136,8 @@ def _is_for(rule: PolicyRule, agent_id: str) -> bool:
 
 def _changed(before: tuple[_T, ...], after: tuple[_T, ...]) -> list[_T]:
     """Every entry that came, went, or stands at another index, since reasons lead to the place of a rule."""
-    if before is after:
-        return []
-    longest = max(len(before), len(after))
     if len(before) == len(after):
-        return [one for pair in zip(before, after, strict=True) if not _same(*pair) for one in pair]
-    first = next((i for i in range(min(len(before), len(after))) if not _same(before[i], after[i])), None)
-    start = min(len(before), len(after)) if first is None else first
-    return [*before[start:longest], *after[start:longest]]
-
-
-def _same(one: object, other: object) -> bool:
-    return one is other or one == other
+        return [one for pair in zip(before, after, strict=True) if pair[0] != pair[1] for one in pair]
+    shared = min(len(before), len(after))
+    start = next((i for i in range(shared) if before[i] != after[i]), shared)
+    return [*before[start:], *after[start:]]

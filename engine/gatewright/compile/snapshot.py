@@ -125,8 +125,10 @@ class Snapshot:
                 fresh._agents[agent_id] = compiled
                 fresh._index.take(agent_id, self._index)
                 continue
-            tools = concerned(compiled.policy, policy, agent_id, fresh.facts) if agent is not None else None
-            if agent is None or tools is None:
+            if agent is None:
+                continue
+            tools = concerned(compiled.policy, policy, compiled.agent, agent, fresh.facts)
+            if tools is None:
                 continue
             touched = tools | swapped
             if touched or agent != compiled.agent or policy.sources_of(agent) != compiled.sources:

@@ -15,15 +15,32 @@ from hypothesis import strategies as st
 from gatewright.base.errors import PolicyInvalid
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile import agent as agentsnapshot
+from gatewright.compile import concern
 from gatewright.compile.agent import AgentSnapshot
+from gatewright.compile.concern import concerned
 from gatewright.compile.condition import Conditions
 from gatewright.compile.plan import ToolPlan
 from gatewright.compile.snapshot import Snapshot
 from gatewright.gate import Gate, selfcheck
-from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
+from gatewright.policy.document import (
+    Agent,
+    Catalog,
+    CatalogType,
+    Defaults,
+    PermissionRule,
+    Policy,
+    Roots,
+    ShellSettings,
+    Source,
+    ToolSettings,
+)
+from gatewright.policy.document import (
+    Web as WebSettings,
+)
+from gatewright.policy.endpoint import Endpoints
 from gatewright.policy.kinds.capability import NetRead
 from gatewright.policy.layer import Layers
-from gatewright.policy.permission import Permission
+from gatewright.policy.permission import PathUse, Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import (
     AllowedOperations,
@@ -214,10 +231,74 @@ EDITS: dict[str, tuple[Policy, set[tuple[str, str]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", EDITS)
+ALL = {NOTES, CLOCK, FILES, WEB}
+CALLS, FIRST = ToolRule("notes@1", MaxCalls(1)), ToolRule("web", MaxCalls(2))
+LISTING = of(BASE, READER, tools=("notes", "files"), approvals={"notes.write": Verdict.ASK})
+LIMITED = of(BASE, READER, tool_rules=(FIRST, CALLS))
+ATTACHED = of(replace(BASE, sources=(DOCS, replace(DOCS, source_id="more"))), READER, sources=("docs",))
+PLACED = replace(BASE, tools={"notes": ToolSettings(paths={"topic": PathUse.READ})})
+ASKED = PolicyRule("asked", Verdict.ASK, tools=("web", "files@1"))
+OF_ONE: dict[str, tuple[Policy, Policy, set[str]]] = {
+    "a key for a tier": (BASE, of(BASE, READER, approvals={"read_only": Verdict.ASK}), ALL),
+    "another verdict of a key": (LISTING, of(LISTING, READER, approvals={"notes.write": Verdict.DENY}), {NOTES}),
+    "a key that goes": (LISTING, of(LISTING, READER, approvals={}), {NOTES}),
+    "a list where there was none": (BASE, LISTING, ALL),
+    "a list that goes": (LISTING, of(LISTING, READER, tools=None), ALL),
+    "a tool that is listed": (LISTING, of(LISTING, READER, tools=("notes", "files", "web@1")), {WEB}),
+    "a list in another order": (LISTING, of(LISTING, READER, tools=("files", "notes")), set()),
+    "a rule for every tool": (LIMITED, of(LIMITED, READER, tool_rules=(FIRST, CALLS, ToolRule("*", MaxCalls(3)))), ALL),
+    "a rule that another one is put behind": (LIMITED, of(LIMITED, READER, tool_rules=(FIRST, CALLS, FIRST)), {WEB}),
+    "the rule before another": (LIMITED, of(LIMITED, READER, tool_rules=(CALLS,)), {NOTES, WEB}),
+    "the rule behind another": (LIMITED, of(LIMITED, READER, tool_rules=(FIRST,)), {NOTES}),
+    "a rule among others": (
+        LIMITED,
+        of(LIMITED, READER, tool_rules=(FIRST, ToolRule("clock", MaxCalls(1)))),
+        {NOTES, CLOCK},
+    ),
+    "sources by name": (BASE, of(BASE, READER, sources=("docs",)), {FILES}),
+    "another source": (ATTACHED, of(ATTACHED, READER, sources=("more",)), {FILES}),
+    "no source": (ATTACHED, of(ATTACHED, READER, sources=()), {FILES}),
+}
+OF_ALL: dict[str, tuple[Policy, Policy, set[str]]] = {
+    "the same in other words": (BASE, replace(BASE, sources=(replace(DOCS),), rules=(replace(BASE.rules[0]),)), set()),
+    "the name of the policy": (BASE, replace(BASE, name="other"), set()),
+    "the default of the policy": (BASE, replace(BASE, default=Verdict.ASK), ALL),
+    "a root": (BASE, replace(BASE, roots=Roots(shared="s")), ALL),
+    "the web": (BASE, replace(BASE, web=WebSettings(allow_private=True)), ALL),
+    "the shell": (BASE, replace(BASE, shell=ShellSettings(allow=("ls",))), ALL),
+    "endpoints": (BASE, replace(BASE, endpoints=Endpoints(user=True)), ALL),
+    "a catalog": (BASE, replace(BASE, catalogs=(Catalog("c", CatalogType.HOST),)), ALL),
+    "settings of a major": (BASE, replace(BASE, tools={"web@1": ToolSettings(scrub=False)}), {WEB}),
+    "a rule for every call": (BASE, replace(BASE, rules=(*BASE.rules, replace(ASKED, tools=None))), ALL),
+    "a policy rule before another": (BASE, replace(BASE, rules=(ASKED, *BASE.rules)), {CLOCK, WEB, FILES}),
+    "a rule for somebody else": (BASE, replace(BASE, rules=(*BASE.rules, replace(ASKED, agents=("x",)))), set()),
+    "what a source requires": (BASE, replace(BASE, sources=(replace(DOCS, required_tools=(CALLS,)),)), {NOTES, FILES}),
+    "what a source requires of all": (
+        BASE,
+        replace(BASE, sources=(replace(DOCS, required_tools=(ToolRule("*", RequiresConsent()),)),)),
+        ALL,
+    ),
+    "a level where an argument is a path": (
+        PLACED,
+        replace(PLACED, sources=(replace(DOCS, default_permission=Permission.NONE),)),
+        {NOTES, FILES},
+    ),
+}
+BETWEEN = {
+    **{name: (BASE, policy, wanted) for name, (policy, wanted) in EDITS.items()},
+    **{name: (old, new, {(READER, one) for one in tools}) for name, (old, new, tools) in OF_ONE.items()},
+    **{
+        name: (old, new, {(agent, one) for agent in (READER, WRITER) for one in tools})
+        for name, (old, new, tools) in OF_ALL.items()
+    },
+}
+ADDED = EDITS["an agent"][0]
+
+
+@pytest.mark.parametrize("name", BETWEEN)
 def test_edit_recompiles_only_the_tools_that_it_can_concern(name: str) -> None:
-    policy, wanted = EDITS[name]
-    gate = gate_of()
+    old, policy, wanted = BETWEEN[name]
+    gate = gate_of(old)
     compiled(gate)
     with counting() as counted:
         gate.reload(policy)
@@ -226,6 +307,27 @@ def test_edit_recompiles_only_the_tools_that_it_can_concern(name: str) -> None:
     assert set(counted.rights) == wanted
     assert sorted(counted.plans) == sorted(name for _, name in wanted)
     assert after == compiled_anew(gate)  # nothing stale is left
+
+
+@pytest.mark.parametrize(("policy", "compared"), [(ADDED, set[str]()), (replace(ADDED, name="other"), {READER, WRITER})])
+def test_agents_that_an_edit_leaves_alone_keep_their_flat_answers(
+    policy: Policy, compared: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, asked = gate_of(), set[str]()
+    for agent_id in (READER, WRITER):
+        gate.check(agent_id, "notes", "read")
+    before = dict(gate.snapshot().rows)
+
+    def noting(old: Policy, new: Policy, was: Agent, now: Agent, facts: Any) -> frozenset[str] | None:
+        asked.add(now.agent_id)
+        return concerned(old, new, was, now, facts)
+
+    monkeypatch.setattr(concern, "concerned", noting)
+    gate.reload(policy)
+    after = gate.snapshot().rows
+
+    assert asked == compared  # the policy is not compared for each of the agents where only another one differs
+    assert all(after[agent_id] is before[agent_id] for agent_id in (READER, WRITER))
 
 
 def test_second_edit_of_an_agent_that_was_never_looked_at_carries_the_first() -> None:
