@@ -250,15 +250,16 @@ class RootFolders:
         with _words(at), descriptor.open_folder(at.base, at.parts[:-1], make=make, passed=passed) as folder:
             yield folder, at.parts[-1], passed
 
-    def _refuse_closed(self, at: RootPlace, identities: Sequence[Identity]) -> None:
+    def _refuse_closed(self, at: RootPlace, identities: Sequence[Identity]) -> LevelDecision | None:
+        """The level, unless that is none."""
         level = self._level(at, identities)
-        if level is not None and (level.protected or level.permission is Permission.NONE):
+        if level is not None and level.permission is Permission.NONE:
             raise ToolFailure(_GONE, code="not-available")
+        return level
 
     def _permit(self, at: RootPlace, identities: Sequence[Identity], action: Action, approved: Approved) -> None:
         """What the level says of the action now, and whether what somebody agreed to still holds."""
-        self._refuse_closed(at, identities)
-        level = self._level(at, identities)
+        level = self._refuse_closed(at, identities)
         if level is not None:
             permit(level.permission, action, approved)
         refuse_stale(approved)
@@ -266,7 +267,7 @@ class RootFolders:
     def _level(self, at: RootPlace, identities: Sequence[Identity]) -> LevelDecision | None:
         absolute = at.absolute
         if self._paths.protection.now().covers(absolute, identities):
-            return LevelDecision(Permission.NONE, protected=True)
+            return LevelDecision(Permission.NONE)
         held = self._paths.source_of(absolute)
         return None if held is None else self._paths.sources.level(Located(held[0], held[1], absolute))
 
@@ -274,14 +275,9 @@ class RootFolders:
 @contextmanager
 def _words(at: RootPlace) -> Generator[None]:
     """Failures of the descriptors in the words of roots."""
-    told = {
-        "hard-link": ("hard-link", "the file has a second name (hard link), perhaps outside the root"),
-        "conflict": ("conflict", _CHANGED),
-    }
+    told = {"hard-link": "the file has a second name (hard link), perhaps outside the root", "conflict": _CHANGED}
     try:
         yield
     except ToolFailure as failure:
-        if failure.code not in told or (failure.code == "conflict" and str(failure) == _CHANGED):
-            raise root_failure(at.root, failure) from None
-        code, text = told[failure.code]
-        raise ToolFailure(text, code=code) from None
+        text = told.get(failure.code)
+        raise (root_failure(at.root, failure) if text is None else ToolFailure(text, code=failure.code)) from None

@@ -267,7 +267,7 @@ class Walk:
 
     def _is_closed(self, place: RootPlace, identities: Sequence[Identity]) -> bool:
         level = self._level_of(place, identities)
-        return level is not None and (level.protected or level.permission is Permission.NONE)
+        return level is not None and level.permission is Permission.NONE
 
 
 def _row(entry: _Entry) -> str:

@@ -141,6 +141,7 @@ async def test_odd_names_are_names(bench: RootBench, name: str) -> None:
 
 
 async def test_first_name_of_a_root_counts_and_case_does_too(bench: RootBench) -> None:
+    assert bench.decide("file_list", path="/").code == "outside-roots"
     bench.write("shared/tmp/a", "in shared")
     bench.write("tmp/a", "in tmp")
     assert (await bench.data("file_read", path="tmp/a"))["content"] == "in tmp"

@@ -116,13 +116,6 @@ async def test_search_stops_at_its_limits_and_says_so(bench: RootBench, monkeypa
     assert "too many files" in (await bench.data("file_search", query="nothing"))["stopped"]
 
 
-async def test_long_line_is_shown_around_its_hit(bench: RootBench) -> None:
-    bench.write("shared/a", "a" * 5_000 + "needle" + "b" * 5_000)
-    (hit,) = (await bench.data("file_search", query="needle"))["hits"]
-    assert "needle" in hit
-    assert len(hit) < 400
-
-
 @pytest.mark.parametrize("query", ["(?=a)b", r"(a)\1", "(unfinished", "a" * 400 + "{1000}{1000}"])
 async def test_pattern_that_is_not_linear_denies_the_call_and_is_not_repeated(bench: RootBench, query: str) -> None:
     decision = bench.decide("file_search", query=query, regex=True)
@@ -168,3 +161,37 @@ async def test_deep_tree_is_searched_without_end_or_crash(bench: RootBench) -> N
     bench.write(path, "needle")
     bench.write("shared/" + "d/" * 20 + "b.txt", "needle")
     assert len((await bench.data("file_search", query="needle"))["hits"]) == 1
+
+
+async def test_only_what_is_beyond_a_limit_is_left_out(bench: RootBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        bench.write(f"shared/dir/{number}", "x\n")
+    for name, most in (("MAX_LISTED", 3), ("MAX_LOOKED_AT", 3), ("MAX_SEARCHED_BYTES", 6), ("MAX_REMOVED", 3)):
+        monkeypatch.setattr(rootwalk, name, most)
+    listed: dict[str, object] = {"path": "shared/dir", "entries": ["0", "1", "2"]}
+    hits = [f"shared/dir/{number}:1:x" for number in range(3)]
+    assert await bench.data("file_list", path="dir") == listed
+    found = await bench.data("file_search", query="x", path="dir", max_hits=3)
+    assert found == {"path": "shared/dir", "hits": hits, "files": 3}
+    bench.write("shared/dir/3", "x\n")
+    why = "there are too many files and folders; choose a smaller folder"
+    assert (await bench.data("file_list", path="dir"))["stopped"] == why
+    monkeypatch.setattr(rootwalk, "MAX_LOOKED_AT", 4)
+    assert await bench.data("file_list", path="dir") == listed | {"left_out": 1}
+    searched = await bench.data("file_search", query="y", path="dir")
+    assert searched["stopped"] == "enough text was searched; search a smaller folder"
+    (bench.folder / "shared/dir/3").unlink()
+    assert (await bench.data("file_delete", path="dir", recursive=True))["removed"] == 4
+
+
+async def test_a_long_line_is_cut_to_what_is_around_its_hit(bench: RootBench) -> None:
+    lines = {
+        "hit" + "b" * 297: "hit" + "b" * 297,
+        "hit" + "b" * 298: "hit" + "b" * 297 + "…",
+        "a" * 100 + "hit" + "b" * 300: "a" * 100 + "hit" + "b" * 197 + "…",
+        "a" * 101 + "hit" + "b" * 197: "…" + "a" * 100 + "hit" + "b" * 197,
+        "a" * 999 + "hit" + "b" * 198: "…" + "a" * 100 + "hit" + "b" * 197 + "…",
+    }
+    bench.write("shared/a", "\ufeff" + "\n".join(lines))
+    hits = (await bench.data("file_search", query="hit"))["hits"]
+    assert hits == [f"shared/a:{number}:{shown}" for number, shown in enumerate(lines.values(), 1)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import hashlib
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -97,20 +98,84 @@ async def test_too_much_is_not_removed_at_once(bench: RootBench, monkeypatch: py
     assert len(names(bench.folder / "shared/dir")) == 4
 
 
-async def test_nothing_is_changed_that_was_not_granted(bench: RootBench) -> None:
-    path = bench.write("shared/a", "one")
+async def test_every_refusal_of_the_port_has_its_code_and_words_and_changes_nothing(bench: RootBench) -> None:
+    path, top = str(bench.write("shared/a", "one")), str(bench.folder / "shared")
+    os.link(bench.write("shared/h", "one"), bench.folder / "tmp/h")
+    bench.write("shared/dir/b", "x")
     port = cast("RootFolders", bench.workspace.gate.in_force().ports.roots)
-    for change in (
-        port.write(str(path), "two", None),
-        port.edit(str(path), "one", "two", Action.READ),
-        port.delete(str(path), recursive=True, granted=Action.OVERWRITE),
-        port.copy(str(path), str(path.with_name("b")), None),
+    changed = "somebody else changed this meanwhile; make the call again"
+    linked = "the file has a second name (hard link), perhaps outside the root"
+    full = "the folder `shared/dir` is not empty: with `recursive` it goes with everything in it"
+    for change, code, words in (
+        (port.write(path, "two", None), "not-granted", "writing was not granted"),
+        (port.write(path, "two", Action.DELETE), "not-granted", "writing was not granted"),
+        (port.copy(path, f"{top}/b", None), "not-granted", "writing was not granted"),
+        (port.edit(path, "one", "two", Action.APPEND), "not-granted", "changing the file was not granted"),
+        (port.delete(path, recursive=True, granted=Action.OVERWRITE), "not-granted", "removing was not granted"),
+        (port.write(path, "two", Action.APPEND), "conflict", changed),
+        (port.write(f"{top}/h", "two", Action.OVERWRITE), "hard-link", linked),
+        (port.read(f"{top}/h"), "hard-link", linked),
+        (port.read(top), "is-a-folder", "this is a folder, not a file"),
+        (port.write(top, "x", Action.OVERWRITE), "is-a-folder", "this is a folder, not a file"),
+        (port.write(f"{top}/dir", "x", Action.APPEND), "is-a-folder", "this is a folder, not a file"),
+        (port.list_folder(path, stopped=lambda: False), "not-a-folder", "this is a file, not a folder"),
+        (port.delete(f"{top}/dir", recursive=False, granted=Action.DELETE), "not-empty", full),
+        (
+            port.delete(f"{top}/no", recursive=True, granted=Action.DELETE),
+            "not-found",
+            "there is no such file or folder",
+        ),
+        (
+            port.delete(f"{top}/a/b", recursive=True, granted=Action.DELETE),
+            "not-a-folder",
+            "a part of the path is not a folder",
+        ),
+        (port.search(f"{top}/no", len, hits=1, stopped=lambda: False), "not-found", "there is no such file or folder"),
+        (port.read(f"{top}/a\0"), "not-available", "this path is not available"),
+        (port.read(f"{top}//a"), "not-available", "this path is not available"),
+        (port.read(f"{top}/./a"), "not-available", "this path is not available"),
     ):
-        with pytest.raises(ToolFailure, match="was not granted") as told:
+        with pytest.raises(ToolFailure) as told:
             await change
-        assert told.value.code == "not-granted"
-    assert names(bench.folder / "shared") == ["a"]
+        assert (told.value.code, str(told.value)) == (code, words)
+    top_stays = "this is the top folder of a root, which is never removed"
+    with pytest.raises(ToolFailure, match=top_stays):
+        await port.delete(top, recursive=True, granted=Action.DELETE)
+    assert names(bench.folder / "shared") == ["a", "dir", "h"]
     assert bench.text("shared/a") == "one"
+
+
+async def test_what_stands_at_a_place_is_told_for_whoever_is_asked(
+    bench: RootBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = bench.write("shared/dir/a", "one")
+    (bench.folder / "shared/dir/sub").mkdir()
+    port = cast("RootFolders", bench.workspace.gate.in_force().ports.roots)
+    sha, when = hashlib.sha256(b"one").hexdigest(), path.stat().st_mtime_ns
+    assert port.note_of(str(path)) == f"3 bytes, sha256:{sha}"
+    assert port.note_of(f"{path}x") is None
+    assert port.note_of(f"{path}/x") == "a part of the path is not a folder"
+    rows = [f"- shared/dir/a (3 bytes, changed {when})", "- shared/dir/sub (folder)"]
+    head = f"folder with 2 files and folders, sha256:{hashlib.sha256(chr(10).join(rows).encode()).hexdigest()}"
+    assert port.note_of(str(path.parent)) == "\n".join([head, *rows])
+    monkeypatch.setattr(rootwalk, "_TOLD", 1)
+    assert port.note_of(str(path.parent)) == "\n".join([head, rows[0], "and 1 more"])
+    assert [port.stands(str(path) + more) for more in ("", "x", "/x")] == [True, False, True]
+    done = await port.copy(str(path), f"{path}2", Action.APPEND)
+    assert done == {
+        "source_path": "shared/dir/a",
+        "destination_path": "shared/dir/a2",
+        "sha256": sha,
+        "bytes": 3,
+        "created": True,
+    }
+    assert await port.write(str(path), "zwei\n", Action.OVERWRITE) == {
+        "path": "shared/dir/a",
+        "bytes": 5,
+        "created": False,
+    }
+    edited = await port.edit(str(path), "zwei", "drei\nvier", Action.OVERWRITE)
+    assert edited == {"path": "shared/dir/a", "bytes": 10, "lines": 2}
 
 
 async def test_folders_that_are_nested_too_deep_are_not_removed(bench: RootBench) -> None:

@@ -56,6 +56,7 @@ def test_with_several_sources_the_first_one_that_has_the_path_is_meant(two: Benc
 def test_an_unknown_source_and_a_foreign_one_get_the_same_words(two: Bench) -> None:
     foreign = two.manager.locate("a.md", source_id="other", allowed=("docs",))
     unknown = two.manager.locate("a.md", source_id="nonsense", allowed=("docs",))
+    assert two.manager.locate("a.md", source_id=None, allowed=("nonsense", "docs")) == two.at("a.md")
     assert isinstance(foreign, Refusal)
     assert isinstance(unknown, Refusal)
     assert (foreign.code, foreign.hint) == (unknown.code, unknown.hint)
