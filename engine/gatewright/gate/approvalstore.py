@@ -87,7 +87,7 @@ class ApprovalStore:
         from gatewright.gate.approval import Remember
 
         try:
-            if grant.kind is not Remember.ONCE or not grant.approved:
+            if grant.kind is not Remember.ONCE:
                 return self.get(grant.grant_id) == grant
             with self._rows.changing() as change:
                 row = _one(change.rows, _GRANT, grant.grant_id)
@@ -110,7 +110,6 @@ class ApprovalStore:
         if not self._rows.version():
             return None
         with self._rows.changing() as change:
-            self._purge(change)
             row = _one(change.rows, _GRANT, grant_id)
             if row is None or _is_over(row, self._clock.wall_s()):
                 return None

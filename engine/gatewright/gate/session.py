@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
+from itertools import count
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -181,7 +182,7 @@ class Session:
         self.saving = fork_safe_lock()
         self._lock = fork_safe_lock()
         self._facts = SessionFacts(self.session_id)
-        self._serial = 0
+        self._serials = count()
         self._open: set[int] = set()
         self._starters: dict[tuple[str, str, str], int] = {}
 
@@ -310,8 +311,8 @@ class Session:
 
     def _taken(self, tool: str, operations: Operations, sources: tuple[str, ...], now_s: float) -> Reservation:
         times = _times(operations)
-        self._serial += 1
-        self._open.add(self._serial)
+        serial = next(self._serials)
+        self._open.add(serial)
         before: dict[tuple[str, str], float | None] = {}
         changed: dict[tuple[str, str], Use] = {}
         for key in _keys(times, sources):
@@ -319,11 +320,11 @@ class Session:
             before[key] = use.started_s
             started_s = now_s if use.started_s is None else max(use.started_s, now_s)
             changed[key] = Use(use.calls + more, use.flying + more, use.successes, started_s, use.succeeded_s)
-            self._starters[tool, key[0], key[1]] = self._serial
+            self._starters[tool, key[0], key[1]] = serial
         self._facts = self._facts.having(tool, changed)
         if self._facts.began_s is None:
             self._facts = replace(self._facts, began_s=now_s)
-        return Reservation(self._serial, tool, times, sources, now_s, before)
+        return Reservation(serial, tool, times, sources, now_s, before)
 
 
 class OwnSessions:

@@ -13,7 +13,7 @@ import pytest
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import JsonValue, canonical_json
-from gatewright.gate import Approval, ApprovalStore, Grant, Remember
+from gatewright.gate import Approval, ApprovalStore, Grant, Remember, approvalstore
 from gatewright.gate.approval import MOST_SECONDS, ApprovalLimits, ApprovalRequest, Ask
 from gatewright.gate.approvalstore import FILE_NAME, MOST_BYTES, ONCE_S, QuestionTooLarge
 from gatewright.gate.grant import Subject
@@ -80,6 +80,7 @@ def test_file_and_key_are_for_their_owner_alone(tmp_path: Path, store: ApprovalS
     ]
 
     assert set(modes) == {0o600}
+    assert [path.name.partition("-")[0] for path in (tmp_path / "keys").glob("*.anchor")] == ["approvals"]
 
 
 def test_grant_for_once_is_spent_by_the_first_who_uses_it(store: ApprovalStore) -> None:
@@ -87,6 +88,7 @@ def test_grant_for_once_is_spent_by_the_first_who_uses_it(store: ApprovalStore) 
 
     assert store.find(subject()) == grant
     assert store.find(subject()) == grant
+    assert not store.spend(replace(grant, who="eve"))
     assert [store.spend(grant) for _ in range(3)] == [True, False, False]
     assert store.find(subject()) is None
 
@@ -198,6 +200,14 @@ def test_what_is_over_leaves_the_file(tmp_path: Path, store: ApprovalStore, cloc
     last = store.remember(a_request(), TEN_MINUTES)
 
     assert rows_of(tmp_path) == [("grant", last.grant_id)]
+    clock.advance(600.0)
+    assert store.revoke(last.grant_id) is None
+    store.post(a_request(request_id="ask-1", expires_wall_s=clock.wall_s() + 45.0), 10)
+    assert rows_of(tmp_path) == [("request", "ask-1")]
+    clock.advance(45.0)
+    listener = store.attach()
+    assert rows_of(tmp_path) == [("listener", listener)]
+    store.close()
 
 
 @pytest.mark.parametrize("seconds", [None, 0.0, -5.0, float("nan"), float("inf"), 1e12])
@@ -287,14 +297,18 @@ def test_without_its_key_nothing_counts(tmp_path: Path, store: ApprovalStore, cl
     assert other.notes
 
 
+@pytest.mark.parametrize("how", ["find", "pending", "has_listener", "spend"])
 def test_file_that_is_no_store_is_an_error_for_writers_and_nothing_for_readers(
-    tmp_path: Path, store: ApprovalStore
+    tmp_path: Path, clock: ManualClock, how: str
 ) -> None:
+    once = ApprovalStore(clock=clock).remember(a_request(), Approval(True, "dana"))
+    store = small_store(tmp_path, clock)
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / FILE_NAME).write_text("this is no database, whatever its name says\n" * 30, "utf-8")
+    given = {"find": (subject(),), "spend": (once,)}.get(how, ())
 
-    assert store.find(subject()) is None
-    assert store.pending() == ()
+    assert getattr(store, how)(*given) in (None, (), False)
+    assert "cannot be" in store.notes[0]
     with pytest.raises(WorkspaceError, match="cannot be"):
         store.remember(a_request(), TEN_MINUTES)
 
@@ -352,12 +366,14 @@ def test_question_too_large_to_look_through_is_refused(store: ApprovalStore) -> 
         store.post(a_request(request_id="ask-2", arguments={"text": "x" * (room + 1)}), 10)
 
 
-def test_agent_has_only_so_many_calls_waiting(store: ApprovalStore) -> None:
+def test_agent_has_only_so_many_calls_waiting(store: ApprovalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     posted = [store.post(a_request(request_id=f"ask-{n}", digest=f"d{n}"), 3) for n in range(5)]
 
     assert posted == [True, True, True, False, False]
     assert store.post(a_request(request_id="ask-8", user_id="ann"), 3)
     assert store.post(a_request("another", request_id="ask-9"), 3)
+    monkeypatch.setattr(approvalstore, "MOST_QUESTIONS", 6)
+    assert [store.post(a_request(f"agent{n}", request_id=f"asks-{n}"), 3) for n in range(2)] == [True, False]
 
 
 def test_life_file_is_gone_once_nothing_hangs_on_it(tmp_path: Path, store: ApprovalStore) -> None:
@@ -400,6 +416,7 @@ def test_store_without_a_folder_lives_in_memory(clock: ManualClock) -> None:
     assert answered is not None
     assert store.find(subject()) == store.get(answered.grant_id)
     assert store.revoke(answered.grant_id) is not None
+    assert ApprovalStore().remember(a_request(), TEN_MINUTES).expires_wall_s == pytest.approx(time.time() + 600, abs=60)
 
 
 def test_grant_says_the_same_as_json() -> None:

@@ -117,9 +117,35 @@ def test_refusal_echoes_nothing_to_the_model(open_world: World) -> None:
         assert "sesame" not in (decision.model_message or "")
 
 
-def test_thousands_of_addresses_in_one_call_are_refused(open_world: World) -> None:
-    decision = open_world.decide("crawl", {"urls": ["https://a.example/"] * 1_001})
-    assert (decision.verdict, decision.code) == (Verdict.DENY, "too-many-targets")
+@pytest.mark.parametrize(
+    ("tool", "name", "good", "bad", "code"),
+    [
+        ("crawl", "urls", ["https://a.example/"] * 1_000, ["https://a.example/"], "too-many-targets"),
+        (
+            "crawl",
+            "urls",
+            ["https://a.example/" + 245 * "a"] * 996 + ["https://a.example/" + 178 * "a"],
+            ["https://a.example/"],
+            "too-many-targets",
+        ),
+        ("rows", "table", "t" * 1_024, "t", "bad-name"),
+    ],
+    ids=["addresses", "characters", "name"],
+)
+def test_so_much_is_taken_in_one_call_and_no_more(
+    open_world: World, tool: str, name: str, good: Any, bad: Any, code: str
+) -> None:
+    assert open_world.decide(tool, {name: good}).verdict is Verdict.ALLOW
+    decision = open_world.decide(tool, {name: good + bad})
+    assert (decision.verdict, decision.code) == (Verdict.DENY, code)
+
+
+def test_operator_is_told_the_first_targets_and_how_many_more_there_are(open_world: World) -> None:
+    urls = [f"https://{number}.a.example/" for number in range(22)]
+    said = [trace(open_world.decide("crawl", {"urls": urls[:count]}), "arguments") for count in (20, 22)]
+    assert ["https://19.a.example/" in one for one in said] == [True, True]
+    assert ["https://20.a.example/" in one for one in said] == [False, False]
+    assert [("; and 2 more; " in one, " more" in one) for one in said] == [(False, False), (True, True)]
 
 
 def test_path_has_one_form_for_the_tool_and_one_for_conditions(open_world: World) -> None:

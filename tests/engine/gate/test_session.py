@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,48 @@ def taken(session: Session, now_s: float = 0.0, operation: str = "", **more: Any
     result = session.reserve("t", operation, now_s, **more)
     assert isinstance(result, Reservation)
     return result
+
+
+def test_id_is_kept_as_it_is_or_as_its_beginning_and_a_digest_when_it_is_too_long() -> None:
+    long = "s" * 1_001
+    assert Session(long[1:]).session_id == long[1:]
+    assert Session(long).session_id == f"{long[:64]}-{hashlib.sha256(long.encode()).hexdigest()}"
+    assert Session("half \ud800").session_id == "half \\ud800"
+    assert Session().session_id.startswith("session-")
+
+
+def test_session_is_told_the_time_once_and_by_its_first_call_where_nobody_did() -> None:
+    told, called = Session(), Session()
+    told.begin(3.0)
+    told.begin(4.0)
+    taken(told, 5.0)
+    taken(called, 5.0)
+    taken(called, 6.0)
+
+    assert (told.facts().began_s, called.facts().began_s) == (3.0, 5.0)
+
+
+def test_call_that_ends_later_starts_no_earlier() -> None:
+    session = Session()
+    taken(session, 4.0)
+    late = taken(session, 2.0)
+    session.succeeded("t", "")
+
+    assert late.start_s == 2.0
+    assert (session.facts().last_start_s("t"), session.facts().last_success_s("t")) == (4.0, 4.0)
+    assert session.facts().last_success_s("other") is None
+
+
+def test_operations_that_succeeded_or_may_yet_are_told_without_those_of_single_sources() -> None:
+    session = Session()
+    for operation in ("flies", "failed", "done"):
+        slot = taken(session, operation=operation, sources=["docs"])
+        if operation != "flies":
+            session.settle(slot)
+    session.succeeded("t", "done", sources=["docs"])
+
+    assert sorted(session.facts().called("t")) == ["done", "flies"]
+    assert list(session.facts().called("other")) == []
 
 
 def test_released_slot_can_be_taken_again() -> None:
@@ -179,7 +222,7 @@ def test_phase_follows_success_and_end() -> None:
     assert not session.should_continue
     session.begin_turn()
 
-    assert phases == [Phase.START, Phase.OPEN, Phase.ENDED]
+    assert phases == [Phase.START, Phase.OPEN, Phase.ENDED] == ["start", "open", "ended"]
     assert session.should_continue
     assert session.has_succeeded("t")
 
@@ -252,7 +295,7 @@ def test_gap_goes_on_while_the_process_is_away() -> None:
     later = ManualClock(clock.wall_s() + 20)
     again = Session.resumed(data, later)
 
-    assert again.facts().last_start_s("t") == later.monotonic_s() - 20
+    assert again.facts().last_start_s("t") == again.facts().began_s == later.monotonic_s() - 20
 
 
 def test_wall_clock_that_went_back_makes_no_start_lie_in_the_future() -> None:
@@ -262,7 +305,8 @@ def test_wall_clock_that_went_back_makes_no_start_lie_in_the_future() -> None:
     taken(session, clock.monotonic_s())
     earlier = ManualClock(clock.wall_s() - 1000)
 
-    assert Session.resumed(session.saved(clock), earlier).facts().last_start_s("t") == earlier.monotonic_s()
+    facts = Session.resumed(session.saved(clock), earlier).facts()
+    assert facts.last_start_s("t") == facts.began_s == earlier.monotonic_s()
 
 
 def test_call_under_way_when_saved_counts_as_made_and_ended() -> None:

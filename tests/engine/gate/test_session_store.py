@@ -172,6 +172,8 @@ async def test_who_waits_for_a_held_session_is_told_when_patience_ends(
                 pass
         with pytest.raises(SessionConflict, match="is held by somebody else"):
             store.delete("one")
+        with pytest.raises(SessionConflict, match="is held by somebody else"):
+            store.save(Session("one"))
     assert store.delete("one")
 
 
