@@ -181,7 +181,7 @@ class ApprovalStore:
         """Take a question away, and with it the answer, which is returned if there is one. Raises WorkspaceError."""
         try:
             with self._rows.changing() as change:
-                mine = [row for row in change.rows if row.kind in {_REQUEST, _ANSWER} and row.row_id == request_id]
+                mine = [row for row in change.rows if row.row_id == request_id]
                 change.delete(mine)
         finally:
             self._lifeline.let_go(request_id)
@@ -202,7 +202,7 @@ class ApprovalStore:
         """The operator listens no more. Raises WorkspaceError."""
         try:
             with self._rows.changing() as change:
-                change.delete(row for row in change.rows if row.kind == _LISTENER and row.row_id == listener)
+                change.delete(row for row in change.rows if row.row_id == listener)
         finally:
             self._lifeline.let_go(listener)
 

@@ -207,7 +207,8 @@ def test_what_is_over_leaves_the_file(tmp_path: Path, store: ApprovalStore, cloc
     clock.advance(45.0)
     listener = store.attach()
     assert rows_of(tmp_path) == [("listener", listener)]
-    store.close()
+    store.detach(listener)
+    assert rows_of(tmp_path) == []
 
 
 @pytest.mark.parametrize("seconds", [None, 0.0, -5.0, float("nan"), float("inf"), 1e12])
@@ -346,6 +347,17 @@ def test_question_is_listed_answered_and_taken(tmp_path: Path, store: ApprovalSt
     assert store.withdraw("ask-1") == answered
     assert store.answers() == {}
     assert [kind for kind, _ in rows_of(tmp_path)] == ["grant"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_refusal_that_answers_a_question_is_kept_where_it_is_for_a_time(store: ApprovalStore, kept: bool) -> None:
+    store.post(a_request(request_id="ask-1"), 10)
+    refusal = Approval(False, "eve", Remember.DURATION, 600.0) if kept else Approval(False, "eve")
+    answered = store.answer("ask-1", refusal)
+
+    assert answered is not None
+    assert [grant.grant_id for grant in store.standing()] == [answered.grant_id] * kept
+    assert [grant.approved for grant in store.standing()] == [False] * kept
 
 
 def test_question_is_over_with_its_time(store: ApprovalStore, clock: ManualClock) -> None:

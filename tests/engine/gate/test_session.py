@@ -227,17 +227,18 @@ def test_phase_follows_success_and_end() -> None:
     assert session.has_succeeded("t")
 
 
-def test_app_is_shown_calls_and_successes_by_name() -> None:
+def test_app_is_shown_calls_and_successes_by_name_wherever_they_went() -> None:
     session = Session("s")
-    taken(session, operation="up", sources=["docs"])
-    session.succeeded("t", "up", sources=["docs"])
+    for sources in (["docs"], []):
+        taken(session, operation="up", sources=sources)
+        session.succeeded("t", "up", sources=sources)
 
     assert session.to_json() == {
         "session": "s",
         "phase": "open",
         "should_continue": True,
-        "calls": {"t.up": 1},
-        "successes": {"t.up": 1},
+        "calls": {"t.up": 2},
+        "successes": {"t.up": 2},
     }
 
 
