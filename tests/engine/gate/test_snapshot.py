@@ -309,7 +309,9 @@ def test_edit_recompiles_only_the_tools_that_it_can_concern(name: str) -> None:
     assert after == compiled_anew(gate)  # nothing stale is left
 
 
-@pytest.mark.parametrize(("policy", "compared"), [(ADDED, set[str]()), (replace(ADDED, name="other"), {READER, WRITER})])
+@pytest.mark.parametrize(
+    ("policy", "compared"), [(ADDED, set[str]()), (replace(ADDED, name="other"), {READER, WRITER})]
+)
 def test_agents_that_an_edit_leaves_alone_keep_their_flat_answers(
     policy: Policy, compared: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
