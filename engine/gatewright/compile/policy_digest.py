@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any, cast
 
@@ -35,15 +35,14 @@ def _table(value: object) -> dict[str, Any]:
     """A dataclass with its class as ``kind``."""
     kind = type(value)
     table: dict[str, Any] = {"kind": kind.__name__}
-    for name in _names(kind) or ():
-        item = getattr(value, name)
-        table[name] = item if item is None or type(item) in _PLAIN else _value(item)
+    for name in _names(kind):
+        table[name] = _value(getattr(value, name))
     return table
 
 
 @lru_cache(maxsize=256)
-def _names(kind: type) -> tuple[str, ...] | None:
-    return tuple(field.name for field in fields(kind) if field.compare) if is_dataclass(kind) else None
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.compare)
 
 
 def _value(value: object) -> Any:
@@ -53,17 +52,12 @@ def _value(value: object) -> Any:
         return [_value(item) for item in cast("tuple[object, ...]", value)]
     if isinstance(value, frozenset):
         return _sorted(cast("frozenset[object]", value))
-    if _names(type(value)) is not None:
-        return _table(value)
     if isinstance(value, Mapping):
         return {str(key): _value(item) for key, item in cast("Mapping[object, object]", value).items()}
-    return [_value(item) for item in cast("list[object]", value)] if isinstance(value, list) else value
+    return [_value(item) for item in cast("list[object]", value)] if isinstance(value, list) else _table(value)
 
 
 @lru_cache(maxsize=4096)
 def _sorted(names: frozenset[object]) -> list[str]:
     """The same few sets of operations stand in thousands of rules. Nobody changes the list."""
     return sorted(str(name) for name in names)
-
-
-_PLAIN = frozenset({str, int, float, bool})

@@ -9,7 +9,5 @@ from __future__ import annotations
 import os
 from itertools import count
 
-_MOST_OF_A_PROCESS = 1 << 40
-
-new_identity = count(os.getpid() * _MOST_OF_A_PROCESS + 1).__next__
+new_identity = count(os.getpid() << 40).__next__
 """A number that nothing else has, in this process or in what another one hands over."""

@@ -72,13 +72,9 @@ class Layers:
 
     def rules(self, facts: ToolFacts) -> tuple[_Numbered, ...]:
         """The agent's rules that name the tool (or ``*``) with their index in the file, highest priority first."""
-        named, everywhere = self._rules.get(facts.name), self._rules.get(ANY_TOOL)
-        if named is None and everywhere is None:
-            return ()
-        found = [row for row in named or () if names_tool(row[1].tool_name, facts.name, facts.major)]
-        if everywhere is None and len(found) < 2:
-            return tuple(found)
-        found += everywhere or ()
+        named, everywhere = self._rules.get(facts.name, ()), self._rules.get(ANY_TOOL, ())
+        found = [row for row in named if names_tool(row[1].tool_name, facts.name, facts.major)]
+        found += everywhere
         return tuple(sorted(found, key=lambda row: (-row[1].priority, row[0])))
 
     def policy_rules(self, facts: ToolFacts) -> tuple[Numbered, ...]:
@@ -193,8 +189,8 @@ class _Rows:
         self._refusals = list(_refusals(facts, placed)) if placed and facts.selection is not None else []
         self._policy_rules = layers.policy_rules(facts)
         self._policy_speaks = bool(self._policy_rules) or layers.policy.default is not Verdict.ALLOW
-        self._has_approvals = bool(layers.agent.approvals or layers.policy.defaults.approvals)
-        speaks = self._policy_speaks or self._has_approvals or facts.needs_source
+        has_approvals = bool(layers.agent.approvals or layers.policy.defaults.approvals)
+        speaks = self._policy_speaks or has_approvals or facts.needs_source
         self._may_say_more = speaks or bool(self._consents) or bool(self._refusals)
 
     def shown(self) -> frozenset[str]:
@@ -273,7 +269,7 @@ class _Rows:
         if self._policy_speaks:
             rules = rules_for_operation(self._policy_rules, op.name)
             conditions = [rule for _, rule in rules if not rule.is_unconditional]
-            if conditions and all(path_condition(rule, op) is not None for rule in conditions):
+            if all(path_condition(rule, op) is not None for rule in conditions):
                 by_path |= outcomes(layers.policy, rules)
             else:
                 by_value |= outcomes(layers.policy, rules)
@@ -358,9 +354,7 @@ def _plain(name: str, tier: SafetyTier) -> OperationRight:
 def _by_tool(rules: tuple[ToolRule, ...]) -> dict[str, list[_Numbered]]:
     found: dict[str, list[_Numbered]] = {}
     for index, rule in enumerate(rules):
-        written = rule.tool_name
-        bare = split_name(written)[0] if "@" in written else written
-        found.setdefault(bare, []).append((index, rule))
+        found.setdefault(split_name(rule.tool_name)[0], []).append((index, rule))
     return found
 
 
@@ -369,7 +363,7 @@ def _listed_names(tools: tuple[str, ...]) -> Mapping[str, tuple[int | None, ...]
     """The listed majors by bare name (None: any of them)."""
     found: dict[str, tuple[int | None, ...]] = {}
     for written in tools:
-        name, major = split_name(written) if "@" in written else (written, None)
+        name, major = split_name(written)
         if name != ANY_TOOL:
             found[name] = (*found[name], major) if name in found else _ANY_MAJOR if major is None else (major,)
     return found

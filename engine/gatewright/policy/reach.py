@@ -33,7 +33,7 @@ def level_verdict(source: Source, facts: ToolFacts, op: OperationFacts, level: P
     """The strictest that calls of the operation may come to at a file of the source with that level."""
     actions = op.actions if facts.needs_source else op.path_actions
     found = _by_action(level, actions)
-    if facts.needs_source and source.required_tools:
+    if facts.needs_source:
         for _, rule in source_rules(source, facts):
             if isinstance(rule.rule_type, AllowedOperations) and op.name not in rule.rule_type.operations:
                 return Verdict.DENY
@@ -49,7 +49,6 @@ class Reach:
         self._agent = agent
         self._sources = sources
         self._levels: dict[tuple[str, tuple[Action, ...]], frozenset[Verdict]] = {}
-        self._limiting = any(source.required_tools for source in sources)
 
     def reason(self, facts: ToolFacts, op: OperationFacts) -> Reason | None:
         """Why the sources deny the operation, or make every call of it ask; None when they need not."""
@@ -60,8 +59,6 @@ class Reach:
             address: Address | None = ("agents", agent.agent_id, "sources") if agent.sources is not None else None
             text = f"agent `{agent.agent_id}` has no file source"
             return Reason(Layer.SOURCE, Verdict.DENY, "no-source", text, address)
-        if not self._limiting and not op.actions:
-            return None
         limits = [self._limit(source, facts, op) for source in self._sources]
         open_ones = [source for source, limit in zip(self._sources, limits, strict=True) if limit is None]
         if not open_ones:

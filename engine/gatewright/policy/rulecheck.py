@@ -65,7 +65,7 @@ def unknown_tools(
     found: list[Problem] = []
     for address, written, dotted in _names(policy, before):
         if not is_known(written, dotted=dotted):
-            names = [*held, *(f"{name}.{one}" for name in held for one in held[name] if dotted and "." in written)]
+            names = [*held, *(f"{name}.{one}" for name in held for one in held[name] if dotted)]
             what = "no tool, and no operation of one," if dotted else "no tool"
             text = f"{what} is named `{written}`"
             near = near_miss(written, sorted(names))
@@ -126,14 +126,13 @@ def policy_rule_misfits(policy: Policy, known: Iterable[ToolFacts]) -> dict[str,
 
     A rule that names a tool which is not there now is left alone: that one may have it.
     """
-    rows = [(index, rule) for index, rule in enumerate(policy.rules) if rule.tools and rule.operations]
-    if not rows:
+    if not policy.rules:
         return {}
     operations: dict[str, set[str]] = {}
     for facts in known:
         operations.setdefault(facts.name, set()).update(facts.operation_names)
     found: dict[str, Reason] = {}
-    for index, rule in rows:
+    for index, rule in enumerate(policy.rules):
         names = {split_name(written)[0] for written in rule.tools or ()}
         if names <= operations.keys():
             held = set[str]().union(*(operations[name] for name in names))

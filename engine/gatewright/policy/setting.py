@@ -12,7 +12,6 @@ from gatewright.policy.document import Policy, ToolSettings
 from gatewright.policy.permission import PathUse
 from gatewright.policy.right import OperationFacts, PathArgument, ToolFacts
 from gatewright.policy.tier import SafetyTier
-from gatewright.policy.toolname import split_name
 
 _TIERS = tuple(SafetyTier)
 
@@ -39,8 +38,7 @@ def overridden_all(policy: Policy, catalog: tuple[ToolFacts, ...]) -> tuple[Tool
     """``catalog`` as the policy's settings change it; the same object where they change nothing."""
     if not policy.tools:
         return catalog
-    named = {split_name(name)[0] for name in policy.tools}
-    return tuple(overridden(policy, facts) if facts.name in named else facts for facts in catalog)
+    return tuple(overridden(policy, facts) for facts in catalog)
 
 
 @lru_cache(maxsize=4096)
@@ -60,7 +58,7 @@ def _overridden(
 def _row(
     row: OperationFacts, tier: SafetyTier | None, description: str | None, paths: tuple[tuple[str, PathUse], ...]
 ) -> OperationFacts:
-    text = row.description if row.name or not description else description
+    text = row.description if row.name else description or row.description
     declared = {name: PathArgument(name, use, "declared") for name, use in paths}
     kept = (declared.pop(one.argument, one) for one in row.paths)
     return replace(row, tier=tier or row.tier, description=text, paths=(*kept, *declared.values()))

@@ -442,7 +442,10 @@ def test_policy_rule_misfits_when_none_of_its_tools_has_the_operation() -> None:
     deleting = replace(burning, operations=("delete",))
     absent = replace(burning, tools=("file", "later"))
 
-    assert policy_rule_misfits(policy_of(None, burning), (FILE, CLOCK)).keys() == {"file", "clock"}
+    found = policy_rule_misfits(policy_of(None, deleting, burning), (FILE, CLOCK))
+
+    assert found.keys() == {"file", "clock"}
+    assert (found["file"].address, found["file"].rule_id) == (("policy", "rules", 1), "r")
     assert not policy_rule_misfits(policy_of(None, deleting), (FILE, CLOCK))
     assert not policy_rule_misfits(policy_of(None, absent), (FILE, CLOCK))
 

@@ -129,7 +129,10 @@ def test_preset_is_written_with_as_little_as_it_needs() -> None:
     everything = apply(policy, preset_edit(policy, CATALOG, ["a"], Preset.EVERYTHING)).agents["a"]
     standard = apply(policy, preset_edit(policy, CATALOG, ["a"], Preset.STANDARD)).agents["a"]
     reading = apply(policy, preset_edit(policy, CATALOG, ["a"], Preset.READ_ONLY)).agents["a"]
+    asking = replace(policy, defaults=Defaults(approvals={"notes": Verdict.ASK}))
+    lifted = apply(asking, preset_edit(asking, CATALOG, ["a"], Preset.READ_ONLY)).agents["a"]
 
+    assert lifted.approvals == {"notes.find": Verdict.ALLOW}
     assert (everything.tools, everything.tool_rules, everything.approvals) == (NAMES, (), {"privileged": Verdict.ALLOW})
     assert (standard.tools, standard.tool_rules, standard.approvals) == (NAMES, (), {})
     assert reading.tools == ("notes", "store", "clock")
