@@ -14,11 +14,12 @@ from gatewright.policy.agentedit import remove_agents
 from gatewright.policy.copyrights import Along, copy_rights, rules_by_name
 from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.edit import apply, inverse
+from gatewright.policy.permission import Action
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.preset import Preset, preset_edit, promised
 from gatewright.policy.right import Layer, OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rights import held_off, reset_tools, set_many, tick_many
-from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightState, agent_diff
+from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightChange, RightState, agent_diff
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -32,7 +33,7 @@ NOTES = ToolFacts(
     PRIVILEGED,
 )
 
-STORE = ToolFacts("store", 1, (OperationFacts("peek", READ), OperationFacts("put", SIDE)), SIDE)
+STORE = ToolFacts("store", 1, (OperationFacts("peek", READ), OperationFacts("put", SIDE, (Action.DELETE,))), SIDE)
 CLOCK = ToolFacts("clock", 1, (OperationFacts("", READ),), READ)
 SHELL = ToolFacts("shell", 1, (OperationFacts("", PRIVILEGED),), PRIVILEGED)
 CATALOG = (NOTES, STORE, CLOCK, SHELL)
@@ -135,7 +136,7 @@ def test_preset_is_written_with_as_little_as_it_needs() -> None:
     assert lifted.approvals == {"notes.find": Verdict.ALLOW}
     assert (everything.tools, everything.tool_rules, everything.approvals) == (NAMES, (), {"privileged": Verdict.ALLOW})
     assert (standard.tools, standard.tool_rules, standard.approvals) == (NAMES, (), {})
-    assert reading.tools == ("notes", "store", "clock")
+    assert (reading.tools, reading.approvals) == (("notes", "store", "clock"), {})
     assert reading.tool_rules == (
         ToolRule("notes", AllowedOperations(frozenset({"find"}))),
         ToolRule("store", AllowedOperations(frozenset({"peek"}))),
@@ -218,6 +219,56 @@ def test_diff_says_what_becomes_of_an_operation_and_what_else_changes() -> None:
     assert diff.capabilities is None
     assert diff.counts() == {ChangeKind.OFF: 1, ChangeKind.ASKS: 2}
     assert difference(policy, policy, "b") == AgentDiff("b")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "opens"),
+    [
+        (None, ("x",), False),
+        (("x", "y"), ("y",), False),
+        (("x",), ("x", "y"), True),
+        (("x",), ("y",), True),
+        (("x",), None, True),
+    ],
+)
+def test_sources_open_more_where_one_comes(
+    before: tuple[str, ...] | None, after: tuple[str, ...] | None, opens: bool
+) -> None:
+    old = Policy(agents={"a": Agent("a", sources=before)})
+
+    assert difference(old, old.with_agent(Agent("a", sources=after)), "a").opens is opens
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "danger", "kind", "risk"),
+    [
+        (RightState.OFF, RightState.ON, "", ChangeKind.ON, 2),
+        (RightState.OVERRULED, RightState.ASKS, "", ChangeKind.ASKS, 2),
+        (RightState.ASKS, RightState.ON, "", ChangeKind.FREE, 1),
+        (RightState.OFF, RightState.ON, "deletes", ChangeKind.ON, 0),
+        (RightState.ON, RightState.ASKS, "privileged", ChangeKind.ASKS, 3),
+        (RightState.ASKS, RightState.OFF, "", ChangeKind.OFF, 3),
+        (RightState.ON, RightState.OVERRULED, "", ChangeKind.OFF, 3),
+        (RightState.OFF, RightState.OVERRULED, "", ChangeKind.WRITTEN, 3),
+    ],
+)
+def test_change_of_a_right_says_what_becomes_of_it_and_how_risky_it_is(
+    before: RightState, after: RightState, danger: str, kind: ChangeKind, risk: int
+) -> None:
+    change = RightChange("a", "notes", "find", before, after, danger)
+
+    assert (change.kind, change.risk, change.opens) == (kind, risk, risk < 3)
+
+
+def test_operation_is_dangerous_by_its_tier_or_by_what_it_deletes() -> None:
+    nothing = Policy(agents={"a": Agent("a", tools=())})
+    rows = difference(nothing, nothing.with_agent(Agent("a", tools=NAMES)), "a").rows
+
+    assert {(row.tool, row.operation): row.danger for row in rows if row.danger} == {
+        ("notes", "burn"): "privileged",
+        ("store", "put"): "deletes",
+        ("shell", ""): "privileged",
+    }
 
 
 def test_diff_tells_a_box_that_another_layer_keeps_off() -> None:

@@ -48,6 +48,41 @@ def test_a_good_rule_has_no_fault() -> None:
     assert rule_fault(ToolRule("file", MaxCalls(3), ("operation:read",))) is None
 
 
+PRECEDING = RequiresPrecedingTools()
+
+
+@pytest.mark.parametrize(
+    ("rule", "fault"),
+    [
+        (ToolRule(" x", MaxCalls(1)), "`tool_name` may not begin or end with a space"),
+        (ToolRule("x", MaxCalls(1), rule_id=""), "`id` may not be blank"),
+        (ToolRule("x", MaxCalls(1), priority=-1), "`priority` must be 0 to 255"),
+        (ToolRule("x", MaxCalls(1), priority=255), None),
+        (ToolRule("x", MaxCalls(1), priority=256), "`priority` must be 0 to 255"),
+        (ToolRule("x", MaxCalls(1), ("operation:",)), "`operation:` is no condition here: the name may not be blank"),
+        (ToolRule("x", MaxCalls(1), ("operation:a",) * 2), "`operation:a` stands here twice"),
+        (
+            ToolRule("*", MaxCalls(1), ("operation:a",)),
+            "`operation:a` names an operation of one tool: it cannot stand with `*`",
+        ),
+        (
+            ToolRule("x", MaxCalls(1), ("a",)),
+            "`a` is no condition here: `MaxCalls` takes only `operation:NAME`",
+        ),
+        (
+            ToolRule("x", PRECEDING, ("*",)),
+            "`*` is no condition: name the tools that `RequiresPrecedingTools` speaks of",
+        ),
+        (
+            ToolRule("x", PRECEDING, ("operation:a",)),
+            "`RequiresPrecedingTools` says nothing without a tool in `conditions`, such as `tool` or `tool.operation`",
+        ),
+    ],
+)
+def test_a_rule_says_what_of_it_could_not_stand_in_a_file(rule: ToolRule, fault: str | None) -> None:
+    assert rule_fault(rule) == fault
+
+
 @pytest.mark.parametrize(
     ("kind", "written"),
     [
