@@ -227,14 +227,15 @@ class ApprovalStore:
         """Every grant in the store, expired ones too, oldest first; read once per version."""
         try:
             version = self._rows.version()
-            held = self._grants
-            if held[0] != version:
-                grants = [_grant(row) for row in self._rows.rows() if row.kind == _GRANT]
-                held = self._grants = version, tuple(sorted(grants, key=lambda one: (one.granted_wall_s, one.grant_id)))
+            known, grants = self._grants
+            if known != version:
+                found = [_grant(row) for row in self._rows.rows() if row.kind == _GRANT]
+                grants = tuple(sorted(found, key=lambda one: (one.granted_wall_s, one.grant_id)))
+                self._grants = version, grants
         except WorkspaceError as error:
             self._rows.note(str(error))
             return ()
-        return held[1]
+        return grants
 
     def _remember(self, change: Change, request: ApprovalRequest, approval: Approval) -> Grant:
         from gatewright.gate.approval import Remember

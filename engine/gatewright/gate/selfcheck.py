@@ -391,17 +391,17 @@ def _asked(plan: ToolPlan, operation: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for rule in rules for row in rows for name in facts.asked_by(rule, row)))
 
 
-def _barred(plan: OperationPlan | None, arguments: Call) -> str:
-    """Why the generated call says nothing: a condition on arguments denies it; empty when none does."""
+def _barred(plan: OperationPlan | None, arguments: Call) -> str | None:
+    """Why the generated call says nothing: a condition on arguments denies it; None when none does."""
     if plan is None:
-        return ""
+        return None
     for constraint in plan.constraints:
         if any(name in arguments and not checker.is_valid(arguments[name]) for name, checker in constraint.fields):
             return "no call could be made that satisfies the constraints"
     for rule in plan.policy_rules:
         if rule.rule.effect is Verdict.DENY and rule.matches(arguments):
             return f"policy rule `{rule.rule.name}` denies the call that was made"
-    return ""
+    return None
 
 
 def _says(what: str, holds: bool) -> str:

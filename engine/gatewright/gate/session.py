@@ -320,7 +320,7 @@ class Session:
             before[key] = use.started_s
             started_s = now_s if use.started_s is None else max(use.started_s, now_s)
             changed[key] = Use(use.calls + more, use.flying + more, use.successes, started_s, use.succeeded_s)
-            self._starters[tool, key[0], key[1]] = serial
+            self._starters[tool, *key] = serial
         self._facts = self._facts.having(tool, changed)
         if self._facts.began_s is None:
             self._facts = replace(self._facts, began_s=now_s)

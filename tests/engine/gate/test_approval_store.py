@@ -105,6 +105,10 @@ def test_grant_for_once_is_for_the_exact_call(store: ApprovalStore) -> None:
 
     assert store.find(subject(digest="d2")) is None
     assert store.find(subject(session="session-2")) is None
+    about_content = Ask("k1", once_only=True)
+    grant = store.remember(a_request(digest="d3", asks=(about_content,)), Approval(True, "dana"))
+    assert store.find(subject(about_content, digest="d3")) == grant
+    assert grant.grant_id.startswith("grant-")
 
 
 def test_grant_for_once_that_nobody_uses_is_soon_over(store: ApprovalStore, clock: ManualClock) -> None:
@@ -185,9 +189,12 @@ def test_refusal_for_a_duration_forbids_the_identical_call_before_any_grant(
 
 def test_revoked_grant_is_gone_for_every_process(tmp_path: Path, store: ApprovalStore, clock: ManualClock) -> None:
     grant, other = store.remember(a_request(), TEN_MINUTES), small_store(tmp_path, clock)
+    version = store.version()
 
     assert other.find(subject()) == grant
+    assert (store.version(), other.version()) == (version, version)
     assert other.revoke(grant.grant_id) == grant
+    assert store.version() != version
     assert other.revoke(grant.grant_id) is None
     assert store.find(subject()) is None
     assert not store.spend(grant)

@@ -147,10 +147,11 @@ def test_slot_of_an_ended_execution_cannot_be_given_back() -> None:
 
 def test_released_slot_restores_the_start_before_it() -> None:
     session = Session()
-    taken(session, 1.0)
-    session.release(taken(session, 4.0))
+    for operation in ("", "up"):
+        taken(session, 1.0, operation, sources=["docs"])
+        session.release(taken(session, 4.0, operation, sources=["docs"]))
 
-    assert session.facts().last_start_s("t") == 1.0
+        assert session.facts().last_start_s("t") == session.facts().last_start_s("t", source="docs") == 1.0
 
 
 def test_released_slot_leaves_the_start_of_another_one() -> None:

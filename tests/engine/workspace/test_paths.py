@@ -418,3 +418,10 @@ def test_texts_that_come_to_too_many_places_together_are_denied(place: Place) ->
     decision = place.decision("note", text=[f"{text}{number}" for number in range(2_000)])
     assert (decision.verdict, decision.stage, decision.code) == (DENY, "arguments", "too-many-targets")
     assert place.decide("note", text=[f"/srv/{number}" for number in range(5_000)]) is ALLOW
+
+
+def test_operator_is_told_the_first_texts_that_lead_somewhere_and_how_many_more_there_are(place: Place) -> None:
+    for count, more in ((20, ""), (22, "; and 2 more")):
+        decision = place.decision("note", text=[f"{place.notes}/pub/{number}" for number in range(count)])
+        said = next(row.reason for row in decision.trace if row.stage == "arguments")
+        assert (said.count("`docs`"), said.rpartition("`docs`")[2]) == (20, more)
