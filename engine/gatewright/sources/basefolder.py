@@ -18,7 +18,7 @@ from gatewright.record import fork_safe_lock
 from gatewright.sources.failure import words_of
 from gatewright.sources.spelling import as_on_disk
 
-FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 PASS_THROUGH = FOLDER | getattr(os, "O_PATH", 0)
 REPLACED, UNTRUSTED = "source-replaced", "not-trusted"
 """Codes of what is said where another folder stands in the place of this one, and where it may not be used."""

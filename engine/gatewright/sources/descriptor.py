@@ -29,12 +29,7 @@ Identity = tuple[int, int]
 """Device and inode."""
 
 _BUSY_S = 5.0
-_FILE = (
-    getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-)
+_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 @frozen
@@ -154,12 +149,10 @@ def read_bytes(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_resul
 def write_new(folder: int, name: str, content: bytes) -> None:
     """Make a file that does not exist yet; never overwrites. Raises ToolFailure."""
     try:
-        with failures():
+        with failures(FileExistsError):
             os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o666, dir_fd=folder))
-    except ToolFailure as failure:
-        if failure.code == "exists":
-            raise taken() from None
-        raise
+    except FileExistsError:
+        raise taken() from None
     try:
         status = _status(name, folder)
         if status is None:

@@ -35,7 +35,7 @@ def sweep(folder: int) -> None:
     Only regular files of ours with one name, not touched for ten minutes. What cannot be removed stays.
     """
     with suppress(OSError):
-        descriptor = os.open(".", os.O_RDONLY | getattr(os, "O_CLOEXEC", 0), dir_fd=folder)
+        descriptor = os.open(".", os.O_RDONLY, dir_fd=folder)
         try:
             with os.scandir(descriptor) as entries:
                 names = [

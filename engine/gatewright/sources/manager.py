@@ -161,9 +161,8 @@ class SourceManager:
         )
 
         def plain(prefix: str, of_files: Sequence[int]) -> bool:
-            folder = source.absolute(prefix.rstrip("/") or BASE)
-            below = folder.rstrip("/") + "/"
-            named = protected.covers(folder) or any(path.startswith(below) for path in protected.prefixes)
+            below = f"{source.base.rstrip('/')}/{prefix}"
+            named = protected.covers(below) or any(path.startswith(below) for path in protected.prefixes)
             return not named and inodes.isdisjoint(of_files)
 
         return Overlay(source, decide, plain if alone else None)

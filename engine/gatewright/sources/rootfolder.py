@@ -168,7 +168,7 @@ class RootFolders:
     def _write_text(self, at: RootPlace, content: str, granted: Action | None, approved: Approved) -> JsonValue:
         return self._write(at, encode_text(content, MAX_TEXT_BYTES), granted, approved)
 
-    def _write(self, at: RootPlace, content: bytes, granted: Action | None, approved: Approved) -> JsonValue:
+    def _write(self, at: RootPlace, content: bytes, granted: Action | None, approved: Approved) -> dict[str, JsonValue]:
         if granted not in {Action.APPEND, Action.OVERWRITE}:
             raise ToolFailure("writing was not granted", code="not-granted")
         with self._exclusive(), self._folder_of(at, make=True) as (folder, name, passed):
@@ -224,9 +224,8 @@ class RootFolders:
         content = self._bytes(source, MAX_COPY_BYTES)[0]
         written = self._write(destination, content, granted, approved)
         digest = hashlib.sha256(content).hexdigest()
-        return {"source_path": source.shown, "destination_path": destination.shown, "sha256": digest} | (
-            {key: value for key, value in written.items() if key != "path"} if isinstance(written, dict) else {}
-        )
+        told: dict[str, JsonValue] = {"source_path": source.shown, "destination_path": written.pop("path")}
+        return told | {"sha256": digest} | written
 
     # inside
 

@@ -115,15 +115,10 @@ def relative_in(label: str) -> str | None:
 def _by_absolute(path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSource, str] | Refusal:
     normal = _normal(path.parts)
     absolute = "/" if normal in {None, BASE} else f"/{normal}"
-    found = [
-        (len(source.base), source, relative)
-        for source in sources
-        if (relative := source.relative_of(absolute)) is not None
-    ]
+    found = [(source, relative) for source in sources if (relative := source.relative_of(absolute)) is not None]
     if normal is None or not found:
         return Refusal("outside-base", f"`{path}` lies outside the agent's sources", _OUTSIDE_HINT)
-    _, source, relative = max(found, key=lambda item: item[0])
-    return source, relative
+    return max(found, key=lambda one: len(one[0].base))
 
 
 def _normal(parts: Sequence[str]) -> str | None:

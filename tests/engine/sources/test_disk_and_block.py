@@ -230,10 +230,19 @@ async def test_what_cannot_be_merged_is_told_with_its_place_and_nothing_is_lost(
     at = await in_conflict(bench, other="1\n2\n3\n4\nother\n")
     told = await bench.manager.reconcile(at, "merge")
     assert isinstance(told, dict)
-    assert told["outcome"] == "conflict"
-    assert told["conflicts"] == [
-        {"base_line": 5, "block_line": 5, "disk_line": 5, "base": "5\n", "block": "five\n", "disk": "other\n"}
-    ]
+    assert {key: value for key, value in told.items() if not key.endswith("_diff")} == {
+        "path": "a.md",
+        "state": "conflict",
+        "strategy": "merge",
+        "outcome": "conflict",
+        "why": "both changed the same places",
+        "conflicts": [
+            {"base_line": 5, "block_line": 5, "disk_line": 5, "base": "5\n", "block": "five\n", "disk": "other\n"}
+        ],
+        "conflict_count": 1,
+    }
+    assert "+five" in str(told["block_diff"])
+    assert "+other" in str(told["disk_diff"])
     assert await text(bench, at) == "1\n2\n3\n4\nfive\n"
     assert (bench.folder / "a.md").read_text() == "1\n2\n3\n4\nother\n"
     assert await state(bench, at) == "conflict"

@@ -127,9 +127,11 @@ def test_path_that_leads_elsewhere_is_refused(maze: Bench, path: str, why: str) 
 
 
 def test_folder_that_holds_something_protected_is_refused(maze: Bench) -> None:
-    found = find(maze, str(maze.folder))
-    assert isinstance(found, Refusal)
-    assert found.code == "protected"
+    why = "protected, or in the folder of a source that was moved: no tool reaches it"
+    for path, how in ((maze.folder, "holds what is"), (maze.folder / "policy.toml", "is")):
+        found = find(maze, str(path))
+        assert isinstance(found, Refusal)
+        assert (found.code, found.reason) == ("protected", f"`{path}` {how} {why}")
 
 
 def test_protected_file_is_refused_under_any_name(maze: Bench) -> None:

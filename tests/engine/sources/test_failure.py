@@ -83,6 +83,9 @@ def test_a_new_file_that_cannot_be_filled_does_not_stay(tmp_path: Path, monkeypa
     def refuse(*_: object) -> None:
         raise ToolFailure("no room", code="io")
 
+    def unwritable(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "")
+
     def vanished(*_: object) -> None:
         return None
 
@@ -91,6 +94,10 @@ def test_a_new_file_that_cannot_be_filled_does_not_stay(tmp_path: Path, monkeypa
     with pytest.raises(ToolFailure, match="no room"):
         descriptor.write_new(folder, "a", b"x")
     assert list(tmp_path.iterdir()) == []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", unwritable)
+        with pytest.raises(ToolFailure, match="write-protected"):
+            descriptor.write_new(folder, "a", b"x")
     monkeypatch.setattr(descriptor, "_status", vanished)
     with pytest.raises(ToolFailure) as told:
         descriptor.write_new(folder, "a", b"x")

@@ -40,7 +40,7 @@ def test_new_empty_folder_and_gone_file_are_told(tmp_path: Path, told: Told) -> 
     with watch(tmp_path, told) as one:
         assert one.wait(WAIT_S)
         (tmp_path / "empty").mkdir()
-        told.until(lambda news: "empty" in news.came)
+        assert told.until(lambda news: "empty" in news.came).is_there
         (tmp_path / "old.md").unlink()
         told.until(lambda news: "old.md" in news.went)
 

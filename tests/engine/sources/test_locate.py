@@ -36,6 +36,9 @@ def test_an_absolute_path_below_a_base_is_accepted(bench: Bench) -> None:
     assert bench.at(f"{bench.folder}/a.md").relative == "a.md"
     assert bench.at(f"{bench.folder}/").relative == "."
     assert bench.refused(f"{bench.folder}x/a.md").code == "outside-base"
+    bench.manager.start(source_of("inner"), bench.folder / "inner")
+    (bench.folder / "inner").mkdir()
+    assert bench.at(f"{bench.folder}/inner/a.md") == Located("inner", "a.md", f"{bench.folder}/inner/a.md")
     assert bench.refused(f"{bench.folder}/../a.md").code == "outside-base"
 
 

@@ -342,6 +342,11 @@ async def test_a_folder_lists_what_may_be_read_with_levels(bench: Bench) -> None
         {"name": "sub", "kind": "folder", "permission": "read_only", "loaded": False},
         {"name": "b.md", "kind": "file", "size": 4, "permission": "read_write", "loaded": True},
     ]
+    assert await bench.port.list_folder(bench.at("."), 1) == [
+        {"name": "sub", "kind": "folder", "permission": "read_only", "loaded": False},
+        {"kind": "more", "left_out": 1},
+    ]
+    assert len(await bench.port.list_folder(bench.at("."), 2)) == 2
     assert await bench.port.list_folder(bench.at("sub")) == [
         {"name": "c.md", "kind": "file", "size": 1, "permission": "read_only", "loaded": False}
     ]

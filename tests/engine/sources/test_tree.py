@@ -2,13 +2,14 @@
 
 import os
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action, Permission
-from gatewright.sources.tree import Walk
+from gatewright.sources.tree import Doomed, Walk, doomed, remove_tree
 from tests.engine.sources.bench import Bench, source_of
 
 
@@ -165,3 +166,62 @@ async def test_names_that_no_call_could_hold_are_not_listed(bench: Bench) -> Non
     ]
     assert paths(await bench.port.list_tree(bench.at("."), "*.md")) == ["c:x.md", "plain.md", "~home.md"]
     assert "tab\t" not in str(await bench.port.list_tree(bench.at(".")))
+
+
+async def test_what_stops_a_removal_on_the_way_is_told_with_what_is_gone(tree: Bench) -> None:
+    source, level_of = tree.manager.get("docs"), tree.manager.overlay("docs").level_of
+    assert source is not None
+    tree.write("d/a.md", "x")
+    tree.write("d/b.md", "x")
+    going = doomed(source, "d", level_of)
+    assert going == Doomed(("d/a.md", "d/b.md"), ("d",), (), 0)
+    (tree.folder / "d/a.md").unlink()
+    late = tree.write("d/new.md", "x")
+    with pytest.raises(ToolFailure) as told:
+        remove_tree(source, going, level_of)
+    assert (told.value.code, str(told.value)) == ("not-empty", "the folder is not empty; 1 of 2 files are gone")
+    late.unlink()
+    os.link(tree.folder / "policy.toml", tree.write("d/b.md", "x").with_name("a.md"))
+    with pytest.raises(ToolFailure, match="may not be removed; 0 of 2 files are gone") as told:
+        remove_tree(source, going, level_of)
+    assert told.value.code == "not-permitted"
+    (tree.folder / "d/a.md").unlink()
+    assert remove_tree(source, going, level_of) == {"files": 1, "folders": 1, "blocks": 0}
+
+
+def test_a_person_is_shown_fifty_files_and_told_of_the_rest() -> None:
+    files = tuple(f"f{number}" for number in range(1_051))
+    rows = [f"-{path}" for path in files[:50]]
+    assert Doomed(files[:50], (), (), 0).shown() == "\n".join(rows)
+    assert Doomed(files[:51], (), (), 0).shown() == "\n".join([*rows, "[and 1 more]"])
+    assert Doomed(files, (), (), 0).shown() == "\n".join([*rows, "[and 1,001 more]"])
+
+
+@pytest.mark.parametrize(("name", "most"), [("_MAX_STATES", 2), ("_MAX_SECONDS", -1.0)])
+async def test_states_below_a_folder_are_bounded_in_number_and_time(
+    tree: Bench, monkeypatch: pytest.MonkeyPatch, name: str, most: float
+) -> None:
+    for path in ("a/x.md", "a/deep/z.md", "b.md"):
+        await tree.port.load(tree.at(path))
+    kept = [f"{path}.md" for path in ("a/deep/z", "a/x", "b")]
+    assert paths(cast("list[JsonValue]", await tree.manager.status(tree.at(".")))) == kept
+    assert paths(cast("list[JsonValue]", await tree.manager.status(tree.at("a")))) == kept[:2]
+    monkeypatch.setattr(f"gatewright.sources.tree.{name}", most)
+    rows = cast("list[JsonValue]", await tree.manager.status(tree.at(".")))
+    assert paths(rows) == [*kept[: max(int(most), 0)], "more"]
+    assert rows[-1] == {"kind": "more", "why": "there is more than can be looked at in one go"}
+    if most > 0:
+        assert paths(cast("list[JsonValue]", await tree.manager.status(tree.at("a")))) == kept[:2]
+
+
+def test_a_folder_with_as_much_as_may_go_goes_and_with_more_stays(tree: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        tree.write(f"d/{number}.md", "x")
+    for most, code in ((3, ""), (2, "too-large")):
+        monkeypatch.setattr("gatewright.sources.tree.MAX_REMOVED", most)
+        told = ""
+        try:
+            tree.manager.assess_delete(tree.at("d"), recursive=True)
+        except ToolFailure as failure:
+            told = failure.code
+        assert told == code

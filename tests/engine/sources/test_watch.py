@@ -1,12 +1,13 @@
 """Changes from outside, with the real notifications of the operating system."""
 
 import queue
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from watchfiles import Change
 
 from gatewright.policy.permission import Permission
 from gatewright.sources.state import FileState
@@ -194,6 +195,35 @@ async def test_a_flood_is_told_in_bounded_pieces(bench: Bench) -> None:
             noticed = told.get(timeout=WAIT_S)
             assert len(noticed.changes) <= MAX_TOLD
             merged = any(change.relative == "a.md" and change.merged for change in noticed.changes)
+
+
+@pytest.mark.parametrize(
+    ("shown", "hidden", "told", "more"),
+    [(2, 6, 2, False), (2, 7, 1, True), (3, 0, 2, True), (2, 0, 2, False), (0, 8, 0, False)],
+)
+def test_of_many_changes_those_are_told_that_may_be_and_that_there_are_more(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, shown: int, hidden: int, told: int, more: bool
+) -> None:
+    """At most two are told and eight looked at."""
+    bench.manager.update(source_of(rules=(("*.key", Permission.NONE),)))
+    paths = [f"{number}.{'key' if number < hidden else 'md'}" for number in range(shown + hidden)]
+    found = {(Change.added, f"{bench.folder}/{path}") for path in [*paths, ".a.md.0123456789ab.tmp"]}
+
+    def watched(*_: object, **__: object) -> Iterator[set[tuple[Change, str]]]:
+        yield set()
+        yield found
+        yield {(Change.added, f"{bench.folder}/last")}
+
+    monkeypatch.setattr("watchfiles.watch", watched)
+    monkeypatch.setattr("gatewright.sources.watch.MAX_TOLD", 2)
+    with watching(bench) as heard:
+        news = [heard.get(timeout=WAIT_S)]
+        while news[-1].changes[0].relative != "last":
+            news.append(heard.get(timeout=WAIT_S))
+    assert [(len(one.changes), one.more) for one in news[:-1]] == ([(told, more)] if told else [])
+    if told:
+        assert news[0].changes[0].state is FileState.NOT_LOADED
+        assert {one.relative for one in news[0].changes} <= set(paths[hidden:])
 
 
 async def test_our_own_writing_is_no_change_from_outside(bench: Bench) -> None:
