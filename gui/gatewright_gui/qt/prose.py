@@ -14,6 +14,8 @@ from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
 _DOTS = "\u2026"
 _GROUND = 20
 """How much, of 255."""
+_LONG_WORD = re.compile(r"\w{80}(?=\w)")
+"""After each of these a line may break, so that no name makes the window wide."""
 _CODE = re.compile(r"`([^`\n]+)`")
 
 
@@ -91,7 +93,7 @@ class ProseLabel(QLabel):
         return self._text
 
     def _show(self) -> None:
-        text = label_text(self._text)
+        text = _LONG_WORD.sub("\\g<0>\u200b", label_text(self._text))
         if "`" not in text:
             self.setTextFormat(Qt.TextFormat.PlainText)
             super().setText(text)

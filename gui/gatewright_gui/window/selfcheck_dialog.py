@@ -146,7 +146,6 @@ class SelfCheckDialog(QDialog):
         view.setModel(model)
         view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        view.setTabKeyNavigation(False)
         view.horizontalHeader().setStretchLastSection(False)
         view.horizontalHeader().setSectionResizeMode(wide, QHeaderView.ResizeMode.Stretch)
         for column in range(model.columnCount()):

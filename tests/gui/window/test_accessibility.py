@@ -3,7 +3,8 @@
 import pytest
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface
-from PySide6.QtWidgets import QAbstractScrollArea, QAbstractSpinBox, QComboBox, QTreeView, QWidget
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractScrollArea, QAbstractSpinBox, QApplication, QComboBox, QTreeView, QWidget
 
 from gatewright.policy.toolname import chosen_tools
 from gatewright_gui.window.main_window import MainWindow
@@ -53,6 +54,33 @@ async def test_everything_that_takes_the_keys_has_a_name_and_a_role(window: Main
 
     unnamed = [said(one) for one in found if one.role() in NO_ROLE or not one.text(Text.Name).strip()]
     assert unnamed == []
+
+    window.activateWindow()
+    window.shelf.page(key).focus_main()
+    await settled(window)
+    reached = tabbed(window)
+    passed = [one for one in operable(window) if takes_tab(one) and one.object() not in reached]
+    assert [said(one) for one in passed] == []
+
+
+def takes_tab(one: QAccessibleInterface) -> bool:
+    """Whether Tab is how one gets there; among buttons that belong together it gets to one, arrows to the others."""
+    widget = one.object()
+    assert isinstance(widget, QWidget)
+    return bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus)
+
+
+def tabbed(window: MainWindow) -> set[QObject]:
+    """Where Tab gets to, once around."""
+    reached: set[QObject] = set()
+    at = QApplication.focusWidget()
+    while at is not None and at not in reached:
+        reached.add(at)
+        QTest.keyClick(at, Qt.Key.Key_Tab)
+        assert QApplication.focusWidget() is not at, f"Tab does not leave `{at.objectName()}`"
+        at = QApplication.focusWidget()
+    assert window.isActiveWindow()
+    return reached
 
 
 async def test_cells_tell_their_state_in_words(window: MainWindow) -> None:

@@ -209,3 +209,13 @@ def test_dots_of_a_name_from_right_to_left_stand_where_it_goes_on(qapp: QApplica
 def x_of(line: QTextLine, at: int) -> float:
     place: Any = line.cursorToX(at)  # with the place in the text
     return float(place[0])
+
+
+async def test_names_of_hundreds_of_letters_leave_the_window_as_narrow_as_it_was(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text(f'gatewright = 1\n[agents.{"x" * 300}]\n[agents."{"整" * 150}"]\n', "utf-8")
+    async with opened_window(policy, tmp_path) as opened:
+        for key in ("agents", "problems"):
+            opened.show_page(key)
+            await settled(opened)
+            assert opened.minimumSizeHint().width() <= 1024, key

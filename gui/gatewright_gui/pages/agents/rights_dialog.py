@@ -111,7 +111,6 @@ def set_up_changes(table: TableView, model: RightChangesModel, *, then_width: in
     table.setModel(model)
     table.setItemDelegate(ChangeDelegate(table))
     table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-    table.setTabKeyNavigation(False)
     for at, width in ((AGENT, 110), (NOW, 150), (THEN, then_width)):
         table.setColumnWidth(at, width)
     header = table.horizontalHeader()

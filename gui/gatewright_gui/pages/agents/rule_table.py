@@ -218,7 +218,6 @@ class RuleTable(TableView):
         triggers = QAbstractItemView.EditTrigger
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setEditTriggers(triggers.DoubleClicked | triggers.SelectedClicked)
-        self.setTabKeyNavigation(False)
 
     def settle(self, stretched: int) -> None:
         """Once there is a model: the column that gets the rest."""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gatewright_gui.session.verbs.rights import ManyRights, Wish
 
 
+_WIDEST_NAME = 200
 _OF_GROUP = mark(
     "The box is for all tools of the group that are shown; those that wait to be accepted stay as they are."
 )
@@ -281,7 +282,9 @@ class ToolPane(QWidget):
         self.shares.want((self._agent_id,) if agent else ())
         self.model.set_agent(agent, self._document.rights(self._agent_id), sources, self._document.policy.catalogs)
         self.setEnabled(agent is not None)
-        self.title.setText(agent.agent_id if agent else "")
+        name = agent.agent_id if agent else ""
+        self.title.setText(line_text(self.title.fontMetrics(), name, _WIDEST_NAME, Qt.TextElideMode.ElideMiddle))
+        self.title.setToolTip(tip_text(name))
         if not self.description.hasFocus() or not self.description.isModified():
             self.description.setText(agent.description if agent else "")
             self.description.setCursorPosition(0)

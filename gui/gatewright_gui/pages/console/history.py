@@ -353,8 +353,8 @@ class HistoryPanel(QWidget):
         self._stack = QStackedWidget()
         for part in (self._none, self.view, self.session):
             self._stack.addWidget(part)
-        self._show_part()
         buttons = (self.clear_button, self.reset_button, self.reset_copy_button)
         foot = row_of(stretch(self._session), *buttons, space=1, margins=(2, 0))
         column_of(self._header, self.bar, stretch(self._stack), foot, into=self)
+        self._show_part()
         self.setMinimumHeight(_LEAST)

@@ -38,7 +38,6 @@ def table_of(model: QAbstractItemModel, delegate: type[Delegate], spoken: str, n
     view.setItemDelegate(delegate(view))
     view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
     view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-    view.setTabKeyNavigation(False)
     view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     return view
 

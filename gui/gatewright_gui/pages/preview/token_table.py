@@ -282,7 +282,6 @@ class TokenTable(TableView):
         self.setItemDelegate(_Delegate(self))
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setTabKeyNavigation(False)
         header = self.horizontalHeader()
         header.setStretchLastSection(False)
         header.setSortIndicatorClearable(True)

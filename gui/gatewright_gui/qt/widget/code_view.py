@@ -90,6 +90,8 @@ class CodeView(QWidget):
         column.setSpacing(0)
         column.addWidget(self.find_bar)
         column.addWidget(self.editor, 1)
+        self.setTabOrder(self.editor, self.copy_button)  # behind what the keys are given to, or Tab passes them
+        self.setTabOrder(self.copy_button, self.wrap_button)
         self.find_button.clicked.connect(self.open_find)
         self.fold_button.clicked.connect(self.editor.fold_all)
         self.unfold_button.clicked.connect(self.editor.unfold_all)

@@ -59,6 +59,7 @@ class TableView(QTableView):
         super().__init__(parent)
         self.setShowGrid(False)
         self.setWordWrap(False)
+        self.setTabKeyNavigation(False)  # Tab leaves the table, arrows walk in it
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(current_look().tokens.row_height)
         self.horizontalHeader().setHighlightSections(False)
@@ -92,7 +93,6 @@ class OrderedTable(TableView):
         self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
         self.setDropIndicatorShown(False)
         self.setDragDropOverwriteMode(False)
-        self.setTabKeyNavigation(False)
 
     @property
     def chosen(self) -> tuple[int, ...]:
