@@ -387,10 +387,15 @@ class MainWindow(QMainWindow):
         dialog = NewDialog(self, self.tasks, with_files=with_files)
         if not await shown(dialog):
             return False
+        has_files = dialog.example is None and dialog.files_level is not None  # the dialog is gone soon
         path = await verbs.make_workspace(
             self.document, dialog.folder, dialog.agent_id, dialog.files_level, dialog.hidden, dialog.example
         )
-        return path is not None and await self.open(path)
+        if path is None or not await self.open(path):
+            return False
+        if has_files:
+            self.selection.choose_tool("file")  # what its first agent is for
+        return True
 
     def ask_import(self) -> None:
         """Take in the servers of a client; where nothing is open, after asking for a new workspace."""
@@ -549,7 +554,7 @@ class MainWindow(QMainWindow):
         self.top.set_workspace(document.name, str(document.path or ""))
         self.setWindowTitle(f"{title_text(document.name)}[*] - Gatewright" if document.name else "Gatewright[*]")
         for row in PAGES:
-            self.rail.button(row.key).setEnabled(document.is_open or row.works_without_policy or not document.failure)
+            self.rail.button(row.key).setEnabled(self.shelf.is_usable(row.key))
         if document.failure is not None:
             self.show_page("problems")
         self.shelf.show_page(self.shelf.current_key)

@@ -17,7 +17,7 @@ _THEMES: tuple[tuple[ThemeChoice, str], ...] = (
     ("light", mark("Light")),
     ("dark", mark("Dark")),
 )
-_WIDTH = 480
+_WIDTH, _FIELD = 480, 180
 _WAIT = mark(
     "How long a call waits is up to the program that makes it: 45 s, or what it was started with "
     "(gatewright serve --wait 10m)."
@@ -34,13 +34,14 @@ class PreferencesDialog(QDialog):
         named(self, "preferences", spoken=tr("Preferences")).setWindowTitle(tr("Preferences"))
         self._preferences, self._choose_theme = preferences, choose_theme
         self.theme = named(QComboBox(), "preferences.theme", spoken=tr("Theme"))
-        self.theme.setMinimumContentsLength(max(len(tr(words)) for _, words in _THEMES) + 4)
         for choice, words in _THEMES:
             self.theme.addItem(tr(words), choice)
         self.language = named(QComboBox(), "preferences.language", spoken=tr("Language"))
         self.language.addItem(tr("As the system"), "")
         for code in ("en", *access.languages()):
             self.language.addItem(QLocale(code).nativeLanguageName(), code)
+        for field in (self.theme, self.language):
+            field.setFixedWidth(_FIELD)
         self.notify = named(QCheckBox(tr("&Desktop message when a call begins to wait")), "preferences.notify")
         self.only_gains = named(QCheckBox(tr("&Only where somebody may do more afterwards")), "preferences.only_gains")
         self.wrap_preview = named(QCheckBox(tr("In the &preview")), "preferences.wrap.preview")
@@ -69,8 +70,8 @@ class PreferencesDialog(QDialog):
         wait.setWordWrap(True)
         self.close_button.setAutoDefault(False)
         column_of(
-            row_of(named(Label(tr("Theme")), kind="heading"), stretch(), self.theme),
-            row_of(named(Label(tr("Language")), kind="heading"), stretch(), self.language),
+            row_of(Label(tr("Theme")), stretch(), self.theme),
+            row_of(Label(tr("Language")), stretch(), self.language),
             named(Label(tr("The language changes when Gatewright is started again.")), kind="muted"),
             Gap(3),
             named(Label(tr("Calls that wait for an answer")), kind="heading"),

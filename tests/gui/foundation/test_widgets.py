@@ -76,6 +76,8 @@ def test_path_is_cut_in_the_middle_and_whole_in_the_tooltip(qtbot: QtBot) -> Non
     label.resize(150, 20)
     assert label.shown_text.startswith("/w")
     assert label.shown_text.endswith(".md")
+    label.resize(3, 20)
+    assert label.shown_text == ""  # no piece of a dot
     assert label.toolTip() == path
     label.resize(label.sizeHint())
     assert label.shown_text == path

@@ -91,6 +91,7 @@ async def test_a_new_workspace_may_begin_as_a_copy_of_an_example(tmp_path: Path,
 async def test_first_steps_get_their_ticks_and_never_come_again(tmp_path: Path, qapp: QApplication) -> None:
     window, folder = fresh(tmp_path, qapp), mine(tmp_path)
     assert not window.steps.isVisible()
+    assert not any(window.rail.button(key).isEnabled() for key in window.rail.keys)
     dialog = await asked(window, "new")
     dialog.place.setText(str(folder))
     await until(dialog.accept_button.isEnabled)
@@ -98,6 +99,7 @@ async def test_first_steps_get_their_ticks_and_never_come_again(tmp_path: Path, 
     await until(window.steps.isVisible)
     window.activateWindow()
     steps = window.steps.buttons
+    assert window.selection.tool == "file"  # what was asked for: an agent that reads them
     assert [button.accessibleName() for button in steps.values()] == [
         "Tick an operation, to do",
         "See the schema the model gets, to do",

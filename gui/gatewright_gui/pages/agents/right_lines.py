@@ -38,7 +38,7 @@ STANDING_WORDS: Mapping[RightState | Verdict, str] = {
     RightState.ON: mark("on"),
     RightState.ASKS: mark("asks first"),
     RightState.OFF: mark("off"),
-    RightState.OVERRULED: mark("off by another layer"),
+    RightState.OVERRULED: mark("blocked"),
     Verdict.ALLOW: mark("allow"),
     Verdict.ASK: mark("ask"),
     Verdict.DENY: mark("deny"),

@@ -160,7 +160,7 @@ class DetailPane(QWidget):
                 self._facts,
                 buttons,
                 self.again,
-                row_of(self.part, stretch(self.lacks), space=2),
+                row_of(self.part, stretch(self.lacks, 8), stretch(), space=2),
                 stretch(self.code),
                 space=2,
                 margins=(3, 2),

@@ -37,8 +37,10 @@ class ElidedLabel(QWidget):
 
     @property
     def shown_text(self) -> str:
-        """What fits."""
-        return self.fontMetrics().elidedText(self._text, self._mode, self.width())
+        """What fits; nothing where even the dots would be cut."""
+        metrics = self.fontMetrics()
+        cut = metrics.elidedText(self._text, self._mode, self.width())
+        return cut if metrics.horizontalAdvance(cut) <= self.width() else ""
 
     def set_text(self, text: str, detail: str = "") -> None:
         """Show another text; line breaks become spaces. ``detail`` stands in the tooltip in its place."""
