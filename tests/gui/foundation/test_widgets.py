@@ -76,12 +76,14 @@ def test_path_is_cut_in_the_middle_and_whole_in_the_tooltip(qtbot: QtBot) -> Non
     label.resize(150, 20)
     assert label.shown_text.startswith("/w")
     assert label.shown_text.endswith(".md")
-    label.resize(3, 20)
-    assert label.shown_text == ""  # no piece of a dot
     assert label.toolTip() == path
     label.resize(label.sizeHint())
     assert label.shown_text == path
     assert label.toolTip() == ""
+    label.set_text("4")
+    label.resize(3, 20)
+    assert label.shown_text == ""  # no piece of a figure
+    assert label.toolTip() == "4"
 
 
 def test_badge_says_the_verdict_in_words_too(qtbot: QtBot) -> None:
