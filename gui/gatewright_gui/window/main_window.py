@@ -387,14 +387,14 @@ class MainWindow(QMainWindow):
         dialog = NewDialog(self, self.tasks, with_files=with_files)
         if not await shown(dialog):
             return False
-        has_files = dialog.example is None and dialog.files_level is not None  # the dialog is gone soon
+        reader = dialog.agent_id if dialog.example is None and dialog.files_level is not None else None
         path = await verbs.make_workspace(
             self.document, dialog.folder, dialog.agent_id, dialog.files_level, dialog.hidden, dialog.example
         )
         if path is None or not await self.open(path):
             return False
-        if has_files:
-            self.selection.choose_tool("file")  # what its first agent is for
+        if reader is not None:
+            self.navigator.go_to_tool(reader, "file")  # what its first agent is for
         return True
 
     def ask_import(self) -> None:

@@ -99,7 +99,7 @@ async def test_first_steps_get_their_ticks_and_never_come_again(tmp_path: Path, 
     await until(window.steps.isVisible)
     window.activateWindow()
     steps = window.steps.buttons
-    assert window.selection.tool == "file"  # what was asked for: an agent that reads them
+    await until(lambda: agents_page(window).tools.view.current_row[0] == "file")  # an agent that reads was asked for
     assert [button.accessibleName() for button in steps.values()] == [
         "Tick an operation, to do",
         "See the schema the model gets, to do",
