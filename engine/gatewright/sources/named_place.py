@@ -98,7 +98,8 @@ class NamedPlaces:
         if glob is not None:
             yield from self._at(glob, action, contents=True, above=above, start=start)
         status = _status(real)
-        is_elsewhere = (real != path and differs_by_process(path)) or (glob or "").startswith(("/proc/", "/dev/"))
+        over_links = glob is not None and (glob == "/dev/" or glob.startswith("/proc/"))  # `/dev/f*` may be `/dev/fd`
+        is_elsewhere = over_links or (real != path and differs_by_process(path))
         if is_elsewhere or self._is_protected(real):
             yield NamedPlace(real, None, BASE, _PROTECTED, start)
             return
