@@ -6,7 +6,6 @@ from PySide6.QtCore import Qt, Signal, SignalInstance
 from PySide6.QtWidgets import QFormLayout, QPushButton, QWidget
 
 from gatewright_gui.pages.audit.call_model import event_words, mark_of, time_words
-from gatewright_gui.pages.files.flow_layout import FlowLayout
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, tie_icon
@@ -14,6 +13,7 @@ from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.qt.widget.chip import Chip
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.flow_layout import FlowLayout
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented

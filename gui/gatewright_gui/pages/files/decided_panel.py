@@ -18,7 +18,6 @@ from gatewright.workspace.api import (
     frozen,
 )
 from gatewright_gui.pages.files.blocks import Blocks, ReconcileBar
-from gatewright_gui.pages.files.flow_layout import FlowLayout
 from gatewright_gui.pages.files.folder_panel import FolderPanel
 from gatewright_gui.pages.files.level import ACTION_WORDS, LEVELS, mark_of
 from gatewright_gui.pages.files.path_field import PathField
@@ -30,6 +29,7 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import Chip, ElidedLabel, SectionHeader, VerdictBadge
+from gatewright_gui.qt.widget.flow_layout import FlowLayout
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_state import FileStanding, Standings

@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QAbstractButton, QPushButton, QWidget
 
 from gatewright.workspace.api import Permission
 from gatewright_gui.pages.files.file_filter import NO_FILTER, TreeFilter
-from gatewright_gui.pages.files.flow_layout import FlowLayout
 from gatewright_gui.pages.files.level import LEVELS, PROTECTED_ICON, PROTECTED_WORD
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.widget import IconButton, SearchField, chip_width
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.flow_layout import FlowLayout
 
 TYPED_MS = 150
 
