@@ -55,13 +55,14 @@ def arguments_of(call: ToolCall | BrokenCall) -> RawArguments:
 class _Pieces:
     """What came for one index so far."""
 
-    __slots__ = ("name", "parts", "size", "tool_call_id", "whole")
+    __slots__ = ("is_too_large", "name", "parts", "size", "tool_call_id", "whole")
 
     def __init__(self) -> None:
         self.name = ""
         self.tool_call_id = ""
         self.parts: list[str] = []
         self.size = 0
+        self.is_too_large = False
         self.whole = ""
 
 
@@ -71,7 +72,7 @@ class ToolCallAccumulator:
     def __init__(self) -> None:
         self._pieces: dict[int, _Pieces] = {}
         self._total = 0
-        self._left_out = 0
+        self._left_out = False
 
     def add(self, index: object, *, id: object = None, name: object = None, arguments: object = "") -> None:  # noqa: A002
         """One delta. The last id and name that are not empty count, texts of arguments are put together.
@@ -83,7 +84,7 @@ class ToolCallAccumulator:
         pieces = self._pieces.get(index)
         if pieces is None:
             if len(self._pieces) >= MAX_CALLS:
-                self._left_out += 1
+                self._left_out = True
                 return
             pieces = self._pieces[index] = _Pieces()
         if isinstance(id, str) and id:
@@ -117,7 +118,7 @@ class ToolCallAccumulator:
             self.add(index, arguments=_get(event, "delta"))
         elif kind in _ITEMS and _get(item, "type") == "function_call":
             held = self._pieces.get(index) if isinstance(index, int) else None
-            text = "" if held is not None and held.parts else _get(item, "arguments")
+            text = "" if held is not None and held.size else _get(item, "arguments")
             self.add(index, id=_get(item, "call_id"), name=_get(item, "name"), arguments=text)
 
     def add_anthropic(self, event: object) -> None:
@@ -155,16 +156,13 @@ class ToolCallAccumulator:
         return tuple(found)
 
     def _take(self, pieces: _Pieces, text: str) -> None:
-        """Keep no more than one character above what the gate accepts, so that it says so."""
-        room = min(MAX_BYTES + 1 - pieces.size, MAX_TOTAL - self._total)
-        kept = text[: max(0, room)]
-        if kept:
-            pieces.parts.append(kept)
-        if len(kept) < len(text):
-            pieces.size = MAX_BYTES + 1
-        else:
-            pieces.size += len(kept)
-        self._total += len(kept)
+        """What is too much is not kept, and makes the call a broken one."""
+        if pieces.size + len(text) > MAX_BYTES or self._total + len(text) > MAX_TOTAL:
+            pieces.is_too_large = True
+            return
+        pieces.parts.append(text)
+        pieces.size += len(text)
+        self._total += len(text)
 
 
 def _built(index: int, pieces: _Pieces) -> Iterator[ToolCall | BrokenCall]:
@@ -174,7 +172,7 @@ def _built(index: int, pieces: _Pieces) -> Iterator[ToolCall | BrokenCall]:
         )
         yield BrokenCall(index, f"the call has no {missing}", pieces.name, pieces.tool_call_id)
         return
-    if pieces.size > MAX_BYTES:
+    if pieces.is_too_large:
         reason = f"the arguments are larger than {MAX_BYTES:,} bytes"
         yield BrokenCall(index, reason, pieces.name, pieces.tool_call_id)
         return
@@ -192,7 +190,7 @@ def several_objects(text: str) -> tuple[str, ...]:
     objects: list[str] = []
     depth = begin = end = 0
     for match in _TOKEN.finditer(text):
-        if depth == 0 and (match.group() != "{" or text[end : match.start()].strip() or len(objects) >= MAX_CALLS):
+        if depth == 0 and (text[end : match.start()].strip() or len(objects) >= MAX_CALLS):
             return ()
         if match.group() == "{":
             begin = match.start() if depth == 0 else begin
@@ -202,7 +200,7 @@ def several_objects(text: str) -> tuple[str, ...]:
             if depth == 0:
                 end = match.end()
                 objects.append(text[begin:end])
-    if depth or text[end:].strip() or len(objects) < 2:
+    if text[end:].strip() or len(objects) < 2:
         return ()
     return tuple(objects) if all(_is_object(one) for one in objects) else ()
 
@@ -229,7 +227,7 @@ def _read(value: object, key: str) -> object:
     kind = type(value).__name__
     if value is None or isinstance(value, Mapping):
         return _get(cast("object", value), key)
-    if isinstance(value, _PLAIN) or not hasattr(value, key):
+    if not hasattr(value, key):
         raise TypeError(f"a `{kind}` is no piece of a stream: it has no `{key}`")
     return _get(value, key)
 
@@ -241,5 +239,5 @@ def _get(value: object, key: str) -> object:
     return None if isinstance(value, _PLAIN) else getattr(value, key, None)
 
 
-def _rows(value: object) -> list[object]:
-    return list(cast("Sequence[object]", value)[: MAX_CALLS + 1]) if isinstance(value, list | tuple) else []
+def _rows(value: object) -> Sequence[object]:
+    return cast("Sequence[object]", value) if isinstance(value, list | tuple) else ()

@@ -56,7 +56,7 @@ class SessionRow:
 def read_facts(data: object) -> Read:
     """Session id, ended, began, rows. Raises WorkspaceError."""
     table = _table(data, {"session", "ended", "began_s", "uses"})
-    return _name(table["session"], "session"), _truth(table["ended"]), _time(table["began_s"]), _rows(table["uses"])
+    return _name(table["session"], "a session"), _truth(table["ended"]), _time(table["began_s"]), _rows(table["uses"])
 
 
 def read_saved(data: object, ahead_s: float, now_s: float) -> Read:
@@ -92,9 +92,9 @@ def _row(value: object) -> SessionRow:
         _refuse(f"a row of `uses` must be a list of {_ROW}")
     tool, operation, source, calls, flying, successes, started, succeeded = cast("list[object]", value)
     row = SessionRow(
-        _name(tool, "tool"),
-        _name(operation, "operation"),
-        _name(source, "source"),
+        _name(tool, "a tool"),
+        _name(operation, "an operation"),
+        _name(source, "a source"),
         _count(calls),
         _count(flying),
         _count(successes),
@@ -107,8 +107,8 @@ def _row(value: object) -> SessionRow:
 
 
 def _name(value: object, what: str) -> str:
-    if not isinstance(value, str) or len(value) > _MAX_NAME or (what == "session" and not value):
-        _refuse(f"a {what} must be text of at most {_MAX_NAME:,} characters")
+    if not isinstance(value, str) or len(value) > _MAX_NAME or (what == "a session" and not value):
+        _refuse(f"{what} must be text of at most {_MAX_NAME:,} characters")
     return value
 
 

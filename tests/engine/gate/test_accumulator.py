@@ -33,7 +33,10 @@ def test_pieces_of_two_calls_are_put_together_by_index() -> None:
 
 
 def test_last_id_and_name_that_are_not_empty_count() -> None:
-    assert accumulated({"id": "a", "name": "x"}, {"id": "b", "name": "y"}, {"id": ""}) == (ToolCall("y", "{}", "b"),)
+    deltas = {"id": "a", "name": "x"}, {"id": "b", "name": "y"}, {"id": "", "name": ""}, {"id": 7, "name": 7}
+
+    assert accumulated(*deltas) == (ToolCall("y", "{}", "b"),)
+    assert accumulated({"id": "i" * 1025, "name": "n" * 1025}) == (ToolCall("n" * 1024, "{}", "i" * 1024),)
 
 
 def test_several_objects_in_one_fan_out() -> None:
@@ -44,6 +47,7 @@ def test_several_objects_in_one_fan_out() -> None:
         ToolCall("echo", '{"b": {"c": [1]}}', "x_1"),
         ToolCall("echo", "{}", "x_2"),
     )
+    assert several_objects(' {"a":1}{}\n') == ('{"a":1}', "{}")
 
 
 def test_what_is_not_only_objects_stays_one_text() -> None:
@@ -55,6 +59,10 @@ def test_what_is_not_only_objects_stays_one_text() -> None:
         '{"a":1}{b}',
         '{"a":1},{"b":2}',
         "}{",
+        "{}{}}{",
+        "{}{}{",
+        '{"a":1}{"b":2}x',
+        '"a"{}{}',
     ):
         assert several_objects(text) == ()
         assert accumulated({"id": "x", "name": "echo", "arguments": text}) == (ToolCall("echo", text, "x"),)
@@ -98,8 +106,22 @@ def test_flood_of_pieces_is_bounded() -> None:
     calls = accumulator.calls()
 
     assert calls[0] == BrokenCall(0, f"the arguments are larger than {MAX_BYTES:,} bytes", "echo", "x")
-    assert len(calls) == MAX_CALLS + 1
-    assert calls[-1] == BrokenCall(MAX_CALLS, f"more than {MAX_CALLS} calls in one answer")
+    assert len(calls) == 129
+    assert calls[-1] == BrokenCall(128, "more than 128 calls in one answer")
+
+
+def test_arguments_are_as_large_as_the_gate_takes_and_four_times_that_in_all() -> None:
+    accumulator = ToolCallAccumulator()
+    for index in range(4):
+        accumulator.add(index, id="x", name="echo", arguments="a" * (MAX_BYTES - 1))
+        accumulator.add(index, arguments="a")
+    for index, text in ((0, "a"), (4, "a"), (5, "")):
+        accumulator.add(index, id="x", name="echo", arguments=text)
+    first, *whole, fifth, last = accumulator.calls()
+
+    reason = f"the arguments are larger than {MAX_BYTES:,} bytes"
+    assert (first, fifth) == (BrokenCall(0, reason, "echo", "x"), BrokenCall(4, reason, "echo", "x"))
+    assert ([type(call) for call in whole], last) == ([ToolCall] * 3, ToolCall("echo", "{}", "x"))
 
 
 def test_fan_out_is_bounded() -> None:
@@ -119,18 +141,34 @@ def test_openai_deltas_are_read() -> None:
     assert accumulator.calls() == (ToolCall("echo", '{"text":"x"}', "call_1"),)
 
 
+def test_openai_rows_without_an_index_are_told_apart_by_their_place() -> None:
+    accumulator = ToolCallAccumulator()
+    accumulator.add_openai({"tool_calls": [{"id": "a", "function": {"name": "x"}}, {"id": "b"}]})
+    accumulator.add_openai({"tool_calls": [{"index": 1, "function": {"name": "y"}}]})
+
+    assert accumulator.calls() == (ToolCall("x", "{}", "a"), ToolCall("y", "{}", "b"))
+
+
 def test_anthropic_events_are_read() -> None:
     accumulator = ToolCallAccumulator()
     use: dict[str, Any] = {"type": "tool_use", "id": "toolu_1", "name": "echo", "input": {}}
     accumulator.add_anthropic(
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
     )
+    accumulator.add_anthropic({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta"}})
+    accumulator.add_anthropic({"type": "other", "index": 0, "content_block": use})
+    accumulator.add_anthropic({"type": "other", "index": 0, "delta": {"type": "input_json_delta"}})
+    whole = {**use, "id": "toolu_2", "input": {"text": "y"}}
+    accumulator.add_anthropic({"type": "content_block_start", "index": 2, "content_block": whole})
     accumulator.add_anthropic({"type": "content_block_start", "index": 1, "content_block": use})
     for piece in ('{"text"', ':"x"}'):
         delta = {"type": "input_json_delta", "partial_json": piece}
         accumulator.add_anthropic({"type": "content_block_delta", "index": 1, "delta": delta})
 
-    assert accumulator.calls() == (ToolCall("echo", '{"text":"x"}', "toolu_1"),)
+    assert accumulator.calls() == (
+        ToolCall("echo", '{"text":"x"}', "toolu_1"),
+        ToolCall("echo", '{"text": "y"}', "toolu_2"),
+    )
 
 
 def sdk(value: Any) -> Any:
@@ -178,8 +216,8 @@ def test_anthropic_events_given_as_objects_are_read() -> None:
 
 
 @pytest.mark.parametrize("shape", [dict[str, Any], sdk])
-@pytest.mark.parametrize("is_streamed", [True, False])
-def test_events_of_a_responses_stream_are_read(shape: Any, is_streamed: bool) -> None:
+@pytest.mark.parametrize(("is_streamed", "is_done"), [(True, True), (True, False), (False, True)])
+def test_events_of_a_responses_stream_are_read(shape: Any, is_streamed: bool, is_done: bool) -> None:
     item = {"type": "function_call", "call_id": "call_1", "name": "echo", "arguments": ""}
     piece = {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": '{"text":"x"}'}
     done = {**item, "arguments": '{"text":"x"}'}
@@ -187,8 +225,9 @@ def test_events_of_a_responses_stream_are_read(shape: Any, is_streamed: bool) ->
     for event in (
         {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}},
         {"type": "response.output_item.added", "output_index": 1, "item": item},
+        {"type": "response.other", "output_index": 2, "item": item},
         *([piece] if is_streamed else []),
-        {"type": "response.output_item.done", "output_index": 1, "item": done},
+        *([{"type": "response.output_item.done", "output_index": 1, "item": done}] if is_done else []),
         {"type": "response.completed"},
     ):
         accumulator.add_openai_response(shape(event))
@@ -222,9 +261,11 @@ def test_piece_that_cannot_be_read_is_an_error_and_not_lost_in_silence(piece: ob
 
 
 def test_arguments_given_whole_are_taken() -> None:
-    (call,) = accumulated({"id": "x", "name": "echo", "arguments": {"text": "hi"}})
+    whole = {"id": "x", "name": "echo", "arguments": {"text": "hé"}}
+    unreadable = "an object that is not JSON, or too large"
 
-    assert call == ToolCall("echo", '{"text": "hi"}', "x")
+    assert accumulated(whole, {"arguments": {}}) == (ToolCall("echo", '{"text": "hé"}', "x"),)
+    assert accumulated({**whole, "arguments": {"text": object()}}) == (ToolCall("echo", unreadable, "x"),)
 
 
 ANYTHING = st.recursive(

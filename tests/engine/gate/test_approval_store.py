@@ -8,6 +8,7 @@ import stat
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.gate import Approval, ApprovalStore, Grant, Remember, approvalstore
 from gatewright.gate.approval import MOST_SECONDS, ApprovalLimits, ApprovalRequest, Ask
 from gatewright.gate.approvalstore import FILE_NAME, MOST_BYTES, ONCE_S, QuestionTooLarge
-from gatewright.gate.grant import Subject
+from gatewright.gate.grant import Subject, covers
 from gatewright.gate.idrecord import IdRecord
 from gatewright.record import SHARED_KEY
 from tests.engine.gate.asking import a_request, small_store
@@ -436,6 +437,42 @@ def test_store_without_a_folder_lives_in_memory(clock: ManualClock) -> None:
     assert store.find(subject()) == store.get(answered.grant_id)
     assert store.revoke(answered.grant_id) is not None
     assert ApprovalStore().remember(a_request(), TEN_MINUTES).expires_wall_s == pytest.approx(time.time() + 600, abs=60)
+
+
+@pytest.mark.parametrize(
+    ("changed", "covering"),
+    [
+        ({}, "once duration scope refusal"),
+        ({"agent": "another"}, ""),
+        ({"user": "ann"}, ""),
+        ({"session": "session-2"}, "duration"),
+        ({"digest": "d2"}, "duration scope"),
+        ({"tool": "echo"}, "refusal"),
+        ({"operation": "up"}, "refusal"),
+        ({"tool_digest": "t2"}, "refusal"),
+        ({"asks": [Ask("k2")]}, "refusal"),
+        ({"asks": [Ask("k1"), Ask("k2")]}, "refusal"),
+        ({"asks": [Ask("k1", "post")]}, "once duration scope refusal"),
+        ({"asks": [Ask("k2", "post")]}, "refusal"),
+        ({"asks": [Ask("k2", "mail")], "tool": "echo"}, "scope refusal"),
+        ({"asks": [Ask("k1", "mail", once_only=True)]}, "once refusal"),
+        ({"wall_s": 99.9}, "once duration scope refusal"),
+        ({"wall_s": 100.0}, ""),
+        ({"expires": None}, "once scope refusal"),
+        ({"expires": None, "wall_s": 1e12}, "once scope refusal"),
+    ],
+    ids=str,
+)
+def test_grant_covers_what_is_the_same_in_all_that_counts_for_its_kind(changed: dict[str, Any], covering: str) -> None:
+    asks, wall_s, expires_s = changed.get("asks", ()), changed.get("wall_s", 0.0), changed.get("expires", 100.0)
+    others = {key: value for key, value in changed.items() if key not in {"asks", "wall_s", "expires"}}
+    for name in ("once", "duration", "scope", "refusal"):
+        kind, scope = Remember("once" if name == "refusal" else name), "mail" if name == "scope" else None
+        grant = Grant(
+            "g", kind, "archivist", None, "session-1", "vault", "", "t1", scope, "d1", frozenset({"k1"}), 0.0,
+            expires_s, "dana", approved=name != "refusal",
+        )  # fmt: skip
+        assert covers(grant, subject(*asks, **others), wall_s) is (name in covering.split()), name
 
 
 def test_grant_says_the_same_as_json() -> None:

@@ -330,40 +330,55 @@ def spoilt(**changes: object) -> dict[str, object]:
 ROW: list[object] = ["t", "", "", 1, 0, 0, 1.0, None]
 
 
+def rows_with(at: int, *values: object) -> dict[str, object]:
+    return spoilt(uses=[[*ROW[:at], *values, *ROW[at + len(values) :]]])
+
+
+NO_COUNT, NO_TIME = "a count must be a whole number, 0 or more", "a time must be a number of seconds or null"
+
+
 @pytest.mark.parametrize(
-    "data",
+    ("data", "why"),
     [
-        None,
-        [],
-        "session",
-        {},
-        spoilt(format="other"),
-        spoilt(format=...),
-        spoilt(more=1),
-        spoilt(session=""),
-        spoilt(session=7),
-        spoilt(session="x" * 2000),
-        spoilt(ended=0),
-        spoilt(began_s="now"),
-        spoilt(began_s=float("nan")),
-        spoilt(began_s=float("inf")),
-        spoilt(uses={}),
-        spoilt(uses=[ROW[:7]]),
-        spoilt(uses=[ROW, ROW]),
-        spoilt(uses=[["", *ROW[1:]]]),
-        spoilt(uses=[[*ROW[:3], -1, *ROW[4:]]]),
-        spoilt(uses=[[*ROW[:3], True, *ROW[4:]]]),
-        spoilt(uses=[[*ROW[:3], 1.5, *ROW[4:]]]),
-        spoilt(uses=[[*ROW[:3], 10**30, *ROW[4:]]]),
-        spoilt(uses=[[*ROW[:4], 2, *ROW[5:]]]),
-        spoilt(uses=[[*ROW[:6], "soon", None]]),
-        spoilt(uses=[[*ROW[:6], float("nan"), None]]),
+        (None, "it must be one JSON object"),
+        ([], "it must be one JSON object"),
+        ({}, "its keys must be `began_s`, `ended`, `format`, `session`, `uses`"),
+        (spoilt(format=...), "its keys must be `began_s`, `ended`, `format`, `session`, `uses`"),
+        (spoilt(more=1), "its keys must be `began_s`, `ended`, `format`, `session`, `uses`"),
+        (spoilt(format="other"), "`format` must be `gatewright-session-1`"),
+        (spoilt(session=""), "a session must be text of at most 1,000 characters"),
+        (spoilt(session=7), "a session must be text of at most 1,000 characters"),
+        (spoilt(session="x" * 1_001), "a session must be text of at most 1,000 characters"),
+        (spoilt(ended=0), "`ended` must be true or false"),
+        (spoilt(began_s="now"), NO_TIME),
+        (spoilt(began_s=True), NO_TIME),
+        (spoilt(began_s=float("nan")), NO_TIME),
+        (spoilt(began_s=float("inf")), NO_TIME),
+        (spoilt(uses={}), "`uses` must be a list of at most 100,000 rows"),
+        (spoilt(uses=["eight888"]), "a row of `uses` must be a list of 8"),
+        (spoilt(uses=[ROW[:7]]), "a row of `uses` must be a list of 8"),
+        (spoilt(uses=[[*ROW, None]]), "a row of `uses` must be a list of 8"),
+        (spoilt(uses=[ROW, ROW]), "`uses` holds a row twice"),
+        (rows_with(0, ""), "a row of `uses` contradicts itself"),
+        (rows_with(0, 1), "a tool must be text of at most 1,000 characters"),
+        (rows_with(1, "x" * 1_001), "an operation must be text of at most 1,000 characters"),
+        (rows_with(2, None), "a source must be text of at most 1,000 characters"),
+        (rows_with(3, -1), NO_COUNT),
+        (rows_with(3, True), NO_COUNT),
+        (rows_with(3, 1.5), NO_COUNT),
+        (rows_with(3, 2**53 + 1), NO_COUNT),
+        (rows_with(4, 2), "a row of `uses` contradicts itself"),
+        (rows_with(4, -1), NO_COUNT),
+        (rows_with(5, -1), NO_COUNT),
+        (rows_with(6, "soon"), NO_TIME),
+        (rows_with(7, float("nan")), NO_TIME),
     ],
 )
-def test_data_that_is_no_session_is_refused_whole(data: object) -> None:
-    with pytest.raises(WorkspaceError, match="no saved session") as caught:
+def test_data_that_is_no_session_is_refused_whole_with_the_reason(data: object, why: str) -> None:
+    with pytest.raises(WorkspaceError) as caught:
         Session.resumed(data)
 
+    assert str(caught.value) == f"this is no saved session: {why}"
     assert isinstance(caught.value, AuthorMustFix)
 
 
