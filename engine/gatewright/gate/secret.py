@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import re
+import string
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from itertools import islice
 
 from gatewright.base.pattern import LinearMatch, LinearPattern, compile_linear
 from gatewright.base.regex import late_regex
@@ -54,32 +54,34 @@ _HEXED = (
     r"(?:api[ _-]?key|token|secret|--[a-z-]{0,32}key)(?:[ \t]{1,3}to)?|x-(?:amz|goog)-signature=)"
     r"[ \t]{0,8}[\"'`]?([0-9a-f]{32,256})\b"
 )
-_DENSE_RUN = r"[A-Za-z0-9+/_=-]{24}"
+_RUN = r"[A-Za-z0-9+/_=-]{24,}"
 _HINT = rf"(?i)pass|pwd|{_KEY_NAMES}|://[^/\s]*@|[ \t]-u[ \t]|-user|[A-Za-z0-9_-]{{14}}"
 
-_RUN = late_regex(r"[A-Za-z0-9+/_=-]+")
-_LONG_RUN = late_regex(r"[A-Za-z0-9_-]{14}", re.IGNORECASE)
+_SHORT_WORD = late_regex(r"[^\s:=]{0,13}")
 _PLAIN = late_regex(r"[^\s\"'`,;&|<>(){}\[\]\\]{1,512}")
-_SCHEME = late_regex(r"(?:basic|bearer|digest|token|negotiate|apikey|bot)[ \t]+", re.IGNORECASE)
-_NAME_END = late_regex(r"[A-Za-z0-9_.-]*$")
+_QUOTE = late_regex(r"\\{0,4}[\"'`]")
+_AUTHORIZATION = late_regex(
+    r"[\"'`\\]*((?:basic|bearer|digest|token|negotiate|apikey|bot)[ \t]+)?([^\s\"'`,;&|<>(){}\[\]\\]{1,512})",
+    re.IGNORECASE,
+)
 _HEX = late_regex(r"[0-9a-fA-F]*")
 _WORD = late_regex(r"[A-Z]?[a-z]{3,}|(?<![A-Za-z])[A-Z]{2,}(?![a-z])")
 _PIECES = late_regex(r"[/_=+-]")
-_COOKIE_LINE = late_regex(r"[\w.-]{1,64}=[^\s\"'`\\][^\r\n\"'`\\]{0,4096}")
+_COOKIE_LINE = late_regex(r"[\"'`\\]*([\w.-]{1,64}=[^\s\"'`\\][^\r\n\"'`\\]{0,4096})")
 _AFTER_LINE = late_regex(r"\r?\n[A-Za-z0-9+/]")
-_LINE_BEFORE = late_regex(r"(?:^|\n)[A-Za-z0-9+/]{60,76}\r?\n$")
+_LINE_BEFORE = late_regex(r"(?:^|\n)[A-Za-z0-9+/]{60,76}\r?\n\Z")
 _FLIPS = late_regex(r"[A-Za-z](?=[0-9])|[0-9](?=[A-Za-z])")
 _DOTTED = late_regex(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _COUNTED = late_regex(r"\d+[-_]?[A-Za-z]+")
 _VARIABLE = late_regex(r"\$[A-Z_][A-Z0-9_]*|%[A-Z_]+%")
 _ULID = late_regex(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_BEFORE_HASH = late_regex(r"(?:sha(?:1|256|384|512)[-:]|data:[\w/+.;=-]{1,80};base64,)$")
+_BEFORE_HASH = late_regex(r"(?:sha(?:1|256|384|512)[-:]|data:[\w/+.;=-]{1,80};base64,)\Z")
 _PAGING = late_regex(
-    r"(?:next|prev|previous|page|paging|pagination|continuation|sync|cursor|start|resume)[_.-]?$", re.I
+    r"(?:next|prev|previous|page|paging|pagination|continuation|sync|cursor|start|resume)[_.-]?\Z", re.I
 )
 _OPEN_KEY = late_regex(
     r"(?:public|pub|primary|foreign|unique|cache|partition|sort|row|group|routing|storage|object|host|lookup|idempotency)"
-    r"[_. -]?$",
+    r"[_. -]?\Z",
     re.I,
 )
 _PLACEHOLDERS = frozenset(
@@ -90,11 +92,10 @@ _PLACEHOLDERS = frozenset(
     pass pw encrypted hashed stored generated random changed updated reset sent var let const""".split()  # noqa: SIM905 sixty words are read more easily as words
 )
 _MIN_RUN, _MAX_RUN = 24, 512
-_MIN_SHAPE = len("xapp-0123456789")
-_SHORT = 256
 _ARMOUR_WIDTHS = (60, 64, 72, 76)
 MAX_PLACES = 20_000
-_QUOTES = "\"'`"
+_NAME = string.ascii_letters + string.digits + "_.-"
+_LOOK_BACK = 128
 
 
 @lru_cache(maxsize=16)
@@ -104,56 +105,36 @@ def _pattern(text: str) -> LinearPattern:
 
 def secret_spans(text: str, *, unlabelled: bool = True) -> list[Span]:
     """Where the secrets of ``text`` stand, in order and apart. ``unlabelled`` False: random strings alone are none."""
-    if len(text) < _MIN_SHAPE and ":" not in text and "=" not in text and " is" not in text and " was" not in text:
+    if _SHORT_WORD.fullmatch(text) or _pattern(_HINT).search(text) is None:
         return []
-    if len(text) <= _SHORT and not _may_hold(text):
-        return []
-    if _pattern(_HINT).search(text) is None:
-        return []
-    found = [span for pattern, judge in _KINDS for span in _judged(pattern, text, judge)]
-    if unlabelled:
-        found += _unlabelled(text)
-    return _merged(found)
-
-
-def _may_hold(text: str) -> bool:
-    """Whether the search for hints could find any; on a short text it costs more than these look-ups."""
-    plain = text.casefold()
-    return (
-        "pass" in plain
-        or "key" in plain
-        or "token" in plain
-        or "secret" in plain
-        or "pwd" in plain
-        or "bearer" in plain
-        or "cookie" in plain
-        or "credential" in plain
-        or "authorization" in plain
-        or ("@" in text and "://" in text)
-        or "-u" in text
-        or _LONG_RUN.search(text) is not None
-    )
+    kinds = (*_KINDS, (_RUN, _random)) if unlabelled else _KINDS
+    return _merged([span for pattern, judge in kinds for span in _judged(pattern, text, judge)])
 
 
 def _judged(pattern: str, text: str, judge: Callable[[str, LinearMatch], Span | None]) -> Iterator[Span]:
     """The spans of the matches that are secrets; of too many, all the rest."""
-    last, matches = None, _pattern(pattern).finditer(text)
-    for last in islice(matches, MAX_PLACES):
-        span = judge(text, last)
+    for count, match in enumerate(_pattern(pattern).finditer(text)):
+        if count == MAX_PLACES:
+            yield match.span()[0], len(text)
+            return
+        span = judge(text, match)
         if span is not None:
             yield span
-    if last is not None and next(matches, None) is not None:
-        yield last.span()[1], len(text)
 
 
 def _merged(found: list[Span]) -> list[Span]:
     merged: list[Span] = []
     for start, end in sorted(found):
         if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        elif end > start:
+            first, last = merged.pop()
+            merged.append((first, max(end, last)))
+        else:
             merged.append((start, end))
     return merged
+
+
+def _before(text: str, at: int) -> str:
+    return text[max(0, at - _LOOK_BACK) : at]
 
 
 def _block(_text: str, match: LinearMatch) -> Span | None:
@@ -181,8 +162,7 @@ def _bearer(_text: str, match: LinearMatch) -> Span | None:
 
 def _hexed(text: str, match: LinearMatch) -> Span | None:
     """Hexadecimal digits after a word for a secret; alone, or after a key that is none, they are a hash or an id."""
-    start = match.span()[0]
-    return None if names_open_key(text[max(0, start - 40) : start]) else match.span(1)
+    return None if names_open_key(_before(text, match.span()[0])) else match.span(1)
 
 
 def names_open_key(before: str) -> bool:
@@ -213,7 +193,7 @@ def _keyed_value(text: str, start: int, at: int, key: str, separator: str) -> Sp
     first, last, quoted = _value_at(text, at)
     value = text[first:last]
     weak = key in ("token", "bearer") or key.startswith("credential")
-    if not value or _is_placeholder(value) or (weak and _PAGING.search(text[max(0, start - 40) : start])):
+    if _is_placeholder(value) or (weak and _PAGING.search(_before(text, start))):
         return None
     if key.endswith("key") and len(value) < 6:
         return None
@@ -231,9 +211,7 @@ def _keyed_value(text: str, start: int, at: int, key: str, separator: str) -> Sp
 
 def _stands_alone(text: str, start: int, first: int, last: int, separator: str) -> bool:
     """Whether a plain word after a key is a setting (a line of its own, a part of a query), not code or prose."""
-    name = _NAME_END.search(text[max(0, start - 64) : start])
-    begin = start - (len(name.group()) if name else 0)
-    before = text[max(0, text.rfind("\n", max(0, begin - 64), begin) + 1, begin - 64) : begin]
+    before = _before(text, start).rpartition("\n")[2].rstrip(_NAME)
     after = text[last : last + 1]
     value = text[first:last]
     if len(value) < 4 or (any(c.isupper() for c in value[1:]) and any(c.islower() for c in value)):
@@ -248,40 +226,31 @@ def _stands_alone(text: str, start: int, first: int, last: int, separator: str) 
 
 def _value_at(text: str, at: int) -> tuple[int, int, bool]:
     """Start and end of the value that begins at ``at``, and whether it stands in quotes (perhaps escaped ones)."""
-    opening = at
-    while opening < at + 4 and text[opening : opening + 1] == "\\":
-        opening += 1
-    quote = text[opening : opening + 1]
-    if quote and quote in _QUOTES:
-        first = opening + 1
-        mark = text[at : opening + 1]
-        last = text.find(mark, first, first + 4096)
-        line = text.find("\n", first, first + 4096)
-        if last >= 0 and (line < 0 or last < line):
-            return first, last, True
+    opening = _QUOTE.match(text, at)
+    if opening is not None:
+        first = opening.end()
+        length = text[first : first + 4096].partition("\n")[0].find(opening.group())
+        if length >= 0:
+            return first, first + length, True
     match = _PLAIN.match(text, at)
     return (at, match.end(), False) if match else (at, at, False)
 
 
 def _authorization(text: str, at: int) -> Span | None:
-    while at < len(text) and text[at] in "\"'`\\":
-        at += 1
-    scheme = _SCHEME.match(text, at)
-    at = scheme.end() if scheme else at
-    match = _PLAIN.match(text, at)
-    if match is None or _is_placeholder(match.group()) or (scheme is None and _DOTTED.fullmatch(match.group())):
+    match = _AUTHORIZATION.match(text, at)
+    if match is None:
         return None
-    value = match.group()
+    scheme, value = match.groups()
+    if _is_placeholder(value) or (scheme is None and _DOTTED.fullmatch(value)):
+        return None
     long = 6 if scheme else 16
-    return match.span() if is_dense(value) or (len(value) >= long and not wordy(value)) else None
+    return match.span(2) if is_dense(value) or (len(value) >= long and not wordy(value)) else None
 
 
 def _cookie(text: str, at: int) -> Span | None:
     """The rest of a header's line; it has to hold ``name=value``."""
-    while at < len(text) and text[at] in "\"'`\\":
-        at += 1
     match = _COOKIE_LINE.match(text, at)
-    return match.span() if match else None
+    return match.span(1) if match else None
 
 
 def quoted_secret(value: str, *, weak: bool, phrase: bool = False) -> bool:
@@ -317,22 +286,16 @@ def _is_placeholder(value: str) -> bool:
     )
 
 
-def _unlabelled(text: str) -> Iterator[Span]:
-    """Random strings of a base64-like alphabet. What is not long enough anywhere costs one fast search."""
-    if len(text) < _MIN_RUN or _pattern(_DENSE_RUN).search(text) is None:
-        return
-    judged = 0
-    for match in _RUN.finditer(text):
-        start, end = match.span()
-        if not _MIN_RUN <= end - start <= _MAX_RUN:
-            continue
-        if judged >= MAX_PLACES:
-            yield start, len(text)
-            return
-        if not _is_armoured(text, start, end):
-            judged += 1
-            if looks_random(match.group()) and not _BEFORE_HASH.search(text[max(0, start - 100) : start]):
-                yield start, end
+def _random(text: str, match: LinearMatch) -> Span | None:
+    """A random string of a base64-like alphabet."""
+    start, end = match.span()
+    is_secret = (
+        end - start <= _MAX_RUN
+        and not _is_armoured(text, start, end)
+        and looks_random(match.group())
+        and not _BEFORE_HASH.search(_before(text, start))
+    )
+    return (start, end) if is_secret else None
 
 
 def _is_armoured(text: str, start: int, end: int) -> bool:
@@ -341,7 +304,7 @@ def _is_armoured(text: str, start: int, end: int) -> bool:
         return False
     if end - start in _ARMOUR_WIDTHS and _AFTER_LINE.match(text, end):
         return True
-    return _LINE_BEFORE.search(text[max(0, start - 80) : start]) is not None
+    return _LINE_BEFORE.search(_before(text, start)) is not None
 
 
 def looks_random(run: str) -> bool:

@@ -24,6 +24,11 @@ RANDOM = "k3j4h5k2Qj3h4g8f7Rd6s5a4p9o8i7"
 SECRETS = [
     ("password=hunter2", "hunter2"),
     ("PASSWORD=letmein", "letmein"),
+    ("HOST=localhost\nPASSWORD=letmein", "letmein"),
+    ("the last page\ntoken: abcd1234", "abcd1234"),
+    (f"it is public\nkey: {MD5}", MD5),
+    (f"the digest is sha256:\n{RANDOM}", RANDOM),
+    ("--token ab12cd", "ab12cd"),
     ("export DB_PASSWORD=letmein", "letmein"),
     ('password: "correct-horse"', "correct-horse"),
     ("  password: letmein", "letmein"),
