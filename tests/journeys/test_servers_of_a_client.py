@@ -25,7 +25,7 @@ from PySide6.QtWidgets import (
 
 from gatewright.workspace import create_workspace
 from gatewright_gui.pages.catalogs import CatalogsPage
-from gatewright_gui.pages.catalogs.catalog_list import ROW
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.session.catalogs import CatalogRow
@@ -77,7 +77,7 @@ def _page(hand: Hand) -> CatalogsPage:
 
 
 def _rows(page: CatalogsPage) -> list[CatalogRow]:
-    return [page.model.index(row).data(ROW) for row in range(page.model.rowCount())]
+    return [page.model.index(row, 0).data(ROW) for row in range(page.model.rowCount())]
 
 
 async def _press(hand: Hand, name: str) -> None:

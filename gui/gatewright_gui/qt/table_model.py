@@ -1,19 +1,28 @@
-"""A table whose rows have no children, under columns that have names."""
+"""A table whose rows have no children, under columns that have names; as a rule each row shows one value."""
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from gatewright_gui.qt.language import tr
 
 Index = QModelIndex | QPersistentModelIndex
+R = TypeVar("R")
+ROW = Qt.ItemDataRole.UserRole
+"""The row as a value."""
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class FlatModel(QAbstractTableModel):
     """A subclass names the columns, counts its rows and says what the cells show."""
 
-    headers: tuple[str, ...] = ()
-    """In English; of texts in the code, `mark`ed ones."""
+    headers: tuple[str, ...] = ("",)
+    """In English; of texts in the code, `mark`ed ones. A list has one column, whose name nobody sees."""
+    header_tips: tuple[str, ...] = ()
+    """Of every column, in English."""
+    numeric: frozenset[int] = frozenset()
+    """Columns that stand at the right, so that their numbers line up."""
 
     def count(self) -> int:
         """How many rows there are."""
@@ -31,10 +40,102 @@ class FlatModel(QAbstractTableModel):
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
         """Names of the columns, in the language of the app."""
-        fits = orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole
-        return tr(self.headers[section]) if fits and 0 <= section < len(self.headers) else None
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.headers):
+            return None
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return tr(self.headers[section])
+            case Qt.ItemDataRole.ToolTipRole if self.header_tips:
+                return tr(self.header_tips[section])
+            case Qt.ItemDataRole.TextAlignmentRole if section in self.numeric:
+                return int(RIGHT)
+            case _:
+                return None
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Rows can be chosen, and have nothing below them."""
         flags = super().flags(index)
         return flags | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
+
+    def tell_changed(self) -> None:
+        """Any cell may say something else; the rows are the same."""
+        if count := self.count():
+            self.dataChanged.emit(self.index(0, 0), self.index(count - 1, len(self.headers) - 1))
+
+
+class RowModel(FlatModel, Generic[R]):
+    """A table of values, one a row. A subclass says what the cells show, and what stays of a row that changes."""
+
+    def __init__(self, parent: QObject | None = None, rows: Iterable[R] = ()) -> None:
+        super().__init__(parent)
+        self.rows: Sequence[R] = tuple(rows)
+
+    def key(self, row: R, /) -> object:
+        """What makes a row the one that was there before, whatever it says now."""
+        return row
+
+    def text(self, row: R, column: int, /) -> str:
+        """What a cell shows."""
+        raise NotImplementedError
+
+    def tip(self, _row: R, _column: int, /) -> str:
+        """The tooltip of a cell; none where it is empty."""
+        return ""
+
+    def spoken(self, _row: R, _column: int, /) -> str:
+        """What a screen reader says in the place of the text."""
+        return ""
+
+    def cell(self, row: R, column: int, role: int, /) -> Any:
+        """What a row says in a column, in one of Qt's roles or in its own."""
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return self.text(row, column)
+            case Qt.ItemDataRole.ToolTipRole:
+                return self.tip(row, column) or None
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return self.spoken(row, column) or None
+            case _:
+                return None
+
+    def set_rows(self, rows: Iterable[R]) -> None:
+        """Show these; the same rows in the same order stay chosen, also where others come before them."""
+        new = tuple(rows)
+        more, before = len(new) - len(self.rows), [*map(self.key, self.rows)]
+        stay = more >= 0 and [*map(self.key, new[more:])] == before
+        if stay and more:
+            self.beginInsertRows(QModelIndex(), 0, more - 1)
+            self.rows = new
+            self.endInsertRows()
+        self.refresh_rows(new, stay=stay)
+
+    def refresh_rows(self, rows: Sequence[R], *, stay: bool) -> None:
+        """Show these; where they `stay`, each is the row that stood in its place."""
+        if stay:
+            self.rows = rows
+            self.tell_changed()
+        else:
+            self.beginResetModel()
+            self.rows = rows
+            self.endResetModel()
+
+    def row_at(self, at: int) -> R | None:
+        """The value of a row, if there is one."""
+        return self.rows[at] if 0 <= at < len(self.rows) else None
+
+    def find(self, key: object) -> int:
+        """Where the row of a key is; -1 where it is not shown."""
+        return next((at for at, row in enumerate(self.rows) if self.key(row) == key), -1)
+
+    def count(self) -> int:
+        """How many rows."""
+        return len(self.rows)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """What the subclass says of the row, and the row itself under `ROW`."""
+        row = self.row_at(index.row())
+        if row is None or role == ROW:
+            return row
+        if role == Qt.ItemDataRole.TextAlignmentRole and index.column() in self.numeric:
+            return int(RIGHT)
+        return self.cell(row, index.column(), role)

@@ -126,12 +126,12 @@ async def test_server_of_a_client_is_trusted_started_and_accepted_and_then_agent
     assert window.document.workspace.server_digest("good") in words
     row = page.current
     assert row is not None
-    assert (row.status[0], len(row.waiting)) == ("running", len(page.detail.model.lines))
+    assert (row.status[0], len(row.waiting)) == ("running", len(page.detail.model.rows))
     assert page.header.accessibleName()
 
     index = page.detail.model.index(0, 0)
     assert page.detail.model.setData(index, Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
-    left_out = page.detail.model.lines[0].name
+    left_out = page.detail.model.rows[0].name
     press(page, "catalogs.accept")
     await settled(window)
     row = page.current
@@ -205,7 +205,7 @@ async def test_tool_of_a_server_is_tried_in_the_console_as_an_agent_that_has_it(
     press(page, "catalogs.accept")
     await settled(window)
     window.selection.choose_agent("desk")
-    names = [line.name for line in page.detail.model.lines]
+    names = [line.name for line in page.detail.model.rows]
     page.detail.view.setCurrentIndex(page.detail.model.index(names.index("add"), 0))
     assert page.detail.tool_header.title == "add"
     press(page, "catalogs.try")
@@ -230,7 +230,7 @@ async def test_tools_of_a_manifest_are_listed_and_tried_too(window: MainWindow) 
     assert await window.document.reload()
     await settled(window)
     page = page_of(window)
-    assert [(line.name, line.state) for line in page.detail.model.lines] == [("post", "listed")]
+    assert [(line.name, line.state) for line in page.detail.model.rows] == [("post", "listed")]
     assert page.detail.code.text == "Its definition is in mail.json."
     view = page.detail.view
     assert [view.isColumnHidden(column) for column in (TOOL, STATE, TIER, WHY)] == [False, False, True, True]
@@ -278,7 +278,7 @@ async def test_changed_tool_is_held_with_its_difference_until_it_is_accepted(
     await settled(window)
     press(page, "catalogs.run")
     await settled(window)
-    assert [(line.name, line.state) for line in page.detail.model.lines] == [
+    assert [(line.name, line.state) for line in page.detail.model.rows] == [
         ("extra", "new, held"),
         ("note", "changed, held"),
     ]
@@ -292,7 +292,7 @@ async def test_changed_tool_is_held_with_its_difference_until_it_is_accepted(
     tier.setCurrentIndex(tier.findText("all read-only"))
     press(page, "catalogs.accept")
     await settled(window)
-    assert [(line.state, line.tier) for line in page.detail.model.lines] == [("accepted", "read-only")] * 2
+    assert [(line.state, line.tier) for line in page.detail.model.rows] == [("accepted", "read-only")] * 2
 
 
 async def test_failed_server_says_why_and_what_to_do(window: MainWindow, tmp_path: Path) -> None:

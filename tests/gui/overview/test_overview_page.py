@@ -61,7 +61,7 @@ def click(view: QAbstractItemView, index: QModelIndex) -> None:
 
 
 def told(page: OverviewPage) -> list[str]:
-    return [str(page.cards.index(row).data(Said)) for row in range(page.cards.rowCount())]
+    return [str(page.cards.index(row, 0).data(Said)) for row in range(page.cards.rowCount())]
 
 
 async def test_each_card_tells_what_the_engine_says_of_its_agent_and_its_calls_of_today(page: OverviewPage) -> None:
@@ -88,7 +88,7 @@ async def test_each_card_tells_what_the_engine_says_of_its_agent_and_its_calls_o
 
 async def test_everything_leads_to_where_it_is_changed(page: OverviewPage) -> None:
     window = window_of(page)
-    click(page.view, page.cards.index(1))
+    click(page.view, page.cards.index(1, 0))
     assert (window.shelf.current_key, window.selection.agent_id) == ("agents", "researcher")
 
     window.show_page("overview")

@@ -58,7 +58,7 @@ class AcceptDialog(QDialog):
         return self.model.ticked
 
     def _show(self, index: QModelIndex, _before: QModelIndex) -> None:
-        self.code.set_diff(self.model.lines[index.row()].text if index.isValid() else "")
+        self.code.set_diff(self.model.rows[index.row()].text if index.isValid() else "")
 
     def _tell(self) -> None:
         number = self.model.ticked_count
@@ -66,5 +66,5 @@ class AcceptDialog(QDialog):
         self.accept_button.setEnabled(number > 0)
         self.all_button.setText(tr("None") if number else tr("All"))
         self.all_button.setAccessibleName(tr("Tick none") if number else tr("Tick all"))
-        tools = counted(len(self.model.lines), "tool", "tools")
+        tools = counted(len(self.model.rows), "tool", "tools")
         self.note.setText(tr("{number} of {tools} ticked; no agent sees them before.", number=number, tools=tools))

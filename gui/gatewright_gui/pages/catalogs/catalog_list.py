@@ -1,61 +1,32 @@
 """The list of catalogs: id, state with its icon, and how many tools wait."""
 
-from typing import Any
-
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from gatewright_gui.qt.look import current_look, role_hex
 from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.session.catalogs import CatalogRow
 
-Index = QModelIndex | QPersistentModelIndex
-ROW = Qt.ItemDataRole.UserRole + 1
 
-
-class CatalogModel(QAbstractListModel):
+class CatalogModel(RowModel[CatalogRow]):
     """One row per catalog."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: tuple[CatalogRow, ...] = ()
+    def key(self, row: CatalogRow) -> object:
+        """The id."""
+        return row.catalog_id
 
-    def set_rows(self, rows: tuple[CatalogRow, ...]) -> None:
-        """Show these; rows of the same ids stay where they are."""
-        if [row.catalog_id for row in rows] != [row.catalog_id for row in self._rows]:
-            self.beginResetModel()
-            self._rows = rows
-            self.endResetModel()
-        elif rows:
-            self._rows = rows
-            self.dataChanged.emit(self.index(0), self.index(len(rows) - 1))
+    def text(self, row: CatalogRow, _column: int) -> str:
+        """The id."""
+        return row.catalog_id
 
-    def find(self, catalog_id: str) -> int:
-        """The row of a catalog; -1 where there is none."""
-        return next((at for at, row in enumerate(self._rows) if row.catalog_id == catalog_id), -1)
+    def tip(self, row: CatalogRow, _column: int) -> str:
+        """With its state in words."""
+        return f"{row.catalog_id}: {row.status[0]}, {row.held_words}"
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many catalogs."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Names, and the row itself."""
-        if not index.isValid() or index.row() >= len(self._rows):
-            return None
-        row = self._rows[index.row()]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return row.catalog_id
-            case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{row.catalog_id}: {row.status[0]}, {row.held_words}"
-            case Qt.ItemDataRole.ToolTipRole:
-                return f"{row.catalog_id}: {row.status[0]}, {row.held_words}"
-            case _ if role == ROW:
-                return row
-            case _:
-                return None
+    spoken = tip
 
 
 class CatalogDelegate(Delegate):

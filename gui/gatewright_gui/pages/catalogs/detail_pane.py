@@ -104,8 +104,8 @@ class DetailPane(QWidget):
         at = self.view.currentIndex().row()
         self.model.set_lines(lines_of(row), afresh=is_other)
         self._fit_columns()
-        if self.model.lines and not self.view.currentIndex().isValid():
-            self.view.setCurrentIndex(self.model.index(min(max(at, 0), len(self.model.lines) - 1), TOOL))
+        if self.model.rows and not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.model.index(min(max(at, 0), len(self.model.rows) - 1), TOOL))
         self.definition.set_plain(_definition(row, digest))
         nothing = tr("The server has written nothing.")
         if not row.is_server:
@@ -122,7 +122,7 @@ class DetailPane(QWidget):
 
     def _fit_columns(self) -> None:
         """A column that would be empty is not there; without reasons the names have its room."""
-        lines, modes = self.model.lines, QHeaderView.ResizeMode
+        lines, modes = self.model.rows, QHeaderView.ResizeMode
         has_why = any(line.why for line in lines)
         self.view.setColumnHidden(TIER, not any(line.tier for line in lines))
         self.view.setColumnHidden(WHY, not has_why)
@@ -171,7 +171,7 @@ class DetailPane(QWidget):
 
     def _show_part(self, _key: object = None) -> None:
         part, row = self.part.current, self.row
-        if part == "tools" and row is not None and not self.model.lines:
+        if part == "tools" and row is not None and not self.model.rows:
             if row.is_server:
                 way = tr("Start it to see what it offers.") if row.is_trusted else tr("Trust it, then start it.")
             else:
@@ -186,7 +186,7 @@ class DetailPane(QWidget):
     @property
     def _line(self) -> ToolLine | None:
         """The current row of the table."""
-        index, lines = self.view.currentIndex(), self.model.lines
+        index, lines = self.view.currentIndex(), self.model.rows
         return lines[index.row()] if index.isValid() and index.row() < len(lines) else None
 
     def _show_tool(self, _index: QModelIndex | None = None, _before: object = None) -> None:
@@ -206,7 +206,7 @@ class DetailPane(QWidget):
             self.code.set_plain(line.text)
 
     def _tell_ticks(self) -> None:
-        waits = sum(line.waiting is not None for line in self.model.lines)
+        waits = sum(line.waiting is not None for line in self.model.rows)
         number = self.model.ticked_count
         self._accept_bar.setVisible(waits > 0)
         self.accept_button.setText(tr("Accept {number}", number=number) if number else tr("Accept"))

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
 
 from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
-from gatewright_gui.pages.catalogs.catalog_list import ROW, CatalogDelegate, CatalogModel
+from gatewright_gui.pages.catalogs.catalog_list import CatalogDelegate, CatalogModel
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
 from gatewright_gui.pages.catalogs.detail_pane import DetailPane, definition_words
 from gatewright_gui.pages.catalogs.serving_panel import ServingPanel
@@ -19,6 +19,7 @@ from gatewright_gui.qt.dropped import dropped_path
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
@@ -157,7 +158,7 @@ class CatalogsPage(Page):
         self._stack.setCurrentWidget(self._whole if rows else self.empty)
         if rows and not self.view.currentIndex().isValid():
             at = self.model.find(before.catalog_id) if before is not None else 0
-            self.view.setCurrentIndex(self.model.index(max(at, 0)))
+            self.view.setCurrentIndex(self.model.index(max(at, 0), 0))
         self._show()
 
     def _tell_next(self) -> None:
@@ -249,7 +250,7 @@ class CatalogsPage(Page):
                     chosen = self._context.selection
                     chosen.close_groups(chosen.closed_groups | closed_at_first(self._document))
                 self._refresh()
-                self.view.setCurrentIndex(self.model.index(self.model.find(added[0])))
+                self.view.setCurrentIndex(self.model.index(self.model.find(added[0]), 0))
                 await self._trust([row for row in self._untrusted if row.catalog_id in added])
 
     def _trust_current(self) -> None:
@@ -259,7 +260,7 @@ class CatalogsPage(Page):
     def _trust_one(self, catalog_id: str) -> None:
         """A link from elsewhere: the catalog with the question."""
         self._refresh()
-        self.view.setCurrentIndex(self.model.index(self.model.find(catalog_id)))
+        self.view.setCurrentIndex(self.model.index(self.model.find(catalog_id), 0))
         self._trust_current()
 
     async def _trust(self, rows: list[CatalogRow]) -> None:

@@ -1,9 +1,8 @@
 """The clients that the gateway serves now: who they are, what they called, what of it waits for an answer."""
 
 import time
-from typing import Any
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QModelIndex, Signal
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
@@ -11,14 +10,13 @@ from gatewright.workspace.api import frozen
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look, role_hex
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.question import span
 from gatewright_gui.session.serving import ClientSession, ServingProcess
 
-Index = QModelIndex | QPersistentModelIndex
 HEADINGS = (
     mark("Client"),
     mark("Agent"),
@@ -29,9 +27,6 @@ HEADINGS = (
     mark("Connected"),
 )
 CLIENT, AGENT, WAY, CALLS, DENIED, WAITS, SINCE = range(len(HEADINGS))
-_NUMBERS = (CALLS, DENIED, WAITS)
-LINE = Qt.ItemDataRole.UserRole + 1
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 @frozen
@@ -80,64 +75,30 @@ def _cells(process: ServingProcess, client: ClientSession | None, now_s: float) 
     )
 
 
-class ServingModel(FlatModel):
+class ServingModel(RowModel[ServingLine]):
     """One row per client."""
 
     headers = HEADINGS
+    numeric = frozenset((CALLS, DENIED, WAITS))
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._lines: tuple[ServingLine, ...] = ()
+    def key(self, _row: ServingLine) -> object:
+        """As long as there are as many, rows stay where they are."""
+        return None
 
-    def set_lines(self, lines: tuple[ServingLine, ...]) -> None:
-        """Show these; as long as there are as many, rows stay where they are."""
-        if len(lines) != len(self._lines):
-            self.beginResetModel()
-            self._lines = lines
-            self.endResetModel()
-        elif lines != self._lines:
-            self._lines = lines
-            self.dataChanged.emit(self.index(0, 0), self.index(len(lines) - 1, SINCE))
+    def text(self, row: ServingLine, column: int) -> str:
+        """Cells."""
+        return row.cells[column]
 
-    def count(self) -> int:
-        """How many clients."""
-        return len(self._lines)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Words over the columns; over numbers at the right."""
-        if role == Qt.ItemDataRole.TextAlignmentRole and section in _NUMBERS:
-            return int(_RIGHT)
-        return super().headerData(section, orientation, role)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Cells, and the line itself."""
-        if not index.isValid() or index.row() >= len(self._lines):
-            return None
-        line, column = self._lines[index.row()], index.column()
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return line.cells[column]
-            case Qt.ItemDataRole.TextAlignmentRole if column in _NUMBERS:
-                return int(_RIGHT)
-            case Qt.ItemDataRole.ToolTipRole:
-                return _tip(line, column)
-            case _ if role == LINE:
-                return line
-            case _:
-                return None
-
-
-def _tip(line: ServingLine, column: int) -> str:
-    if column == WAITS and line.waits:
-        return tr("Show the call that waits, and answer it")
-    if column == AGENT and line.client is not None:
-        return tr("Show what {agent} may do", agent=line.client.agent_id)
-    told = [tr("{cell}: process {number}", cell=line.cells[column], number=line.process.pid)]
-    if line.client is not None:
-        told.append(tr("session {name}", name=line.client.session_id))
-    return ", ".join(told)
+    def tip(self, row: ServingLine, column: int) -> str:
+        """What a click shows, else which process and session it is."""
+        if column == WAITS and row.waits:
+            return tr("Show the call that waits, and answer it")
+        if column == AGENT and row.client is not None:
+            return tr("Show what {agent} may do", agent=row.client.agent_id)
+        told = [tr("{cell}: process {number}", cell=row.cells[column], number=row.process.pid)]
+        if row.client is not None:
+            told.append(tr("session {name}", name=row.client.session_id))
+        return ", ".join(told)
 
 
 class _Delegate(Delegate):
@@ -145,7 +106,7 @@ class _Delegate(Delegate):
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         super().initStyleOption(option, index)
-        line, palette = index.data(LINE), QPalette(getattr(option, "palette"))  # noqa: B009
+        line, palette = index.data(ROW), QPalette(getattr(option, "palette"))  # noqa: B009
         role = {AGENT: "accent", WAITS: "ask"}.get(index.column())
         if isinstance(line, ServingLine) and role is not None and line.client is not None:
             colour = QColor(role_hex(current_look().palette, role))  # pyright: ignore[reportArgumentType]
@@ -181,7 +142,7 @@ class ServingPanel(QWidget):
 
     def show_processes(self, processes: tuple[ServingProcess, ...]) -> None:
         """Show these, as they are now."""
-        self.model.set_lines(serving_lines(processes, time.time()))
+        self.model.set_rows(serving_lines(processes, time.time()))
         clients = sum(len(process.clients) for process in processes)
         served, running = counted(clients, "client", "clients"), counted(len(processes), "process", "processes")
         self.header.set_note(tr("{clients} of {processes}", clients=served, processes=running))
@@ -189,7 +150,7 @@ class ServingPanel(QWidget):
 
     def _follow(self, index: QModelIndex) -> None:
         """A click on what looks like a link."""
-        line = index.data(LINE)
+        line = index.data(ROW)
         if isinstance(line, ServingLine) and line.client is not None:
             if index.column() == WAITS and line.waits:
                 self.question_requested.emit(line.waits)
@@ -198,5 +159,5 @@ class ServingPanel(QWidget):
 
     def _activate(self, index: QModelIndex) -> None:
         """The return key, or a double click: what waits goes first."""
-        line = index.data(LINE)
+        line = index.data(ROW)
         self._follow(index.siblingAtColumn(WAITS if isinstance(line, ServingLine) and line.waits else AGENT))

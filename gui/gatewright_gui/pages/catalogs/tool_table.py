@@ -4,16 +4,15 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView
 
 from gatewright.workspace.api import Schema, frozen
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.session.catalogs import CatalogRow, Waiting
 
-Index = QModelIndex | QPersistentModelIndex
 HEADINGS = (mark("Tool"), mark("State"), mark("Counts as"), mark("Because"))
 TOOL, STATE, TIER, WHY = range(4)
 _CHANGES = {"new": mark("new"), "changed": mark("changed"), "vanished": mark("vanished")}
@@ -86,7 +85,7 @@ def _tier(tier: object) -> str:
     return tr(_TIERS.get(str(tier), str(tier)))
 
 
-class ToolModel(FlatModel):
+class ToolModel(RowModel[ToolLine]):
     """One row per tool; a box before those that wait, ticked at first."""
 
     ticks_changed = Signal()
@@ -94,19 +93,13 @@ class ToolModel(FlatModel):
     def __init__(self, headings: tuple[str, ...] = HEADINGS) -> None:
         super().__init__()
         self.headers = headings
-        self._lines: tuple[ToolLine, ...] = ()
         self._off: set[tuple[str, str]] = set()
-
-    @property
-    def lines(self) -> tuple[ToolLine, ...]:
-        """The tools."""
-        return self._lines
 
     @property
     def ticked(self) -> Mapping[str, Collection[str]]:
         """Names of the tools that wait and are ticked, by the catalogs that have any."""
         found: dict[str, list[str]] = {}
-        for line in self._lines:
+        for line in self.rows:
             if line.waiting is not None and _key(line) not in self._off:
                 found.setdefault(line.catalog_id, []).append(line.name)
         return found
@@ -118,53 +111,43 @@ class ToolModel(FlatModel):
 
     def set_lines(self, lines: tuple[ToolLine, ...], *, afresh: bool) -> None:
         """Show these; ``afresh``: of another server, so that all that waits is ticked."""
-        if lines == self._lines and not afresh:
-            return
-        self.beginResetModel()
-        self._lines = lines
         if afresh:
             self._off = set()
-        self.endResetModel()
+        self.set_rows(lines)
         self.ticks_changed.emit()
 
     def tick_all(self, on: bool) -> None:
         """Tick all that waits, or none of it."""
-        self._off = set() if on else {_key(line) for line in self._lines if line.waiting is not None}
-        if self._lines:
-            self.dataChanged.emit(self.index(0, TOOL), self.index(len(self._lines) - 1, TOOL))
+        self._off = set() if on else {_key(line) for line in self.rows if line.waiting is not None}
+        self.tell_changed()
         self.ticks_changed.emit()
-
-    def count(self) -> int:
-        """How many tools."""
-        return len(self._lines)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Boxes can be ticked."""
         flags = super().flags(index)
-        if index.isValid() and index.column() == TOOL and self._lines[index.row()].waiting is not None:
+        if index.isValid() and index.column() == TOOL and self.rows[index.row()].waiting is not None:
             flags |= Qt.ItemFlag.ItemIsUserCheckable
         return flags
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def text(self, row: ToolLine, column: int) -> str:
         """Cells."""
-        if not index.isValid() or index.row() >= len(self._lines):
-            return None
-        line = self._lines[index.row()]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return (line.name, line.state, line.tier, line.why)[index.column()]
-            case Qt.ItemDataRole.ToolTipRole:
-                return f"{line.name}: {line.state}" + (f"; {line.why}" if line.why else "")
-            case Qt.ItemDataRole.CheckStateRole if index.column() == TOOL and line.waiting is not None:
-                return Qt.CheckState.Unchecked if _key(line) in self._off else Qt.CheckState.Checked
-            case _:
-                return None
+        return (row.name, row.state, row.tier, row.why)[column]
+
+    def tip(self, row: ToolLine, _column: int) -> str:
+        """The tool in words."""
+        return f"{row.name}: {row.state}" + (f"; {row.why}" if row.why else "")
+
+    def cell(self, row: ToolLine, column: int, role: int) -> Any:
+        """With the boxes."""
+        if role == Qt.ItemDataRole.CheckStateRole and column == TOOL and row.waiting is not None:
+            return Qt.CheckState.Unchecked if _key(row) in self._off else Qt.CheckState.Checked
+        return super().cell(row, column, role)
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """Tick a box, or take the tick away."""
         if role != Qt.ItemDataRole.CheckStateRole or not self.flags(index) & Qt.ItemFlag.ItemIsUserCheckable:
             return False
-        key = _key(self._lines[index.row()])
+        key = _key(self.rows[index.row()])
         if Qt.CheckState(value) == Qt.CheckState.Checked:
             self._off.discard(key)
         else:

@@ -1,9 +1,9 @@
 """The list of blocks: label and what the agent may do with it, then what it is, how full, and when it changed."""
 
 import time
-from typing import Any, cast
+from typing import cast
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
@@ -11,13 +11,12 @@ from gatewright.workspace.api import frozen
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import Role, current_look, role_hex
 from gatewright_gui.qt.plaintext import label_text, line_text
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.session.memory import BlockRow
 from gatewright_gui.session.question import span
 
-Index = QModelIndex | QPersistentModelIndex
-LINE = Qt.ItemDataRole.UserRole + 1
 _PAD = 8
 _CHIP_HEIGHT = 17
 
@@ -60,67 +59,38 @@ def ago_words(at_s: float) -> str:
     return told if told == span(0) else tr("{time} ago", time=told)
 
 
-class BlockModel(QAbstractListModel):
+class BlockModel(RowModel[BlockLine]):
     """One row per block that fits the filter."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._all: tuple[BlockLine, ...] = ()
-        self._lines: tuple[BlockLine, ...] = ()
+        self.all: tuple[BlockLine, ...] = ()
+        """What there is, whether it fits or not."""
         self._filter = ""
 
-    @property
-    def lines(self) -> tuple[BlockLine, ...]:
-        """What fits the filter."""
-        return self._lines
-
-    @property
-    def total(self) -> int:
-        """How many blocks there are in all."""
-        return len(self._all)
+    def key(self, row: BlockLine) -> object:
+        """The label."""
+        return row.row.label
 
     def set_lines(self, lines: tuple[BlockLine, ...]) -> None:
-        """Show these; rows of the same labels stay where they are."""
-        self._all = lines
-        self._refilter()
+        """Show these, as far as they fit."""
+        self.all = lines
+        self.set_filter(self._filter)
 
     def set_filter(self, text: str) -> None:
         """Show only blocks with all these words."""
         self._filter = text
-        self._refilter()
+        self.set_rows(tuple(line for line in self.all if line.has(text)))
 
-    def find(self, label: str) -> int:
-        """The row of a block; -1 where it is not shown."""
-        return next((at for at, line in enumerate(self._lines) if line.row.label == label), -1)
+    def text(self, row: BlockLine, _column: int) -> str:
+        """The label."""
+        return row.row.label
 
-    def _refilter(self) -> None:
-        lines = tuple(line for line in self._all if line.has(self._filter)) if self._filter else self._all
-        if [line.row.label for line in lines] != [line.row.label for line in self._lines]:
-            self.beginResetModel()
-            self._lines = lines
-            self.endResetModel()
-        elif lines:
-            self._lines = lines
-            self.dataChanged.emit(self.index(0), self.index(len(lines) - 1))
+    def tip(self, row: BlockLine, _column: int) -> str:
+        """All of it in words."""
+        return row.words
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many are shown."""
-        return 0 if parent.isValid() else len(self._lines)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Labels, and the line itself."""
-        if not index.isValid() or index.row() >= len(self._lines):
-            return None
-        line = self._lines[index.row()]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return line.row.label
-            case Qt.ItemDataRole.AccessibleTextRole | Qt.ItemDataRole.ToolTipRole:
-                return line.words
-            case _ if role == LINE:
-                return line
-            case _:
-                return None
+    spoken = tip
 
 
 class BlockDelegate(Delegate):
@@ -132,7 +102,7 @@ class BlockDelegate(Delegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Ground, chip, words."""
-        line = index.data(LINE)
+        line = index.data(ROW)
         if not isinstance(line, BlockLine):
             return
         look, rect = current_look(), QRect(getattr(option, "rect"))  # noqa: B009

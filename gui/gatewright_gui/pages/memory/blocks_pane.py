@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError, Step
-from gatewright_gui.pages.memory.block_list import LINE, BlockDelegate, BlockLine, BlockModel
+from gatewright_gui.pages.memory.block_list import BlockDelegate, BlockLine, BlockModel
 from gatewright_gui.pages.memory.block_pane import BlockPane
 from gatewright_gui.pages.memory.create_dialog import CreateDialog
 from gatewright_gui.pages.memory.text_dialog import Asked, TextDialog
@@ -18,6 +18,7 @@ from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.row_list import RowList
@@ -129,7 +130,7 @@ class BlocksPane(QWidget):
         at = self.model.find(label)
         self._wanted = label if at < 0 else None
         if at >= 0:
-            self.view.setCurrentIndex(self.model.index(at))
+            self.view.setCurrentIndex(self.model.index(at, 0))
 
     def main_view(self) -> QWidget:
         """The list; without a block the way to make one."""
@@ -138,7 +139,7 @@ class BlocksPane(QWidget):
     @property
     def current(self) -> BlockRow | None:
         """The chosen block."""
-        line = self.view.currentIndex().data(LINE)
+        line = self.view.currentIndex().data(ROW)
         return line.row if isinstance(line, BlockLine) else None
 
     async def _read(self) -> None:
@@ -171,9 +172,9 @@ class BlocksPane(QWidget):
         at = self.model.find(label) if label is not None else -1
         if at >= 0 and self._wanted:
             self._wanted = None
-            self.view.setCurrentIndex(self.model.index(at))
-        elif self.model.lines and not self.view.currentIndex().isValid():
-            self.view.setCurrentIndex(self.model.index(max(at, 0)))
+            self.view.setCurrentIndex(self.model.index(at, 0))
+        elif self.model.rows and not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.model.index(max(at, 0), 0))
         else:
             self._choose()
         # after the choice: a list that gets the keys without one has a current row that is not filled
@@ -192,7 +193,7 @@ class BlocksPane(QWidget):
         return {source.source_id for source in policy.sources_of(agent)} if agent is not None else set()
 
     def _tell_count(self) -> None:
-        total, fits = self.model.total, len(self.model.lines)
+        total, fits = len(self.model.all), len(self.model.rows)
         every = f"{total:,}" if total else ""
         self.header.set_note(tr("{count} of {total}", count=fits, total=total) if fits < total else every)
         self._list.setCurrentWidget(self.view if fits or not total else self.none_fits)
@@ -201,8 +202,8 @@ class BlocksPane(QWidget):
         chosen = self.current
         self.model.set_filter(text)
         self._tell_count()
-        if self.model.lines and not self.view.currentIndex().isValid():
-            self.view.setCurrentIndex(self.model.index(max(self.model.find(chosen.label) if chosen else 0, 0)))
+        if self.model.rows and not self.view.currentIndex().isValid():
+            self.view.setCurrentIndex(self.model.index(max(self.model.find(chosen.label) if chosen else 0, 0), 0))
 
     def _choose(self, _now: QModelIndex | None = None, _before: QModelIndex | None = None) -> None:
         """Read the chosen block, where it is not shown as it is."""

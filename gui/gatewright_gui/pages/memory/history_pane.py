@@ -1,9 +1,8 @@
 """The changes of a block, the newest first: who, when, what it changed, the value then, and the way back to it."""
 
 from datetime import datetime
-from typing import Any
 
-from PySide6.QtCore import QModelIndex, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QWidget
 
 from gatewright.workspace.api import Step
@@ -11,7 +10,7 @@ from gatewright_gui.pages.memory.block_list import ago_words
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
-from gatewright_gui.qt.table_model import FlatModel, Index
+from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.item_view import TableView
@@ -23,58 +22,23 @@ from gatewright_gui.session.memory import author_words
 NUMBER, WHEN, WHO, WHAT = range(4)
 
 
-class StepModel(FlatModel):
-    """The steps of one block."""
+class StepModel(RowModel[Step]):
+    """The steps of one block, the newest first."""
 
     headers = (mark("Step"), mark("Time"), mark("Who"), mark("What"))
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._steps: tuple[Step, ...] = ()
+    def text(self, row: Step, column: int) -> str:
+        """Cells."""
+        what = row.kind.replace("_", " ")
+        if row.target is not None:
+            what = tr("{kind} of step {number}", kind=what, number=row.target)
+        return (f"{row.number:,}", ago_words(row.at_s), author_words(row.author), what)[column]
 
-    def set_steps(self, steps: tuple[Step, ...]) -> None:
-        """Show these, oldest first as they are given; rows that are there stay."""
-        new = tuple(reversed(steps))
-        more = len(new) - len(self._steps)
-        if more > 0 and self._steps and new[more:] == self._steps:
-            self.beginInsertRows(QModelIndex(), 0, more - 1)
-            self._steps = new
-            self.endInsertRows()
-        elif new != self._steps:
-            self.beginResetModel()
-            self._steps = new
-            self.endResetModel()
-
-    def step_at(self, row: int) -> Step | None:
-        """The step of a row."""
-        return self._steps[row] if 0 <= row < len(self._steps) else None
-
-    def count(self) -> int:
-        """How many steps."""
-        return len(self._steps)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Cells; the tooltip has the whole time."""
-        step = self.step_at(index.row()) if index.isValid() else None
-        if step is None:
-            return None
-        what = step.kind.replace("_", " ")
-        if role == Qt.ItemDataRole.DisplayRole:
-            if step.target is not None:
-                what = tr("{kind} of step {number}", kind=what, number=step.target)
-            return (
-                f"{step.number:,}",
-                ago_words(step.at_s),
-                author_words(step.author),
-                what,
-            )[index.column()]
-        if role == Qt.ItemDataRole.ToolTipRole:
-            at = datetime.fromtimestamp(step.at_s).astimezone().isoformat(" ", "seconds")
-            who = step.author or tr("nobody said who")
-            return tr(
-                "step {number}, {kind}, by {author}, {time}", number=step.number, kind=step.kind, author=who, time=at
-            )
-        return None
+    def tip(self, row: Step, _column: int) -> str:
+        """With the whole time."""
+        kind, at = row.kind.replace("_", " "), datetime.fromtimestamp(row.at_s).astimezone().isoformat(" ", "seconds")
+        who = row.author or tr("nobody said who")
+        return tr("step {number}, {kind}, by {author}, {time}", number=row.number, kind=kind, author=who, time=at)
 
 
 class HistoryPane(QWidget):
@@ -121,12 +85,12 @@ class HistoryPane(QWidget):
     def step(self) -> Step | None:
         """The chosen step."""
         index = self.view.currentIndex()
-        return self.model.step_at(index.row()) if index.isValid() else None
+        return self.model.row_at(index.row())
 
     def show_steps(self, steps: tuple[Step, ...], *, afresh: bool) -> None:
         """Show the steps of a block; ``afresh``: of another one."""
         follows = afresh or self.view.currentIndex().row() <= 0  # who looks at the newest change wants the next one
-        self.model.set_steps(steps)
+        self.model.set_rows(reversed(steps))
         if self.model.count() and (follows or not self.view.currentIndex().isValid()):
             self.view.setCurrentIndex(self.model.index(0, NUMBER))
         self._ask()

@@ -7,7 +7,6 @@ import json
 from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QPushButton, QStackedWidget, QWidget
@@ -21,7 +20,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
-from gatewright_gui.qt.table_model import FlatModel, Index
+from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -41,49 +40,24 @@ _KEPT = 300
 """Characters of a text that its row has."""
 
 
-class TextModel(FlatModel):
+class TextModel(RowModel[TextRow]):
     """The texts, each in a row."""
 
     headers = (mark("Text"), mark("About"), mark("Time"), mark("Score"))
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._rows: tuple[TextRow, ...] = ()
+    def key(self, row: TextRow) -> object:
+        """The text, whatever it says."""
+        return row.text_id
 
-    def set_rows(self, rows: tuple[TextRow, ...]) -> None:
-        """Show these; the same texts in the same order stay where they are."""
-        if [row.text_id for row in rows] != [row.text_id for row in self._rows]:
-            self.beginResetModel()
-            self._rows = rows
-            self.endResetModel()
-        elif rows:
-            self._rows = rows
-            self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, SCORE))
+    def text(self, row: TextRow, column: int) -> str:
+        """Cells, the text in one line."""
+        text = " ".join((row.snippet or row.text)[:_KEPT].split())
+        when = "" if row.at_s is None else ago_words(row.at_s)
+        return (text, row.about, when, "" if row.score is None else f"{row.score:.2f}")[column]
 
-    def row_at(self, at: int) -> TextRow | None:
-        """The text of a row."""
-        return self._rows[at] if 0 <= at < len(self._rows) else None
-
-    def find(self, text_id: str) -> int:
-        """The row of a text; -1 where it is not among them."""
-        return next((at for at, row in enumerate(self._rows) if row.text_id == text_id), -1)
-
-    def count(self) -> int:
-        """How many texts."""
-        return len(self._rows)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Cells, the text in one line; the tooltip has more of it."""
-        row = self.row_at(index.row()) if index.isValid() else None
-        if row is None:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            text = " ".join((row.snippet or row.text)[:_KEPT].split())
-            when = "" if row.at_s is None else ago_words(row.at_s)
-            return (text, row.about, when, "" if row.score is None else f"{row.score:.2f}")[index.column()]
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return row.text
-        return None
+    def tip(self, row: TextRow, _column: int) -> str:
+        """All of it."""
+        return row.text
 
 
 class TextsPane(QWidget):

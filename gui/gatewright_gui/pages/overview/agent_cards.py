@@ -1,78 +1,51 @@
 """A card for each agent: name, bar of rights, counts, calls of today. They are drawn, so that many cost little."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
+from gatewright.workspace.api import frozen
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.share_bar import paint_bar
-from gatewright_gui.session.calls_today import Tally
 from gatewright_gui.session.rights_picture import RightShare
 
-Index = QModelIndex | QPersistentModelIndex
-AGENT_ID = Qt.ItemDataRole.UserRole + 1
-SHARE = Qt.ItemDataRole.UserRole + 2
-CALLS = Qt.ItemDataRole.UserRole + 3
-"""How many calls of which verdict today: Mapping[str, int]."""
 HEIGHT, _BAR, _PAD = 64, 8, 10
 
 
-class AgentCardModel(QAbstractListModel):
+@frozen
+class AgentCard:
+    """What is known of an agent; ``calls``: how many of which verdict today."""
+
+    agent_id: str
+    share: RightShare | None
+    calls: Mapping[str, int]
+
+
+class AgentCardModel(RowModel[AgentCard]):
     """One row per agent, in the order of the file."""
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._agents: tuple[str, ...] = ()
-        self._shares: Mapping[str, RightShare] = {}
-        self._calls: Tally = {}
+    def key(self, row: AgentCard) -> object:
+        """The agent."""
+        return row.agent_id
 
-    def set_agents(self, agent_ids: Sequence[str]) -> None:
-        """Show these."""
-        if tuple(agent_ids) != self._agents:
-            self.beginResetModel()
-            self._agents = tuple(agent_ids)
-            self.endResetModel()
+    def text(self, row: AgentCard, _column: int) -> str:
+        """The name."""
+        return row.agent_id
 
-    def set_shares(self, shares: Mapping[str, RightShare]) -> None:
-        """What is known of them."""
-        self._shares = dict(shares)
-        self._tell()
+    def tip(self, row: AgentCard, _column: int) -> str:
+        """All of it in words, and where a click leads."""
+        told = row.agent_id, share_words(row.share), calls_words(row.calls), tr("Enter or a click shows its tools")
+        return "\n".join(told)
 
-    def set_calls(self, calls: Tally) -> None:
-        """What they called today."""
-        self._calls = calls
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._agents:
-            self.dataChanged.emit(self.index(0), self.index(len(self._agents) - 1))
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many agents."""
-        return 0 if parent.isValid() else len(self._agents)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Name, counts, what is told in words."""
-        if not index.isValid() or index.row() >= len(self._agents):
-            return None
-        agent_id = self._agents[index.row()]
-        share, calls = self._shares.get(agent_id), self._calls.get(agent_id, {})
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return agent_id
-            case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{agent_id}: {share_words(share)}; {calls_words(calls)}"
-            case Qt.ItemDataRole.ToolTipRole:
-                told = agent_id, share_words(share), calls_words(calls), tr("Enter or a click shows its tools")
-                return "\n".join(told)
-            case _:
-                return {AGENT_ID: agent_id, SHARE: share, CALLS: calls}.get(role)
+    def spoken(self, row: AgentCard, _column: int) -> str:
+        """All of it in words."""
+        return f"{row.agent_id}: {share_words(row.share)}; {calls_words(row.calls)}"
 
 
 def share_words(share: RightShare | None) -> str:
@@ -108,28 +81,27 @@ class AgentCardDelegate(Delegate):
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Ground and three lines."""
         look, rect = current_look(), QRect(getattr(option, "rect"))  # noqa: B009
+        card: AgentCard = index.data(ROW)
         paint_ground(painter, option)
         painter.save()
         room = rect.adjusted(_PAD, 6, -_PAD, -6)
-        calls: Mapping[str, int] = index.data(CALLS) or {}
         painter.setFont(look.small_font)
-        said = calls_words(calls) if calls else ""
+        said = calls_words(card.calls) if card.calls else ""
         taken = painter.fontMetrics().horizontalAdvance(said)
-        painter.setPen(QColor(look.palette.verdict.deny.fg if calls.get("deny") else look.palette.muted))
+        painter.setPen(QColor(look.palette.verdict.deny.fg if card.calls.get("deny") else look.palette.muted))
         first = QRect(room.left(), room.top(), room.width(), 18)
         painter.drawText(first, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, said)
         bold = QFont(getattr(option, "font"))  # noqa: B009
         bold.setWeight(QFont.Weight.DemiBold)
         painter.setFont(bold)
         painter.setPen(QColor(look.palette.text))
-        name = line_text(painter.fontMetrics(), str(index.data()), first.width() - taken - _PAD)
+        name = line_text(painter.fontMetrics(), card.agent_id, first.width() - taken - _PAD)
         painter.drawText(first, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, name)
-        share: RightShare | None = index.data(SHARE)
-        _paint_share(painter, QRect(room.left(), room.top() + 22, room.width(), _BAR), share)
+        _paint_share(painter, QRect(room.left(), room.top() + 22, room.width(), _BAR), card.share)
         painter.setFont(look.small_font)
         painter.setPen(QColor(look.palette.muted))
         last = QRect(room.left(), room.top() + 34, room.width(), 16)
-        words = line_text(painter.fontMetrics(), share_words(share), last.width())
+        words = line_text(painter.fontMetrics(), share_words(card.share), last.width())
         painter.drawText(last, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
         painter.restore()
 

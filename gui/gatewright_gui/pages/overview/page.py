@@ -3,13 +3,14 @@
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QListView, QStackedWidget, QWidget
 
-from gatewright_gui.pages.overview.agent_cards import AGENT_ID, AgentCardDelegate, AgentCardModel
+from gatewright_gui.pages.overview.agent_cards import AgentCard, AgentCardDelegate, AgentCardModel
 from gatewright_gui.pages.overview.notices import Notices
 from gatewright_gui.pages.overview.picture_pane import PicturePane
-from gatewright_gui.pages.overview.risks import RISK, RiskModel
+from gatewright_gui.pages.overview.risks import RiskModel
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
@@ -31,6 +32,7 @@ class OverviewPage(Page):
         self.setObjectName("overview")
         self._context = context
         self._shares: dict[str, RightShare] = {}
+        self._calls: Tally = {}
         self._stale: set[str] = set()
         """Agents whose share is of an older policy."""
         self._is_whole = False
@@ -128,7 +130,7 @@ class OverviewPage(Page):
 
     def _begin_anew(self) -> None:
         self._shares.clear()
-        self.risks.set_risks(())
+        self.risks.set_rows(())
         self.rights.show_picture(RightsPicture())
         self._follow(ChangeSet(frozenset(), frozenset(), everything=True))
 
@@ -139,7 +141,7 @@ class OverviewPage(Page):
         self._shares = {name: share for name, share in self._shares.items() if name in agents}
         self._stale |= set(agents) - self._shares.keys()
         self._is_whole = False
-        self.cards.set_agents(agents)
+        self._show_cards()
         self._stack.setCurrentIndex(0 if agents else 1)
         self.agents_header.set_note(f"{len(agents):,}")
         self.notices.refresh()
@@ -158,27 +160,33 @@ class OverviewPage(Page):
                 if shares is not None:
                     self._shares.update(shares)
                     self._stale -= shares.keys()
-                    self.cards.set_shares(self._shares)
+                    self._show_cards()
                 continue
             together = await deriver.derive(rights_together)
             if together is not None:
                 risks, picture = together
                 self._is_whole = True
-                self.risks.set_risks(risks)
+                self.risks.set_rows(risks)
                 self._risk_stack.setCurrentIndex(0 if risks else 1)
                 self.rights.show_picture(picture)
 
+    def _show_cards(self) -> None:
+        agents = [agent.agent_id for agent in self._context.document.agents]
+        cards = [AgentCard(name, self._shares.get(name), self._calls.get(name, {})) for name in agents]
+        self.cards.set_rows(cards)
+
     def _show_calls(self, calls: Tally) -> None:
-        self.cards.set_calls(calls)
+        self._calls = calls
+        self._show_cards()
         self.notices.set_calls(calls)
 
     # where it leads
 
     def _show_agent(self, index: QModelIndex) -> None:
-        self._context.selection.choose_agent(index.data(AGENT_ID))
+        self._context.selection.choose_agent(index.data())
         self._context.navigator.go_to_page("agents")
 
     def _show_risk(self, index: QModelIndex) -> None:
-        risk = index.data(RISK)
+        risk = index.data(ROW)
         if isinstance(risk, Risk):
             self._context.navigator.go_to_tool(risk.agents[0], risk.tool, risk.operation or None)

@@ -1,15 +1,13 @@
 """The rights of all agents as a picture or as a list of the same facts, and above it what one points at in words."""
 
-from typing import Any
-
-from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QPushButton, QScrollArea, QStackedWidget, QWidget
 
 from gatewright_gui.pages.overview.picture import RightsCanvas
 from gatewright_gui.pages.overview.picture_layout import Part, lit_flows
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
@@ -18,12 +16,11 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.rights_picture import Flow, RightsPicture
 from gatewright_gui.settings import Preferences
 
-Index = QModelIndex | QPersistentModelIndex
 MODE_KEY = "overview.rights"
 LEGEND = mark("solid: on, dots: ask first, stripes: blocked; a click lights what concerns it")
 
 
-class FlowModel(FlatModel):
+class FlowModel(RowModel[Flow]):
     """A row for each right, and for each place that a tool comes at by it."""
 
     headers = (mark("Agent"), mark("Tool"), mark("Comes at"), mark("On"), mark("Ask first"))
@@ -31,30 +28,18 @@ class FlowModel(FlatModel):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._picture = RightsPicture()
-        self._flows: list[Flow] = []
 
     def show_flows(self, picture: RightsPicture, chosen: Part) -> None:
         """Show what a part of the picture concerns; () is all of it."""
-        self.beginResetModel()
-        self._picture, self._flows = picture, lit_flows(picture, chosen)
-        self.endResetModel()
+        self._picture = picture
+        self.set_rows(lit_flows(picture, chosen))
 
-    def count(self) -> int:
-        """How many rows."""
-        return len(self._flows)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def text(self, row: Flow, column: int) -> str:
         """Names and counts."""
-        if not index.isValid() or index.row() >= len(self._flows):
-            return None
-        if role != Qt.ItemDataRole.DisplayRole:
-            return None
-        flow = self._flows[index.row()]
-        names = [
-            "" if number is None else self._picture.nodes[number].title
-            for number in (flow.agent, flow.tool, flow.source)
-        ]
-        return (*names, f"{flow.allow:,}", f"{flow.ask:,}")[index.column()]
+        if column > 2:
+            return f"{row.allow if column == 3 else row.ask:,}"
+        number = (row.agent, row.tool, row.source)[column]
+        return "" if number is None else self._picture.nodes[number].title
 
 
 class PicturePane(QWidget):
