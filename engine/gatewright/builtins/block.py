@@ -7,7 +7,7 @@ be hidden from it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -17,21 +17,23 @@ from gatewright.builtins.blockplace import Label, noted, text_argument
 from gatewright.builtins.result import agreed, done, place
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
-from gatewright.policy.target import Assessment, Located
+from gatewright.policy.target import FILE_LABEL, Assessment, Located
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools.blockport import FILE_LABEL, BlockNote
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import SourceParameter
 from gatewright.tools.tool import Tool
 
+if TYPE_CHECKING:
+    from gatewright.memory.blockrule import Note
+
 SourceId = Annotated[
     str,
     SourceParameter(),
     Field(description="A source of files: then the label may be the path of one of its files, too."),
 ]
-_NOTES: dict[str, BlockNote] = {"pin": "pin", "unpin": "unpin", "archive": "archive"}
+_NOTES: dict[str, Note] = {"pin": "pin", "unpin": "unpin", "archive": "archive"}
 
 
 class BlockTool(Tool):

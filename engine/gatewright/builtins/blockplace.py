@@ -9,12 +9,13 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.tools.blockport import FILE_LABEL, BlockNote
+from gatewright.policy.target import FILE_LABEL
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.parameter import LabelParameter
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
+    from gatewright.memory.blockrule import Note
 
 Label = Annotated[
     str, LabelParameter(), Field(description="Label of the block; those of files begin with `file:`.", max_length=4096)
@@ -37,23 +38,14 @@ def text_argument(arguments: Mapping[str, JsonValue], name: str) -> str | None:
 async def edited(context: ToolExecutionContext, label: str, edit: Edit) -> JsonValue:
     """Do an edit as the call was allowed to; what became of the block. Raises ToolFailure."""
     try:
-        return await context.require_blocks().edit(
-            label,
-            edit,
-            agent_id=context.agent_id,
-            granted=context.granted,
-            approved=context.approved,
-            approved_change=context.approved_change,
-        )
+        return await context.require_blocks().edit(context.caller, label, edit)
     except ToolFailure as failure:
         raise no_file_block(label, failure) from None
 
 
-async def noted(context: ToolExecutionContext, label: str, note: BlockNote) -> JsonValue:
+async def noted(context: ToolExecutionContext, label: str, note: Note) -> JsonValue:
     """The same for a change of what is known about a block."""
     try:
-        return await context.require_blocks().note(
-            label, note, agent_id=context.agent_id, granted=context.granted, approved=context.approved
-        )
+        return await context.require_blocks().note(context.caller, label, note)
     except ToolFailure as failure:
         raise no_file_block(label, failure) from None

@@ -14,7 +14,6 @@ from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools.blockport import BlockNote
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
@@ -22,11 +21,12 @@ from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
+    from gatewright.memory.blockrule import Note
 
 Value = Annotated[str, Field(description="What to add: to a text exactly this, for a list or log one item.")]
 Old = Annotated[str, Field(min_length=1, description="The text to look for.")]
 New = Annotated[str, Field(description="What to put there instead; empty takes it out.")]
-_NOTES: dict[str, BlockNote] = {"archive": "archive", "load_from_archival": "unarchive"}
+_NOTES: dict[str, Note] = {"archive": "archive", "load_from_archival": "unarchive"}
 
 
 class ContextTool(Tool):
@@ -79,9 +79,7 @@ class ContextTool(Tool):
     @operation(actions=(Action.OVERWRITE,))
     async def swap(self, context: ToolExecutionContext, archive: Label, load: Label) -> JsonValue:
         """Put one block away and take another out, both or neither."""
-        data = await context.require_blocks().swap(
-            archive, load, agent_id=context.agent_id, granted=context.granted, approved=context.approved
-        )
+        data = await context.require_blocks().swap(context.caller, archive, load)
         return done(f"`{archive}` is put away, and `{load}` is a working block again", data)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
@@ -89,7 +87,7 @@ class ContextTool(Tool):
         from gatewright.blocks.edit import Append, Replace
 
         label = text_argument(arguments, "label") or ""
-        change: Edit | BlockNote | None = _NOTES.get(operation)
+        change: Edit | Note | None = _NOTES.get(operation)
         if operation == "append":
             change = Append(text_argument(arguments, "value") or "")
         elif operation == "replace":

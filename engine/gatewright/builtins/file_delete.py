@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -17,7 +17,9 @@ from gatewright.policy.target import Assessment, Later
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds, SideEffect
-from gatewright.tools.port import RootPort
+
+if TYPE_CHECKING:
+    from gatewright.sources.rootfolder import RootFolders
 
 
 class FileDelete(Input):
@@ -61,7 +63,7 @@ class FileDeleteTool(RootTool):
         return done(f"`{shown}` is gone", data)
 
 
-def _change(roots: RootPort, path: str) -> str:
+def _change(roots: RootFolders, path: str) -> str:
     there = roots.note_of(path)
     if there is None:
         raise ToolFailure("there is no such file or folder", code="not-found")

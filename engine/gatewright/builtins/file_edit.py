@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -17,7 +17,9 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.sources.filetext import with_change
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds, SideEffect
-from gatewright.tools.port import RootPort
+
+if TYPE_CHECKING:
+    from gatewright.sources.rootfolder import RootFolders
 
 
 class FileEdit(Input):
@@ -61,7 +63,7 @@ class FileEditTool(RootTool):
         return done(f"the new text is in `{roots.shown(arguments.path)}`", data)
 
 
-def _change(roots: RootPort, path: str, old: str, new: str) -> str:
+def _change(roots: RootFolders, path: str, old: str, new: str) -> str:
     """The difference to the whole text. Raises ToolFailure where the passage does not stand there once."""
     from gatewright.blocks.difftext import diff_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -17,7 +17,9 @@ from gatewright.policy.target import Assessment, Later
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds, SideEffect
-from gatewright.tools.port import RootPort
+
+if TYPE_CHECKING:
+    from gatewright.sources.rootfolder import RootFolders
 
 
 class FileWrite(Input):
@@ -64,7 +66,7 @@ class FileWriteTool(RootTool):
         return done(f"`{shown}` is a new file" if made else f"`{shown}` holds the new text", data)
 
 
-def _change(roots: RootPort, path: str, content: str) -> str:
+def _change(roots: RootFolders, path: str, content: str) -> str:
     """The difference; of what is no text, what there is now."""
     from gatewright.blocks.difftext import diff_text
 

@@ -53,10 +53,7 @@ class RecallTool(Tool):
         self, context: ToolExecutionContext, content: Content, metadata: Metadata | None = None
     ) -> JsonValue:
         """Keep a new entry."""
-        made = await context.require_blocks().insert_entry(
-            content, metadata, agent_id=context.agent_id, granted=context.granted
-        )
-        return done("the entry is kept", made)
+        return done("the entry is kept", await context.require_blocks().insert_entry(context.caller, content, metadata))
 
     @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
     async def search(self, context: ToolExecutionContext, query: Query, limit: Limit = 10) -> JsonValue:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
@@ -21,7 +21,9 @@ from gatewright.policy.target import Assessment, Later
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds, SideEffect
-from gatewright.tools.port import RootPort
+
+if TYPE_CHECKING:
+    from gatewright.sources.rootfolder import RootFolders
 
 
 class VaultCopy(Input):
@@ -69,7 +71,7 @@ class VaultCopyTool(RootTool):
         return done(f"`{source}` was copied to `{destination}`", data)
 
 
-def _change(roots: RootPort, source: str, destination: str) -> str:
+def _change(roots: RootFolders, source: str, destination: str) -> str:
     copied, there = roots.note_of(source), roots.note_of(destination)
     if copied is None:
         raise ToolFailure("there is no such file to copy", code="not-found")

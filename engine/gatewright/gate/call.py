@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from gatewright.gate.approval import Answer
     from gatewright.gate.approvalstore import ApprovalStore
     from gatewright.gate.grant import Grant
+    from gatewright.memory.agentblocks import AgentBlocks
+    from gatewright.memory.notes import NoteBook
     from gatewright.policy.target import (
         Assessment,
         BlockTarget,
@@ -39,9 +41,10 @@ if TYPE_CHECKING:
         NamedPlace,
         NameTarget,
     )
-    from gatewright.tools.blockport import BlockPort
+    from gatewright.sources.rootfolder import RootFolders
+    from gatewright.sources.stream import Streams
     from gatewright.tools.context import Again, OnPiece, Progress
-    from gatewright.tools.port import NotePort, RootPort, SourcePort, StreamPort, WebPort
+    from gatewright.tools.port import SourcePort, WebPort
 
 MOST_AT_ONCE = 8
 """Calls of one turn that may be carried out together."""
@@ -88,12 +91,12 @@ class CallPorts:
     grants: ApprovalStore | None = None
     folder: str | None = None
     results: PureResults | None = None
-    roots: RootPort | None = None
-    blocks: BlockPort | None = None
-    notes: NotePort | None = None
+    roots: RootFolders | None = None
+    blocks: AgentBlocks | None = None
+    notes: NoteBook | None = None
     web: WebPort | None = None
     in_copy: bool = False
-    streams: StreamPort | None = None
+    streams: Streams | None = None
     earlier: EarlierResults = field(default_factory=EarlierResults, hash=False)
 
 

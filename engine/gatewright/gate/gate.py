@@ -44,10 +44,13 @@ if TYPE_CHECKING:
     from gatewright.gate.pipeline import OnStage, Passage
     from gatewright.gate.proof import DecisionProof
     from gatewright.gate.verify import ProvenCall, Verification
+    from gatewright.memory.agentblocks import AgentBlocks
+    from gatewright.memory.notes import NoteBook
     from gatewright.policy.edit import ChangeSet
-    from gatewright.tools.blockport import BlockPort
+    from gatewright.sources.rootfolder import RootFolders
+    from gatewright.sources.stream import Streams
     from gatewright.tools.context import OnPiece, ToolExecutionContext
-    from gatewright.tools.port import NotePort, RootPort, SourcePort, StreamPort, WebPort
+    from gatewright.tools.port import SourcePort, WebPort
     from gatewright.tools.registry import ToolRegistry
 
 
@@ -78,12 +81,12 @@ class Gate:
         broker: PermissionBroker | None = None,
         folder: str | None = None,
         file: str | None = None,
-        roots: RootPort | None = None,
-        blocks: BlockPort | None = None,
-        notes: NotePort | None = None,
+        roots: RootFolders | None = None,
+        blocks: AgentBlocks | None = None,
+        notes: NoteBook | None = None,
         web: WebPort | None = None,
         in_copy: bool = False,
-        streams: StreamPort | None = None,
+        streams: Streams | None = None,
     ) -> None:
         self._lock = fork_safe_lock()
         self._audit = audit
@@ -134,8 +137,8 @@ class Gate:
         *,
         places: Places | None = None,
         sources: SourcePort | None = None,
-        roots: RootPort | None = None,
-        blocks: BlockPort | None = None,
+        roots: RootFolders | None = None,
+        blocks: AgentBlocks | None = None,
         web: WebPort | None = None,
         tools: Callable[[], None] | None = None,
     ) -> None:

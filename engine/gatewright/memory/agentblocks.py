@@ -1,6 +1,8 @@
 """The memory of a workspace as agents reach it through tools: blocks and archive, each its own and the shared ones.
 
 What it answers is plain JSON. Reading one record is done at once; whatever opens or writes a block is done in a thread.
+What a level denies by then, or was not granted, is refused again, whatever was decided before; so is what it asks
+about, unless somebody agreed to the call.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.memory.archive import Archive
 from gatewright.memory.entrytable import EntryFilter, EntryKind, Hit
 from gatewright.policy.permission import Action, Permission
-from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
+from gatewright.policy.target import Assessment, BlockTarget, Caller, Later, Refusal
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
@@ -56,7 +58,10 @@ class AgentBlocks:
     # no effect
 
     def find(self, label: str, *, agent_id: str, parameter: str = "") -> BlockTarget | Refusal:
-        """The block of a label and its level; one that no block bears is of level none, without an id."""
+        """The block of a label that is no file's, and its level; nothing is opened or made. Refused: no label.
+
+        A label that no block bears and one of level none get the same words: level none, without an id.
+        """
         from gatewright.memory.blockrule import NO_LABEL, is_label
 
         if not is_label(label):
@@ -67,7 +72,7 @@ class AgentBlocks:
         return BlockTarget(parameter, label, found[0].block_id, found[1])
 
     def assess(self, label: str, change: Edit | Note, *, agent_id: str) -> Assessment:
-        """The action that a change needs, and what would change, for whoever is asked."""
+        """The action that a change needs, with what it would change, for whoever is asked; never raises."""
         from gatewright.memory.blockrule import action_of
 
         service = self._service(agent_id)
@@ -83,115 +88,88 @@ class AgentBlocks:
 
     # in a thread
 
-    async def edit(
-        self,
-        label: str,
-        edit: Edit,
-        *,
-        agent_id: str,
-        granted: Action | None,
-        approved: bool = False,
-        approved_change: Callable[[], str | None] | None = None,
-    ) -> JsonValue:
-        """Do an edit, if that is granted and the level lets it by now; what it asks about only if ``approved``."""
+    async def edit(self, caller: Caller, label: str, edit: Edit) -> JsonValue:
+        """Do an edit; answers label, whether anything changed, size, and whether there is something to undo or redo."""
 
-        def work(service: BlockService) -> JsonValue:
-            author = owner_of(agent_id)
+        def work(service: BlockService, author: str, granted: Action) -> JsonValue:
+            change = caller.approved_change
+            approved = caller.approved
             changed = service.edit(
-                label,
-                edit,
-                author=author,
-                granted=_granted(granted),
-                approved=approved,
-                approved_change=approved_change,
+                label, edit, author=author, granted=granted, approved=approved, approved_change=change
             )
-            return _after(service, changed, agent_id)
+            return _after(service, changed, author)
 
-        return await self._in_thread(agent_id, work)
+        return await self._granted(caller, work)
 
-    async def note(
-        self, label: str, note: Note, *, agent_id: str, granted: Action | None, approved: bool = False
-    ) -> JsonValue:
-        """Pin, unpin, archive or unarchive, as ``edit``."""
+    async def note(self, caller: Caller, label: str, note: Note) -> JsonValue:
+        """Pin, unpin, archive or unarchive; answers what is known afterwards."""
 
-        def work(service: BlockService) -> JsonValue:
-            author = owner_of(agent_id)
-            changed = service.note(label, note, author=author, granted=_granted(granted), approved=approved)
-            return {**_known(service.info(label, owner_of(agent_id))), "changed": changed.step is not None}
+        def work(service: BlockService, author: str, granted: Action) -> JsonValue:
+            changed = service.note(label, note, author=author, granted=granted, approved=caller.approved)
+            return {**_known(service.info(label, author)), "changed": changed.step is not None}
 
-        return await self._in_thread(agent_id, work)
+        return await self._granted(caller, work)
 
     async def info(self, label: str, *, agent_id: str) -> JsonValue:
-        """What is known of a block."""
-        return await self._in_thread(agent_id, lambda service: _known(service.info(label, owner_of(agent_id))))
+        """What is known of a block: schema, type, permission, size, whether it is pinned."""
+        return await aio.to_thread(lambda: _known(self._service(agent_id).info(label, owner_of(agent_id))))
 
     async def content(self, label: str, *, agent_id: str) -> JsonValue:
-        """What is shown of a block, and what is known of it."""
-
-        def work(service: BlockService) -> JsonValue:
-            return {**_known(service.info(label, owner_of(agent_id))), "content": service.rendered(label)}
-
-        return await self._in_thread(agent_id, work)
-
-    async def insert_archived(self, label: str, text: str, *, agent_id: str, granted: Action | None) -> JsonValue:
-        """Make an archived block of the agent's with a text."""
-        from gatewright.memory.record import BlockType
-
-        def work(service: BlockService) -> JsonValue:
-            author = owner_of(agent_id)
-            service.create(label, author=author, granted=_granted(granted), content=text, type=BlockType.ARCHIVAL)
-            return _known(service.info(label, author))
-
-        return await self._in_thread(agent_id, work)
-
-    async def append_archived(
-        self, label: str, text: str, *, agent_id: str, granted: Action | None, approved: bool = False
-    ) -> JsonValue:
-        """Add text at the end of an archived block, as ``edit``."""
-        from gatewright.blocks.edit import Append
-
-        def work(service: BlockService) -> JsonValue:
-            author = owner_of(agent_id)
-            changed = service.edit(
-                label, Append(text), author=author, granted=_granted(granted), approved=approved, archived=True
-            )
-            return _after(service, changed, agent_id)
-
-        return await self._in_thread(agent_id, work)
-
-    async def delete_archived(
-        self, label: str, *, agent_id: str, granted: Action | None, approved: bool = False
-    ) -> JsonValue:
-        """Forget an archived block."""
-
-        def work(service: BlockService) -> JsonValue:
-            return {"label": service.delete(label, granted=_granted(granted), approved=approved, archived=True).label}
-
-        return await self._in_thread(agent_id, work)
-
-    async def swap(
-        self, archive: str, load: str, *, agent_id: str, granted: Action | None, approved: bool = False
-    ) -> JsonValue:
-        """Archive one block and take another out of there; neither where one of them cannot be."""
-        from gatewright.memory.blockrule import noted
-
-        def work(service: BlockService) -> JsonValue:
-            author = owner_of(agent_id)
-            with self._shelf.store.exclusive():
-                noted(service.get(load), "unarchive", 0.0)
-                service.note(archive, "archive", author=author, granted=_granted(granted), approved=approved)
-                service.note(load, "unarchive", author=author, granted=_granted(granted), approved=approved)
-            return {"archived": archive, "loaded": load}
-
-        return await self._in_thread(agent_id, work)
-
-    async def insert_entry(
-        self, content: str, metadata: Mapping[str, JsonValue] | None, *, agent_id: str, granted: Action | None
-    ) -> JsonValue:
-        """Keep a text in the agent's archive, if that is granted."""
+        """What is shown of a block: ``content`` (text), and what is known of it."""
 
         def work() -> JsonValue:
-            made = self._archive(agent_id).insert(content, metadata, granted=granted)
+            service = self._service(agent_id)
+            return {**_known(service.info(label, owner_of(agent_id))), "content": service.rendered(label)}
+
+        return await aio.to_thread(work)
+
+    async def insert_archived(self, caller: Caller, label: str, text: str) -> JsonValue:
+        """Make an archived block of the agent's with a text; answers what is known of it."""
+        from gatewright.memory.record import BlockType
+
+        def work(service: BlockService, author: str, granted: Action) -> JsonValue:
+            service.create(label, author=author, granted=granted, content=text, type=BlockType.ARCHIVAL)
+            return _known(service.info(label, author))
+
+        return await self._granted(caller, work)
+
+    async def append_archived(self, caller: Caller, label: str, text: str) -> JsonValue:
+        """Add text at the end of an archived block; answers as ``edit``."""
+        from gatewright.blocks.edit import Append
+
+        def work(service: BlockService, author: str, granted: Action) -> JsonValue:
+            approved, edit = caller.approved, Append(text)
+            changed = service.edit(label, edit, author=author, granted=granted, approved=approved, archived=True)
+            return _after(service, changed, author)
+
+        return await self._granted(caller, work)
+
+    async def delete_archived(self, caller: Caller, label: str) -> JsonValue:
+        """Forget an archived block; answers its label."""
+
+        def work(service: BlockService, _: str, granted: Action) -> JsonValue:
+            return {"label": service.delete(label, granted=granted, approved=caller.approved, archived=True).label}
+
+        return await self._granted(caller, work)
+
+    async def swap(self, caller: Caller, archive: str, load: str) -> JsonValue:
+        """Archive one block and take another out of there; neither where one of them cannot be. Answers both labels."""
+        from gatewright.memory.blockrule import noted
+
+        def work(service: BlockService, author: str, granted: Action) -> JsonValue:
+            with self._shelf.store.exclusive():
+                noted(service.get(load), "unarchive", 0.0)
+                service.note(archive, "archive", author=author, granted=granted, approved=caller.approved)
+                service.note(load, "unarchive", author=author, granted=granted, approved=caller.approved)
+            return {"archived": archive, "loaded": load}
+
+        return await self._granted(caller, work)
+
+    async def insert_entry(self, caller: Caller, content: str, metadata: Mapping[str, JsonValue] | None) -> JsonValue:
+        """Keep a text in the agent's archive, if that is granted; answers id and time."""
+
+        def work() -> JsonValue:
+            made = self._archive(caller.agent_id).insert(content, metadata, granted=caller.granted)
             return {"id": made.entry_id, "created_at": iso_utc(made.created_at)}
 
         return await aio.to_thread(work)
@@ -209,7 +187,11 @@ class AgentBlocks:
         session_id: str | None = None,
         user_id: str | None = None,
     ) -> JsonValue:
-        """What has words of the query, the best first; of the last ones perhaps a snippet alone."""
+        """``hits``, the best first: kind, score, and what is known of a text, with its content or a snippet.
+
+        ``kinds``: of archive, block (those that were archived) and conversation. ``since``, ``until``: s since 1970.
+        ``user_id``: with whom the conversations were.
+        """
         from gatewright.memory.record import BlockType  # which the window has no use for at its start
 
         def work() -> JsonValue:
@@ -247,8 +229,11 @@ class AgentBlocks:
             files=self._files,
         )
 
-    async def _in_thread(self, agent_id: str, work: Callable[[BlockService], JsonValue]) -> JsonValue:
-        return await aio.to_thread(work, self._service(agent_id))
+    async def _granted(self, caller: Caller, work: Callable[[BlockService, str, Action], JsonValue]) -> JsonValue:
+        """What ``work`` does in a thread with the agent's blocks, in its name, as far as that was granted."""
+        if caller.granted is None:
+            raise ToolFailure("nothing was granted", code="not-granted")
+        return await aio.to_thread(work, self._service(caller.agent_id), owner_of(caller.agent_id), caller.granted)
 
 
 def _told(found: Iterable[Hit], blocks: Mapping[str, str]) -> list[JsonValue]:
@@ -268,12 +253,6 @@ def _told(found: Iterable[Hit], blocks: Mapping[str, str]) -> list[JsonValue]:
         rows.append(row | ({"content": entry.content} if room >= 0 else {"snippet": hit.snippet}))
         room += 0 if room >= 0 else len(entry.content)
     return rows
-
-
-def _granted(granted: Action | None) -> Action:
-    if granted is None:
-        raise ToolFailure("nothing was granted", code="not-granted")
-    return granted
 
 
 def _known(info: BlockInfo) -> dict[str, JsonValue]:
@@ -296,9 +275,8 @@ def _known(info: BlockInfo) -> dict[str, JsonValue]:
     return said if record.archived_at is None else {**said, "archived_at": iso_utc(record.archived_at)}
 
 
-def _after(service: BlockService, changed: Changed, agent_id: str) -> JsonValue:
-    info = service.info(changed.record.label, owner_of(agent_id))
-    said = _known(info)
+def _after(service: BlockService, changed: Changed, author: str) -> JsonValue:
+    said = _known(service.info(changed.record.label, author))
     kept = ("label", "chars", "items", "can_undo", "can_redo")
     return {**{key: said[key] for key in kept}, "changed": changed.step is not None}
 

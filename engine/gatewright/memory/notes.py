@@ -229,7 +229,7 @@ def copy_notes(origin: Path, target: Path, spend: Callable[[int], None], stop_if
 
 
 class NoteBook:
-    """The notes of all users, each in a store of their own below ``folder``, as tools reach them."""
+    """The notes of all users, each in a store of their own below ``folder``; no id reaches another user's."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
@@ -286,7 +286,10 @@ class NoteBook:
         await aio.to_thread(self.of(user_id).delete, note_id)
 
     async def search(self, query: str, *, user_id: str, top_k: int, said: Sequence[str] = ()) -> JsonValue:
-        """``hits``, the best first, each with text, source, score, note_id; ``by_meaning``: whether a model helped."""
+        """``hits``, the best first, each with text, source, score, note_id; ``by_meaning``: whether a model helped.
+
+        ``said``: what of a conversation has words of the query, the best first, ranked among the notes.
+        """
 
         def work() -> JsonValue:
             hits: list[JsonValue] = []

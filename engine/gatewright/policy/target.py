@@ -13,8 +13,24 @@ from gatewright.policy.permission import Action, Permission
 Approved = bool | Callable[[], bool]
 """Whether somebody agreed; asked when acting, alone with what is changed, it says whether that still holds."""
 
+FILE_LABEL = "file:"
+"""How the labels of blocks begin that stand for files."""
+
 NOT_PERMITTED = "not-permitted"
 """Code of a ToolFailure with which a tool says that a level denies the call, where the places that it names do not."""
+
+
+@frozen
+class Caller:
+    """On whose behalf a tool acts: what its agent was ``granted`` (None: nothing), and whether somebody agreed.
+
+    ``approved_change`` gives the change that they agreed to, as it was shown: no other one is made.
+    """
+
+    agent_id: str
+    granted: Action | None = None
+    approved: bool = False
+    approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
 
 
 @frozen

@@ -47,8 +47,11 @@ _CHANGED = "somebody else changed this meanwhile; make the call again"
 
 
 class RootFolders:
-    """The roots of a workspace, whose own folder is ``workspace``.
+    """The roots of ``[workspace]`` (shared, tmp, vault), as tools see them; ``workspace``: its own folder.
 
+    Paths are absolute and as ``find`` gave them. What a tool may do in which root is the parameter's to say
+    (``FileParameter.roots``) and the gate's to make sure of. What touches the disk goes through descriptors from the
+    root's folder on, follows no link, refuses what is protected or has level none, and raises ToolFailure.
     ``exclusive`` keeps every other process from changing files meanwhile.
     """
 
@@ -63,19 +66,19 @@ class RootFolders:
         self._paths = RootPaths(folders, workspace, sources, protection)
         self._exclusive = exclusive
 
-    # the port: places
+    # places
 
     def find(
         self, path: str, *, roots: Sequence[str], parameter: str = "", writes: bool = False
     ) -> FileTarget | Refusal:
-        """Where a model's path leads, in one of ``roots``; touches metadata only."""
+        """Where a model's path leads, in one of ``roots``; touches metadata only and never raises."""
         return self._paths.find(path, roots, parameter=parameter, writes=writes)
 
     def shown(self, absolute: str) -> str:
-        """The path with the name of its root in front."""
+        """The path with the name of its root in front, ``shared/a.txt``."""
         return self._paths.at(absolute).shown
 
-    # the port: what a call would do
+    # what a call would do
 
     def stands(self, absolute: str) -> bool:
         """Whether something stands there; what cannot be looked at counts."""
@@ -86,11 +89,11 @@ class RootFolders:
             return True
 
     def text_of(self, absolute: str) -> str:
-        """The text that stands there now. Raises ToolFailure."""
+        """The text that stands there now. Raises ToolFailure where there is none."""
         return decode_text(self._bytes(self._paths.at(absolute), MAX_TEXT_BYTES)[0])
 
     def note_of(self, absolute: str) -> str | None:
-        """Size and SHA-256 of a file, or what a folder holds."""
+        """Size and SHA-256 of the file there, or how many things are in the folder, for whoever approves; or None."""
         at = self._paths.at(absolute)
         try:
             if descriptor.look(at.base, at.parts).is_folder:
@@ -100,44 +103,44 @@ class RootFolders:
             return None if failure.code == "not-found" else str(failure)
         return f"{len(content):,} bytes, sha256:{digest_of(content)}"
 
-    # the port: operations
+    # operations
 
     async def read(self, absolute: str) -> JsonValue:
-        """The text of a file and its size."""
+        """``content`` and size of a text file; a byte order mark is left out and told."""
         return await aio.to_thread(self._read, self._paths.at(absolute))
 
     async def list_folder(self, absolute: str, *, stopped: Callable[[], bool]) -> JsonValue:
-        """The names in a folder."""
+        """``entries``: names, sorted, folders with ``/``; ``left_out`` when there are more."""
         return await aio.to_thread(self._list, self._paths.at(absolute), stopped)
 
     async def search(
         self, absolute: str, find: Callable[[str], int | None], *, hits: int, stopped: Callable[[], bool]
     ) -> JsonValue:
-        """The lines of texts below a folder, or of one file, where ``find`` answers a position."""
+        """``hits`` (``path:line:text``) of the lines where ``find`` answers a position, and what was passed over."""
         return await aio.to_thread(self._search, self._paths.at(absolute), find, hits, stopped)
 
     async def write(
         self, absolute: str, content: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
-        """Make a file with the folders above it, or replace it in one step."""
+        """Make a file, and the folders above it, or replace it in one step where overwriting is granted."""
         return await aio.to_thread(self._write_text, self._paths.at(absolute), content, granted, approved)
 
     async def edit(
         self, absolute: str, old: str, new: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
-        """Put ``new`` in the one place of ``old``."""
+        """Put ``new`` in the one place of ``old``, where overwriting is granted."""
         return await aio.to_thread(self._edit, self._paths.at(absolute), old, new, granted, approved)
 
     async def delete(
         self, absolute: str, *, recursive: bool, granted: Action | None, approved: Approved = False
     ) -> JsonValue:
-        """Remove a file or folder."""
+        """Remove a file or folder where deleting is granted; what is in it goes first, where ``recursive``."""
         return await aio.to_thread(self._delete, self._paths.at(absolute), recursive, granted, approved)
 
     async def copy(
         self, source: str, destination: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
-        """Copy the bytes of a file."""
+        """Copy the bytes of a file, as ``write`` does."""
         return await aio.to_thread(self._copy, self._paths.at(source), self._paths.at(destination), granted, approved)
 
     # in a thread

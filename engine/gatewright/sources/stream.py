@@ -251,7 +251,7 @@ class Streams:
             stream.follow(source)
         return stream
 
-    # the port
+    # for tools
 
     def rows(self, *, agent_id: str) -> list[JsonValue]:
         """Every source and stream of the agent, in the order of the policy: id, type, state."""

@@ -5,15 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Action
-from gatewright.tools.blockport import BlockPort
+from gatewright.policy.target import Caller
 from gatewright.tools.declaration import ResourceBounds
-from gatewright.tools.port import NotePort, RootPort, SourcePort, StreamPort, WebPort
+from gatewright.tools.port import SourcePort, WebPort
+
+if TYPE_CHECKING:
+    from gatewright.memory.agentblocks import AgentBlocks
+    from gatewright.memory.notes import NoteBook
+    from gatewright.sources.rootfolder import RootFolders
+    from gatewright.sources.stream import Streams
 
 _USUAL = ResourceBounds()
 
@@ -71,10 +78,10 @@ class ToolExecutionContext:
     capabilities: tuple[Capability, ...] = ()
     deadline_s: float | None = None
     stop: StopSignal = field(default_factory=StopSignal, compare=False, repr=False)
-    roots: RootPort | None = None
-    blocks: BlockPort | None = None
-    notes: NotePort | None = None
-    streams: StreamPort | None = None
+    roots: RootFolders | None = None
+    blocks: AgentBlocks | None = None
+    notes: NoteBook | None = None
+    streams: Streams | None = None
     agreed: bool = False
     approved: bool = False
     client: str = ""
@@ -83,6 +90,11 @@ class ToolExecutionContext:
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
     web: WebPort | None = None
     again: Again | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def caller(self) -> Caller:
+        """On whose behalf the tool acts."""
+        return Caller(self.agent_id, self.granted, self.approved, self.approved_change)
 
     @property
     def cancelled(self) -> bool:
@@ -99,19 +111,19 @@ class ToolExecutionContext:
             raise ToolFailure("no file source is attached", code="no-source")
         return self.sources
 
-    def require_roots(self) -> RootPort:
+    def require_roots(self) -> RootFolders:
         """The roots, or a ToolFailure when the workspace has none."""
         if self.roots is None:
             raise ToolFailure("there is no folder for files here", code="no-root")
         return self.roots
 
-    def require_blocks(self) -> BlockPort:
+    def require_blocks(self) -> AgentBlocks:
         """The blocks, or a ToolFailure when the workspace keeps none."""
         if self.blocks is None:
             raise ToolFailure("there are no blocks here", code="no-blocks")
         return self.blocks
 
-    def require_notes(self) -> NotePort:
+    def require_notes(self) -> NoteBook:
         """The notes, or a ToolFailure when none are kept."""
         if self.notes is None:
             raise ToolFailure("no notes are kept here", code="no-notes")
@@ -123,7 +135,7 @@ class ToolExecutionContext:
             raise ToolFailure("the web cannot be reached from here; go on without it", code="no-web")
         return self.web
 
-    def require_streams(self) -> StreamPort:
+    def require_streams(self) -> Streams:
         """The sources and streams, or a ToolFailure when the workspace has none."""
         if self.streams is None:
             raise ToolFailure("there are no sources here", code="no-source")

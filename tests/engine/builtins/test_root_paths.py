@@ -15,8 +15,8 @@ from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.gate import Status
 from gatewright.policy.permission import Action
 from gatewright.policy.verdict import Verdict
+from gatewright.sources.rootfolder import RootFolders
 from gatewright.tools.parameter import FileParameter
-from gatewright.tools.port import RootPort
 from gatewright.workspace import Workspace
 from tests.engine.builtins.rootbench import SECRET, RootBench, names, opened, policy_text, swapping
 from tests.engine.sources.folding import fold_below
@@ -181,7 +181,7 @@ async def test_folder_that_holds_something_protected_is_not_removed(tmp_path: Pa
     assert (tmp_path / "ws/policy.toml").read_text() == everywhere
 
 
-def port_of(bench: RootBench) -> RootPort:
+def port_of(bench: RootBench) -> RootFolders:
     port = bench.workspace.gate.in_force().ports.roots
     assert port is not None
     return port

@@ -26,8 +26,7 @@ from gatewright.gate.scope import file_prefixes
 from gatewright.policy.document import ROOT_NAMES, ShellBackend
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Permission
-from gatewright.policy.target import BlockTarget, FileTarget, Located, NameTarget, Refusal
-from gatewright.tools.blockport import FILE_LABEL
+from gatewright.policy.target import FILE_LABEL, BlockTarget, FileTarget, Located, NameTarget, Refusal
 from gatewright.tools.mark import Pointer, replaced, values_at
 from gatewright.tools.parameter import (
     CommandParameter,
