@@ -94,15 +94,15 @@ class PermissionRules:
 
     def _index(self, path: str) -> int:
         """The deciding rule, the number of rules for the default, -1 outside."""
-        if "//" in path or "/." in path or path.startswith((".", "/")) or not path:
+        if "//" in path or "/." in path or path.startswith((".", "/")):
             canonical = _canonical(path)
             if canonical is None:
                 return -1
             path = canonical
-        text = path.encode() if path.isascii() else as_bytes(path)
-        if not text.endswith(b"/"):
-            return self._first_for_file(text) if text else self._none
-        return self._first_for_folder(text[:-1]) if len(text) > 1 else self._none
+        text = as_bytes(path)
+        if text.endswith(b"/"):
+            return self._first_for_folder(text[:-1])
+        return self._first_for_file(text) if text else self._none
 
 
 def _regexes(pattern: str) -> tuple[str, str]:
@@ -114,16 +114,12 @@ def _regexes(pattern: str) -> tuple[str, str]:
 def _canonical(path: str) -> str | None:
     if path.startswith("/"):
         return None
-    written = path.split("/")
-    last = written[-1]
-    if _DOTTED.isdisjoint(written):
-        return path
     parts: list[str] = []
-    for part in written:
+    for part in (written := path.split("/")):
         if part == "..":
             if not parts:
                 return None
             parts.pop()
         elif part not in _DOTTED:
             parts.append(part)
-    return "/".join(parts) + ("/" if last in _DOTTED and parts else "")
+    return "/".join(parts) + ("/" if written[-1] in _DOTTED and parts else "")

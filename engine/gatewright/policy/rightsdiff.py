@@ -164,12 +164,12 @@ def policy_diff(
     left = dict(old.agents)
     for agent in new.agents.values():
         before = old.agents.get(agent.agent_id) or known.get(agent.identity)
-        if before is not None:
-            left.pop(before.agent_id, None)
         if before is None:
             rows = tuple(changed_rights(agent.agent_id, {}, now(agent.agent_id)))
             found.append(AgentDiff(agent.agent_id, rows, is_new=True))
-        elif not (in_agents_alone and before == agent):
+            continue
+        left.pop(before.agent_id, None)
+        if not (in_agents_alone and before == agent):
             found.append(agent_diff(before, agent, was(before.agent_id), now(agent.agent_id)))
     for agent_id in left:
         gone = (row for row in changed_rights(agent_id, {}, was(agent_id)) if row.after in _SEEN)

@@ -6,6 +6,7 @@ regular expression is a byte of UTF-8.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from functools import cache
 
@@ -14,6 +15,9 @@ from gatewright.base.frozen import frozen
 MAX_PATTERN = 4096
 _SPECIAL = frozenset("*?[\\")
 _SLASH = ord("/")
+_LAST_SPACES = re.compile(r"(\\.?)| +\Z", re.DOTALL)
+"""The spaces at the end of a line, unless they are escaped; or an escape, which is kept."""
+_CLASS = re.compile(r"\[:([^\]]*):\]")
 
 
 class Wild(Enum):
@@ -45,26 +49,10 @@ def as_bytes(text: str) -> bytes:
 
 
 def parse_git_pattern(written: str) -> GitPattern:
-    """The parts of one line of an ignore file, without ``!``."""
-    line = as_bytes(written.removesuffix("\r")).decode("latin-1")
-    line = "" if line.startswith("#") else _without_trailing_spaces(line)
-    folders_only = line.endswith("/")
+    """The parts of one line of an ignore file that names something, without ``!``."""
+    line = _LAST_SPACES.sub(r"\1", as_bytes(written.removesuffix("\r")).decode("latin-1"))
     body = line.removesuffix("/")
-    basename = "/" not in body
-    tokens = _tokens(body.removeprefix("/")) if body else None
-    return GitPattern(folders_only, basename, tokens)
-
-
-def _without_trailing_spaces(line: str) -> str:
-    at, kept = 0, 0
-    while at < len(line):
-        if line[at] == "\\":
-            at += 1
-            kept = min(at + 1, len(line))
-        elif line[at] != " ":
-            kept = at + 1
-        at += 1
-    return line[:kept]
+    return GitPattern(line != body, "/" not in body, _tokens(body.removeprefix("/")))
 
 
 def _tokens(body: str) -> tuple[Token, ...] | None:
@@ -131,13 +119,9 @@ def _bracket_item(body: str, at: int, before: int | None) -> tuple[frozenset[int
     if char == "-" and before is not None and body[at + 1 : at + 2] not in {"", "]"}:
         at += 1 + (body[at + 1] == "\\")
         return (frozenset(range(before, ord(body[at]) + 1)), None, at + 1) if at < len(body) else None
-    if body.startswith("[:", at):
-        close = body.find("]", at + 2)
-        if close < 0:
-            return None
-        if close > at + 2 and body[close - 1] == ":":
-            named = _CLASSES.get(body[at + 2 : close - 1])
-            return None if named is None else (named, None, close + 1)
+    if (named := _CLASS.match(body, at)) is not None:
+        members = _CLASSES.get(named[1])
+        return None if members is None else (members, None, named.end())
     at += char == "\\"
     if at >= len(body):
         return None
@@ -181,8 +165,6 @@ def _byte_class(members: frozenset[int]) -> str:
         return _escape(next(iter(members)))
     if not members:
         return r"[^\x00-\xff]"
-    if _SLASH not in members and len(members) == 254:
-        return "[^/]"
     codes = sorted(members)
     starts = [code for code in codes if code - 1 not in members]
     ends = [code for code in codes if code + 1 not in members]

@@ -91,9 +91,24 @@ def test_a_rule_that_is_reported_decides_none_of_many_paths(patterns: list[str])
         assert not set(made.indexes(PATHS)) & {one.index for one in shadowed(made)}
 
 
+def test_pattern_of_more_parts_than_are_looked_at_is_not_reported() -> None:
+    assert hidden("**/" * 299 + "a", "a") == [(1, (0,))]
+    assert hidden("**/" * 300 + "a", "a") == []
+    assert hidden("*", "/" + "a" * 300) == [(1, (0,))]
+    assert hidden("*", "/" + "a" * 301) == []
+
+
+def test_rules_that_decide_a_word_of_theirs_take_no_steps_of_the_proofs() -> None:
+    others = ["**/x/**", "a?/", "[a-c]x", "b/", "*/c", "[!a]y", "é*", "a/**/b", "q[[:punct:]]", "[\x01]", "w/**"]
+    made = rules(*_PATTERNS, *others, "/zz", "/zz")
+
+    assert [(one.index, one.by) for one in shadowed(made, max_steps=7480)] == [(42, (41,))]
+    assert shadowed(made, max_steps=7479) == ()
+
+
 def test_thirty_rules_and_hard_ones_take_little_time() -> None:
     began = time.process_time()
     assert shadowed(rules(*_PATTERNS)) == ()
     hard = [f"**/*a{'?' * number}" for number in range(20)]
-    shadowed(rules(*hard, *hard))
+    assert len(shadowed(rules(*hard, *hard))) == 14
     assert time.process_time() - began < 60

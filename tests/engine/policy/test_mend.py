@@ -3,13 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
 
+from gatewright.policy.document import (
+    Catalog,
+    CatalogType,
+    Defaults,
+    PermissionRule,
+    Policy,
+    ShellSettings,
+    Source,
+    SourceType,
+    ToolSettings,
+    Web,
+)
 from gatewright.policy.edit import inverse
-from gatewright.policy.rightsdiff import ChangeKind, PolicyDiff, RightChange, RightState
+from gatewright.policy.endpoint import Endpoints
+from gatewright.policy.kinds.capability import FsRead, FsWrite
+from gatewright.policy.permission import Permission
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rightsdiff import (
+    AgentDiff,
+    ChangeKind,
+    PartChange,
+    PolicyDiff,
+    RightChange,
+    RightState,
+    policy_diff,
+)
+from gatewright.policy.rule import MaxCalls, ToolRule
+from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 
 POLICY = """gatewright = 1
@@ -191,13 +217,109 @@ def test_all_that_an_edit_changes_beside_agents_is_told_with_what_opens(edited: 
     ]
 
 
+def rows(agent_id: str, before: RightState, after: RightState, *operations: str) -> list[RightChange]:
+    dangers = {"delete": "deletes"}
+    return [RightChange(agent_id, "file", name, before, after, dangers.get(name, "")) for name in operations]
+
+
 def test_what_an_edit_changes_of_agents_is_told_row_by_row(edited: PolicyDiff) -> None:
+    off, overruled, asks, on = RightState
     one, new, gone = edited.agents
-    assert (one.agent_id, one.is_new, one.is_gone, one.opens, one.sources) == ("a", False, False, True, (("docs",), ()))
-    assert (len(one.limits_gone), len(one.limits_come), one.capabilities is not None) == (1, 1, True)
-    assert (new.agent_id, new.is_new, new.opens) == ("d", True, True)
-    assert (gone.agent_id, gone.is_gone, gone.opens, gone.rows) == ("b", True, False, ())
+    assert one == AgentDiff(
+        "a",
+        (
+            *rows("a", on, overruled, "read", "load"),
+            *rows("a", on, off, "append"),
+            *rows("a", off, overruled, "delete"),
+        ),
+        (ToolRule("block", MaxCalls(0)),),
+        (ToolRule("block", MaxCalls(3)),),
+        (("docs",), ()),
+        ((FsRead(("nowhere",)), FsWrite((".",))), (FsRead(("nowhere",)), FsWrite(("docs",)))),
+    )
+    free = ("read", "list", "diff", "load", "reload", "save", "append", "replace", "insert", "create")
+    assert sorted(new.rows, key=lambda row: row.after) == [
+        *rows("d", off, asks, "delete"),
+        *rows("d", off, overruled, "status", "patch"),
+        *rows("d", off, on, *free),
+    ]
+    assert replace(new, rows=()) == AgentDiff("d", is_new=True)
+    assert gone == AgentDiff("b", is_gone=True)
+    assert [agent.opens for agent in edited.agents] == [True, True, False]
     assert one.counts() == {ChangeKind.OFF: 3, ChangeKind.WRITTEN: 1}
+
+
+LOW, HIGH = Permission.READ_ONLY, Permission.READ_WRITE
+A, B = PermissionRule("a", LOW), PermissionRule("b", LOW)
+X = Source("x", "x", LOW)
+ASK = PolicyRule("r", Verdict.ASK)
+
+
+@pytest.mark.parametrize(
+    ("field", "before", "after", "told"),
+    [
+        ("sources", (), (X,), [("source x", "none", "new", True)]),
+        ("sources", (X,), (), [("source x", "there", "none", False)]),
+        ("sources", (X,), (replace(X, default_permission=HIGH),), [("x: every other path", LOW, HIGH, True)]),
+        ("sources", (X,), (replace(X, permission_rules=(A,)),), [("x: a", "no rule", LOW, True)]),
+        (
+            "sources",
+            (replace(X, permission_rules=(A, B)),),
+            (replace(X, permission_rules=(B, A)),),
+            [("x: order of the rules", "", "changed", True)],
+        ),
+        (
+            "sources",
+            (replace(X, permission_rules=(A, B, replace(B, permission=HIGH))),),
+            (replace(X, permission_rules=(replace(A, permission=HIGH),)),),
+            [("x: b", LOW, "no rule", True), ("x: a", LOW, HIGH, True)],
+        ),
+        (
+            "sources",
+            (X,),
+            (replace(X, required_tools=(ToolRule("file", MaxCalls(1)),), kind=SourceType.FOLDER_CHANGES),),
+            [("x: required_tools", "", "changed", True), ("x: kind", "file", "folder_changes", True)],
+        ),
+        ("rules", (ASK,), (), [("policy rule r", "ask", "none", True)]),
+        ("rules", (), (ASK,), [("policy rule r", "none", "ask", False)]),
+        ("rules", (), (replace(ASK, effect=Verdict.ALLOW),), [("policy rule r", "none", "allow", True)]),
+        ("rules", (ASK,), (replace(ASK, message="m"),), [("policy rule r", "ask", "changed", True)]),
+        (
+            "defaults",
+            Defaults(timeout_s=3.0),
+            Defaults(Verdict.DENY, check_formats=True, approvals={"file": Verdict.ASK}),
+            [
+                ("[defaults] unlisted_tools", "allow", "deny", True),
+                ("[defaults] timeout_s", "", "changed", True),
+                ("[defaults] approvals", "", "changed", True),
+                ("[defaults] check_formats", "False", "True", True),
+            ],
+        ),
+        (
+            "tools",
+            {"a": ToolSettings(), "b": ToolSettings(), "c": ToolSettings()},
+            {"a": ToolSettings(), "b": ToolSettings(scrub=False), "d": ToolSettings()},
+            [
+                ("settings of b", "set", "changed", True),
+                ("settings of c", "set", "none", True),
+                ("settings of d", "none", "set", True),
+            ],
+        ),
+        ("default", Verdict.ALLOW, Verdict.DENY, [("[policy] default", "", "changed", True)]),
+        ("catalogs", (), (Catalog("c", CatalogType.HOST),), [("catalogs", "", "changed", True)]),
+        ("web", Web(), Web(allow_private=True), [("[workspace] web", "", "changed", True)]),
+        ("shell", ShellSettings(), ShellSettings(allow=("ls",)), [("[workspace] shell", "", "changed", True)]),
+        ("endpoints", Endpoints(), Endpoints(user=True), [("[workspace] endpoints", "", "changed", True)]),
+        ("name", "a", "b", []),
+    ],
+)
+def test_each_part_beside_the_agents_that_differs_is_told(
+    field: str, before: object, after: object, told: list[tuple[str, str, str, bool]]
+) -> None:
+    old, new = (replace(Policy(), **{field: one}) for one in (before, after))  # pyright: ignore[reportArgumentType]
+    diff = policy_diff(old, new, lambda _: {}, lambda _: {})
+    assert diff == PolicyDiff((), tuple(PartChange(*one) for one in told))
+    assert (diff.is_empty, diff.opens) == (not told, any(opens for *_, opens in told))
 
 
 @pytest.mark.parametrize(
@@ -207,6 +329,7 @@ def test_what_an_edit_changes_of_agents_is_told_row_by_row(edited: PolicyDiff) -
         (RightState.OVERRULED, RightState.ON, "deletes", ChangeKind.ON, True, 0),
         (RightState.ASKS, RightState.ON, "", ChangeKind.FREE, True, 1),
         (RightState.ASKS, RightState.ON, "privileged", ChangeKind.FREE, True, 0),
+        (RightState.OVERRULED, RightState.ASKS, "", ChangeKind.ASKS, True, 2),
         (RightState.OFF, RightState.ASKS, "", ChangeKind.ASKS, True, 2),
         (RightState.ON, RightState.ASKS, "deletes", ChangeKind.ASKS, False, 3),
         (RightState.ON, RightState.OFF, "", ChangeKind.OFF, False, 3),

@@ -19,7 +19,7 @@ from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.preset import Preset, preset_edit, promised
 from gatewright.policy.right import Layer, OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rights import held_off, reset_tools, set_many, tick_many
-from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightChange, RightState, agent_diff
+from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightState, agent_diff
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -237,27 +237,6 @@ def test_sources_open_more_where_one_comes(
     old = Policy(agents={"a": Agent("a", sources=before)})
 
     assert difference(old, old.with_agent(Agent("a", sources=after)), "a").opens is opens
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "danger", "kind", "risk"),
-    [
-        (RightState.OFF, RightState.ON, "", ChangeKind.ON, 2),
-        (RightState.OVERRULED, RightState.ASKS, "", ChangeKind.ASKS, 2),
-        (RightState.ASKS, RightState.ON, "", ChangeKind.FREE, 1),
-        (RightState.OFF, RightState.ON, "deletes", ChangeKind.ON, 0),
-        (RightState.ON, RightState.ASKS, "privileged", ChangeKind.ASKS, 3),
-        (RightState.ASKS, RightState.OFF, "", ChangeKind.OFF, 3),
-        (RightState.ON, RightState.OVERRULED, "", ChangeKind.OFF, 3),
-        (RightState.OFF, RightState.OVERRULED, "", ChangeKind.WRITTEN, 3),
-    ],
-)
-def test_change_of_a_right_says_what_becomes_of_it_and_how_risky_it_is(
-    before: RightState, after: RightState, danger: str, kind: ChangeKind, risk: int
-) -> None:
-    change = RightChange("a", "notes", "find", before, after, danger)
-
-    assert (change.kind, change.risk, change.opens) == (kind, risk, risk < 3)
 
 
 def test_operation_is_dangerous_by_its_tier_or_by_what_it_deletes() -> None:

@@ -9,6 +9,7 @@ from gatewright.policy.kinds.capability import (
     Capability,
     CapabilityKind,
     ClockRead,
+    DbRead,
     EnvRead,
     Exec,
     FsRead,
@@ -23,6 +24,8 @@ from gatewright.policy.kinds.capability import (
     [
         (NetRead(("*.example.org", "api.x.org:8443")), "*.example.org, api.x.org:8443"),
         (FsRead(("a,b", "notes")), '"a,b", notes'),
+        (FsRead((" a", "b ")), '" a", "b "'),
+        (DbRead(("*",)), "*"),
         (EnvRead(("LANG",)), "LANG"),
         (Exec(2.0, 64 * 2**20), "cpu 2 s, memory 64MiB"),
         (Exec(), ""),
@@ -46,22 +49,66 @@ def test_every_example_can_be_typed(kind: CapabilityKind) -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "said"),
     [
-        (CapabilityKind.NET_READ, "", "grants nothing"),
-        (CapabilityKind.NET_READ, "http://x.org", "http"),
-        (CapabilityKind.NET_READ, "a.org, a.org", "stands here twice"),
-        (CapabilityKind.FS_READ, "../up", "may not go up"),
-        (CapabilityKind.FS_READ, 'notes, "open', "column 7"),
-        (CapabilityKind.EXEC, "cpu soon", "column 1"),
-        (CapabilityKind.EXEC, "fuel 3", "say `cpu` or `memory` and a value"),
-        (CapabilityKind.EXEC, "memory lots", "a size is bytes"),
-        (CapabilityKind.EXEC, "cpu 0", "longer than nothing"),
-        (CapabilityKind.WASM_EXEC, "fuel 0", "at least 1"),
-        (CapabilityKind.WASM_EXEC, "fuel lots", "a whole number of units"),
-        (CapabilityKind.WASM_EXEC, "fuel -1", "a whole number of units"),
-        (CapabilityKind.WASM_EXEC, f"fuel 1{'0' * 18}", "a whole number of units"),
-        (CapabilityKind.CLOCK_READ, "x", "has no scope"),
+        (
+            CapabilityKind.NET_READ,
+            "",
+            "an empty `allowlist` grants nothing: name what is granted, or leave `NetRead` out",
+        ),
+        (
+            CapabilityKind.NET_READ,
+            "http://x.org",
+            "`http://x.org`: a host pattern is a host without scheme, user or path",
+        ),
+        (CapabilityKind.NET_READ, "a.org, a.org", "`a.org` stands here twice"),
+        (CapabilityKind.FS_READ, "../up", "`../up`: a prefix may not go up by `..`: name the folder itself"),
+        (CapabilityKind.FS_READ, "a\x1fb", "`a\\u001fb`: a prefix may not hold control characters"),
+        (CapabilityKind.FS_READ, "a\x7fb", "`a\\u007fb`: a prefix may not hold control characters"),
+        (CapabilityKind.FS_READ, "a\\b", "`a\\b`: names in a prefix are separated by `/`"),
+        (CapabilityKind.FS_READ, "~/b", "`~/b`: `~` is not expanded in a prefix"),
+        (
+            CapabilityKind.FS_READ,
+            'notes, "open',
+            "column 7: names are separated by commas, one with a comma stands in quotes",
+        ),
+        (CapabilityKind.DB_READ, "a\nb", "`a\\u000ab`: a name may not hold characters that cannot be seen"),
+        (
+            CapabilityKind.EXEC,
+            "cpu soon",
+            "column 1: a duration is `30`, `1.5 s`, `2 min`, `100 ms` or `1 h 30 min`",
+        ),
+        (CapabilityKind.EXEC, "fuel 3", "`fuel 3`: say `cpu` or `memory` and a value"),
+        (CapabilityKind.EXEC, "cpu", "`cpu`: say `cpu` or `memory` and a value"),
+        (CapabilityKind.EXEC, "cpu 1 s, cpu 2 s", "`cpu` stands here twice"),
+        (
+            CapabilityKind.EXEC,
+            "memory lots",
+            'a size is bytes (`65536`) or text with a unit (`"64MiB"`, `"500KB"`), from one byte up',
+        ),
+        (CapabilityKind.EXEC, "cpu 0", "`cpu_limit` must be longer than nothing"),
+        (CapabilityKind.WASM_EXEC, "cpu 3", "`cpu 3`: say `fuel` or `memory` and a value"),
+        *(
+            (CapabilityKind.WASM_EXEC, f"fuel {fuel}", f"`{fuel}`: fuel is a whole number of units, at least 1")
+            for fuel in ("0", "lots", "-1", f"1{'0' * 18}")
+        ),
+        (CapabilityKind.CLOCK_READ, "x", "`ClockRead` has no scope"),
     ],
 )
 def test_what_cannot_be_granted_is_refused_in_words(kind: CapabilityKind, text: str, said: str) -> None:
-    with pytest.raises(EditRefused, match=said):
+    with pytest.raises(EditRefused) as refused:
         read_scope(kind, text)
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "capability"),
+    [
+        (' "a ", , b,', FsRead(("a ", "b"))),
+        ("cpu 1 min 30 s", Exec(90.0)),
+        ("memory 64", Exec(None, 64)),
+        ('"fuel 1,000", memory 1', WasmExec(1000, 1)),
+        ("fuel 1_000", WasmExec(1000)),
+        (" ", AdvancedEdit()),
+    ],
+)
+def test_a_scope_may_be_typed_in_other_ways(text: str, capability: Capability) -> None:
+    assert read_scope(kind_of(capability), text) == capability
