@@ -29,6 +29,7 @@ from gatewright.sources.filetext import (
     encode_text,
     in_line_ending_of,
     line_count,
+    with_change,
     with_lines,
     with_patch,
 )
@@ -255,7 +256,7 @@ class FileSource:
             try:
                 old, seen = descriptor.read_bytes(folder, name, self.source.max_file_bytes)
             except ToolFailure as failure:
-                if failure.code in {"not-found", "too-large"}:
+                if failure.code == "too-large":
                     raise ToolFailure(CONFLICT, code="conflict") from None
                 raise
             self._refuse_protected(relative, seen)
@@ -281,18 +282,8 @@ class FileSource:
         """Replace the one place where ``old`` stands in the block."""
         block = self._block(relative) or self._from_disk(relative)
         text = block.text.text
-        if old not in text:
-            old = in_line_ending_of(text, old)
-        new = in_line_ending_of(text, new)
-        encode_text(new, self.source.max_file_bytes)
-        count = block.text.replace_once(old, new)
-        if count == 0:
-            raise ToolFailure("the old text does not stand in the file (0 places)", code="no-match")
-        if count > 1:
-            raise ToolFailure(
-                f"the old text stands in the file at {count} places: give more of its surroundings", code="many-matches"
-            )
-        encode_text(block.text.text, self.source.max_file_bytes)
+        encode_text(with_change(text, old, new), self.source.max_file_bytes)
+        block.text.replace_once(in_line_ending_of(text, old), in_line_ending_of(text, new))
         return self._told(relative, self._keep(relative, block.text, block.disk_digest))
 
     def insert(self, relative: str, line: int, content: str) -> JsonValue:
@@ -305,13 +296,16 @@ class FileSource:
 
     def _changed(self, relative: str, change: Callable[[str], str]) -> JsonValue:
         """Give the block another text, unless that cannot be done or written; loaded only when it can."""
-        block = self._block(relative)
-        before = self.read(relative).content if block is None else block.text.text
-        after = change(before)
+        from gatewright.blocks.text import TextBlock
+
+        block, content = self._block(relative), None
+        if block is None:
+            content = self._bytes(relative)[0]
+            block = HeldBlock(TextBlock.from_text(decode_text(content)), digest_of(content))
+        after = change(block.text.text)
         encode_text(after, self.source.max_file_bytes)
-        block = block or self._from_disk(relative)
-        if block.text.text != before:
-            raise ToolFailure(CONFLICT, code="conflict")
+        if content is not None:
+            self._keep_in_step(relative, block.text, content)
         block.text.set_text(after)
         return self._told(relative, self._keep(relative, block.text, block.disk_digest))
 
@@ -349,10 +343,6 @@ class FileSource:
 
     # block and disk
 
-    def state(self, relative: str) -> tuple[FileState, OnDisk]:
-        """How the block and the file stand to each other, and what is on disk."""
-        return self._state_of(relative, self._block(relative))
-
     def status(self, relative: str) -> dict[str, JsonValue]:
         """Path, state, whether there are edits that were not written; and the problem where the file cannot be had."""
         from gatewright.sources.state import FileState
@@ -385,13 +375,12 @@ class FileSource:
     def reconcile(self, relative: str, strategy: Strategy) -> dict[str, JsonValue]:
         """Bring block and disk into step; a conflict changes nothing and is told with its places and both diffs."""
         from gatewright.sources.reconcile import told
-        from gatewright.sources.state import FileState
 
         block = self._block(relative)
         if block is None:
             raise no_block()
         state, disk = self._state_of(relative, block)
-        if disk.problem is not None and state not in {FileState.SYNCED, FileState.BLOCK_MODIFIED}:
+        if disk.problem is not None:
             raise ToolFailure(disk.problem, code="not-text")
         decision, sides = self._reconciled(relative, strategy, block, state, disk)
         return told(relative, state, strategy, decision, sides)
@@ -429,7 +418,7 @@ class FileSource:
                 encode_text(decision.text, self.source.max_file_bytes)
                 block.text.set_text(decision.text)
             if disk.content is None:
-                self._blocks.keep_as_new(relative, block.text, limit=self.source.max_file_bytes)
+                self._blocks.keep_as_new(relative, block, limit=self.source.max_file_bytes)
             else:
                 self._keep_in_step(relative, block.text, disk.content)
         return decision, sides
@@ -440,7 +429,7 @@ class FileSource:
 
     # inside
 
-    def _state_of(self, relative: str, block: HeldBlock | None) -> tuple[FileState, OnDisk]:
+    def _state_of(self, relative: str, block: HeldBlock) -> tuple[FileState, OnDisk]:
         from gatewright.sources.state import state_of
 
         disk = self._on_disk(relative)
@@ -507,7 +496,7 @@ class FileSource:
 
     def _told(self, relative: str, block: HeldBlock) -> JsonValue:
         text = block.text.text
-        size = len(text.encode("utf-8", "replace"))
+        size = len(text.encode())
         return {"label": self.label(relative), "size": size, "lines": line_count(text), "unsaved": block.unsaved}
 
 

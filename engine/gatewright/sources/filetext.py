@@ -89,8 +89,7 @@ def with_change(text: str, old: str, new: str) -> str:
     """
     if not old:
         raise ToolFailure("the old text is empty; give the text that is to go", code="empty-match")
-    if old not in text:
-        old = in_line_ending_of(text, old)
+    old = in_line_ending_of(text, old)
     at, count = text.find(old), 0
     first = at
     while at >= 0:

@@ -8,7 +8,7 @@ It is for people who see the whole folder.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
@@ -41,6 +41,28 @@ class FolderNews:
     def paths(self) -> frozenset[str]:
         """All of them."""
         return self.came | self.changed | self.went
+
+
+def changes_below(
+    folder: BaseFolder, done: threading.Event, debounce_ms: int, tick_ms: int, *, polls: bool = False
+) -> Iterator[set[tuple[Change, str]]]:
+    """What changed since the last time, each ``tick_ms`` at least: until another folder stands there, or ``done``."""
+    from watchfiles import Change, watch
+
+    for found in watch(
+        folder.path,
+        watch_filter=None,
+        debounce=debounce_ms,
+        stop_event=done,
+        rust_timeout=tick_ms,
+        yield_on_timeout=True,
+        ignore_permission_denied=True,
+        force_polling=polls,
+        poll_delay_ms=_POLL_MS,
+    ):
+        yield found
+        if (Change.deleted, folder.path) in found or folder.fault() is not None:
+            return
 
 
 class FolderWatch:
@@ -114,33 +136,15 @@ class FolderWatch:
             self._done.set()
 
     def _watched(self, *, is_back: bool, polls: bool) -> None:
-        """Until the base is another folder, or the end."""
-        from watchfiles import Change, watch
-
-        first = True
-        for found in watch(
-            self.base,
-            watch_filter=None,
-            debounce=self._debounce_ms,
-            step=max(self._debounce_ms // 8, 1),
-            stop_event=self._done,
-            rust_timeout=self._tick_ms,
-            yield_on_timeout=True,
-            raise_interrupt=False,
-            ignore_permission_denied=True,
-            force_polling=polls,
-            poll_delay_ms=_POLL_MS,
-        ):
-            if first:
+        watched = changes_below(self.folder, self._done, self._debounce_ms, self._tick_ms, polls=polls)
+        for number, found in enumerate(watched):
+            if not number:
                 if is_back or self._tells_gap:
                     self._tell(FolderNews(more=True))
                 self._stands.set()
-            first = False
             news = self._news(found)
             if news is not None:
                 self._tell(news)
-            if (Change.deleted, self.base) in found or self.folder.fault() is not None:
-                return
 
     def _news(self, found: Iterable[tuple[Change, str]]) -> FolderNews | None:
         from watchfiles import Change

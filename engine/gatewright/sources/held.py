@@ -75,7 +75,7 @@ class HeldBlock:
     @property
     def digest(self) -> str:
         """The digest that the file would have with this text."""
-        return digest_of(self.text.text.encode("utf-8", "replace"))
+        return digest_of(self.text.text.encode())
 
     @property
     def unsaved(self) -> bool:
@@ -135,14 +135,10 @@ class HeldBlocks:
             self.store.delete(_base_label(label, before.disk_digest))
         return kept
 
-    def keep_as_new(self, relative: str, text: TextBlock, *, limit: int) -> HeldBlock:
-        """Store a block of which the disk has no file."""
-        label = self.label_of(relative)
-        before = self.store.get(label)
-        kept = self.keep(relative, text, ABSENT, limit=limit)
-        if before is not None:
-            self.store.delete(_base_label(label, before.disk_digest))
-        return kept
+    def keep_as_new(self, relative: str, block: HeldBlock, *, limit: int) -> None:
+        """Store a block of which the disk has no file any more."""
+        self.keep(relative, block.text, ABSENT, limit=limit)
+        self.store.delete(_base_label(self.label_of(relative), block.disk_digest))
 
     def base_of(self, relative: str, block: HeldBlock) -> str | None:
         """The text that block and file were last in step with; None where it is not known."""
@@ -159,7 +155,7 @@ class HeldBlocks:
             text = TextBlock.from_snapshot(stored.snapshot).text
         except WorkspaceError:
             return None
-        return text if digest_of(text.encode("utf-8", "replace")) == block.disk_digest else None
+        return text if digest_of(text.encode()) == block.disk_digest else None
 
     def forget(self, relative: str) -> bool:
         """Forget a block and its base; whether there was a block."""
@@ -177,8 +173,7 @@ class HeldBlocks:
 
     def places(self) -> tuple[str, ...]:
         """The relative paths of the files that have a block, sorted."""
-        found = (label.split(":", 2)[-1] for label in self.store.labels(self.source_id) if label.count(":") >= 2)
-        return tuple(sorted(found))
+        return tuple(sorted(label.split(":", 2)[2] for label in self.store.labels(self.source_id)))
 
 
 def _base_label(label: str, digest: str) -> str:

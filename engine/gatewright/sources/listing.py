@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Sequence
+from heapq import nsmallest
+from itertools import count
 from typing import TYPE_CHECKING
 
 from gatewright.arguments.path import ModelPath, parse_model_path
@@ -22,34 +24,25 @@ if TYPE_CHECKING:
     import os
 
 
-MAX_ENTRIES = 5_000
-
-
 def list_entries(
     source: FileSource,
     relative: str,
     level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision],
-    limit: int = MAX_ENTRIES,
+    limit: int,
 ) -> list[JsonValue]:
     """Folders first, then by name; of more than ``limit`` entries the last row says how many were left out."""
     parts = () if relative == BASE else tuple(relative.split("/"))
     loaded = source.loaded_labels()
-    rows: list[tuple[bool, str, dict[str, JsonValue]]] = []
-    left_out = 0
+    seen = count()
     with entries_of(source.folder, parts) as entries:
-        for entry in entries:
-            shown = is_nameable(entry.name) and not is_leftover(entry.name)
-            row = None if not shown else _row(source, relative, entry, level_of, loaded)
-            if row is None:
-                continue
-            if len(rows) < MAX_ENTRIES:
-                rows.append((row["kind"] != "folder", entry.name, row))
-            else:
-                left_out += 1
-    rows.sort(key=lambda item: item[:2])
-    left_out += max(len(rows) - limit, 0)
-    listed: list[JsonValue] = [row for _, _, row in rows[:limit]]
-    return [*listed, {"kind": "more", "left_out": left_out}] if left_out else listed
+        shown = (_row(source, relative, entry, level_of, loaded) for entry in entries)
+        rows = nsmallest(limit, (row for row in shown if row is not None and next(seen) >= 0), key=_order)
+    left_out = next(seen) - len(rows)
+    return [*rows, {"kind": "more", "left_out": left_out}] if left_out else [*rows]
+
+
+def _order(row: dict[str, JsonValue]) -> tuple[bool, str]:
+    return row["kind"] != "folder", str(row["name"])
 
 
 def _row(
@@ -59,6 +52,8 @@ def _row(
     level_of: Callable[[str, bool, Sequence[Identity]], LevelDecision],
     loaded: frozenset[str],
 ) -> dict[str, JsonValue] | None:
+    if not is_nameable(entry.name) or is_leftover(entry.name):
+        return None
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:

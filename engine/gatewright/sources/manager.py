@@ -174,7 +174,7 @@ class SourceManager:
     def protects(self, path: Path) -> bool:
         """Whether a file or folder on disk is protected, by its path (with or without links) or by identity."""
 
-        absolute = os.path.normpath(os.path.abspath(path))  # noqa: PTH100 - links are looked at below
+        absolute = os.path.abspath(path)  # noqa: PTH100 - links are looked at below
         protected = self._protection.now()
         try:
             identities = (identity_of(os.lstat(absolute)),)
@@ -224,17 +224,13 @@ class SourceManager:
 
     def level_of_label(self, label: str) -> LevelDecision:
         """The level of a block that stands for a file, whichever tool asks; none for one that no running source has."""
-        at = self._place_of(label)
-        return LevelDecision(Permission.NONE) if at is None else self.level(at)
-
-    def _place_of(self, label: str) -> Located | None:
         from gatewright.sources.route import relative_in
 
         relative = relative_in(label)
-        for source in self._running.values() if relative is not None else ():
-            if source.label(relative or BASE) == label:
-                return Located(source.source_id, relative or BASE, source.absolute(relative or BASE))
-        return None
+        for source in self._running.values():
+            if relative is not None and source.label(relative) == label:
+                return self.level(Located(source.source_id, relative, source.absolute(relative)))
+        return LevelDecision(Permission.NONE)
 
     def level(self, at: Located) -> LevelDecision:
         """The effective level of a place; none where the way there cannot be looked at, and for protected files."""

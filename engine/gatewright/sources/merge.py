@@ -54,13 +54,7 @@ def merge_texts(base: str, mine: str, other: str) -> Merged:
 
 def changes(old: Sequence[str], new: Sequence[str]) -> list[Span]:
     """What turns ``old`` into ``new``, in order; two changes have at least one equal line between them."""
-    found: list[Span] = []
-    for a, b, c, d in _gaps(old, new, (0, len(old), 0, len(new)), _DEPTH):
-        if found and found[-1][1] == a and found[-1][3] == c:
-            found[-1] = (found[-1][0], b, found[-1][2], d)
-        else:
-            found.append((a, b, c, d))
-    return found
+    return list(_gaps(old, new, (0, len(old), 0, len(new)), _DEPTH))
 
 
 def _ending(text: str) -> str | None:

@@ -78,14 +78,10 @@ class NamedPlaces:
                     continue
                 joined = "/".join([source.base.rstrip("/"), *parts[count:]]) or "/"
                 relative = "/".join(parts[count:]) or BASE
-                if os.path.lexists(os.path.dirname(joined)) or self._is_closed(source, relative):  # noqa: PTH120
+                if "\0" in path:
+                    continue  # no path at all
+                if os.path.lexists(os.path.dirname(joined)) or self.places.known(source, relative).is_closed:  # noqa: PTH120
                     yield "/" + "/".join(base[: len(base) - count]), joined
-
-    def _is_closed(self, source: FileSource, relative: str) -> bool:
-        try:
-            return self.places.known(source, relative).is_closed
-        except ToolFailure:
-            return True
 
     def _at(
         self, path: str, action: Action, *, contents: bool, above: bool, start: str | None = None

@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import nsmallest
+from itertools import count, takewhile
 from typing import TypeAlias
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
@@ -22,9 +23,7 @@ from gatewright.sources.leftover import is_leftover
 
 FIRST = 500
 """Entries of a large folder that are told before the rest of them is looked at."""
-_NAMED = 1_000_000
 _PIECE = 100
-_LOOK_EVERY = 256
 _OUTSIDE = LevelDecision(Permission.NONE)
 _Seen: TypeAlias = "tuple[str, os.stat_result | None]"
 """A name in a folder and what stands there; None where it cannot be looked at."""
@@ -105,13 +104,9 @@ class Overlay:
         first: Callable[[Listing], None] | None,
     ) -> Listing:
         """Names first, which cost little; what stands behind them is looked at piece by piece."""
-        named: list[os.DirEntry[str]] = []
-        for number, entry in enumerate(entries):
-            if number >= _NAMED or (number % _LOOK_EVERY == 0 and cancelled()):
-                break
-            if not is_leftover(entry.name):
-                named.append(entry)
-        wanted = nsmallest(limit, named, key=_order)
+        seen = count()
+        named = (entry for entry in takewhile(lambda _: not cancelled(), entries) if not is_leftover(entry.name))
+        wanted = nsmallest(limit, (entry for entry in named if next(seen) >= 0), key=_order)
         found: list[Entry] = []
         for start in range(0, len(wanted), _PIECE):
             if cancelled():
@@ -119,7 +114,7 @@ class Overlay:
             if start == FIRST and first is not None:
                 first(Listing(tuple(found), truncated=True))
             found += self._judged(prefix, [_seen(entry) for entry in wanted[start : start + _PIECE]])
-        return Listing(tuple(found), truncated=len(found) < len(named))
+        return Listing(tuple(found), truncated=len(found) < next(seen))
 
     def _judged(self, prefix: str, found: Sequence[_Seen]) -> Iterator[Entry]:
         """Entries with their levels; where the rules decide alone, all of them are asked at once."""

@@ -61,7 +61,7 @@ class Decision:
 
 def decide(state: FileState, strategy: Strategy, sides: Sides) -> Decision:
     """What a strategy makes of a state."""
-    if state in {FileState.SYNCED, FileState.BLOCK_MODIFIED, FileState.NOT_LOADED}:
+    if state in {FileState.SYNCED, FileState.BLOCK_MODIFIED}:
         return Decision(Outcome.NOTHING)
     if strategy is Strategy.ASK:
         return Decision(Outcome.CONFLICT, why="nothing was done: whoever decides names a strategy")

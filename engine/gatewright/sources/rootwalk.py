@@ -6,7 +6,6 @@ pipes, devices and files with a second name are passed over, but a folder that i
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import stat
@@ -246,10 +245,8 @@ class Walk:
                     return
                 try:
                     status = entry.stat(follow_symlinks=False)
-                except OSError as error:
-                    if error.errno in {errno.ENOENT, errno.EACCES}:
-                        continue
-                    raise
+                except OSError:
+                    continue
                 yield _Entry(at.below(entry.name), status)
 
     def _is_over(self) -> bool:

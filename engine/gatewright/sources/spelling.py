@@ -42,12 +42,10 @@ def refuse_other_spelling(path: str, status: os.stat_result, above: os.stat_resu
 
 def as_on_disk(path: str) -> str:
     """An absolute path without links, its names spelled as they stand on disk as far as that can be looked at."""
-    if not path.startswith("/"):
-        return path
     spelled = ""
     for name in path.split("/")[1:]:
         spelled = f"{spelled}/{_spelled(spelled or '/', name)}"
-    return spelled if spelled.strip("/") else path
+    return spelled
 
 
 def _spelled(folder: str, name: str) -> str:

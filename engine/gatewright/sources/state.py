@@ -42,10 +42,8 @@ class OutsideChange:
     merged: bool
 
 
-def state_of(block: HeldBlock | None, disk: OnDisk) -> FileState:
+def state_of(block: HeldBlock, disk: OnDisk) -> FileState:
     """A file that holds the block's very text is in step, however it came to hold it."""
-    if block is None:
-        return FileState.NOT_LOADED
     if disk.is_gone:
         return FileState.BLOCK_MODIFIED if block.disk_digest == ABSENT else FileState.DISK_DELETED
     on_disk = "" if disk.content is None else digest_of(disk.content)

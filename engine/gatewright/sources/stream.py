@@ -199,10 +199,9 @@ class FolderStream:
         kinds = ((news.came, ChangeKind.ADDED), (news.changed, ChangeKind.CHANGED), (news.went, ChangeKind.DELETED))
         told = [(path, kind) for paths, kind in kinds for path in sorted(paths) if not self._is_hidden(path)]
         with self._lock:
-            hearing = () if self._paused else tuple(self._subscribed)
-        if told or news.more or news.problem:
-            for one in hearing:
-                one.put(told, more=news.more, problem=news.problem)
+            hearing = tuple(self._subscribed)
+        for one in hearing:
+            one.put(told, more=news.more, problem=news.problem)
 
     def _is_hidden(self, path: str) -> bool:
         """Whether it is protected, or its level none, here or by a source of files over the same folder."""

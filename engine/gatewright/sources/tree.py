@@ -25,7 +25,7 @@ from gatewright.policy.target import NOT_PERMITTED, LevelDecision
 from gatewright.policy.verdict import Verdict
 from gatewright.sources import descriptor
 from gatewright.sources.descriptor import Identity, entries_of, identity_of, unusable
-from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource
+from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.leftover import is_leftover
 from gatewright.sources.listing import is_nameable
 
@@ -69,10 +69,7 @@ class Walk:
     def below(self, relative: str, *, enter: Callable[[Found], bool]) -> Iterator[Found]:
         """The entries below a folder, a folder before what is in it; those it does not ``enter`` are still given."""
         self._until = self.clock() + _MAX_SECONDS
-        yield from self._folder(() if relative == BASE else tuple(relative.split("/")), enter)
-
-    def _folder(self, parts: tuple[str, ...], enter: Callable[[Found], bool]) -> Iterator[Found]:
-        folders: list[Iterator[Found]] = [iter(self._entries(parts))]
+        folders = [iter(self._entries(() if relative == BASE else tuple(relative.split("/"))))]
         too_deep: str | None = None
         while folders and self.stopped is None:
             found = next(folders[-1], None)
@@ -117,18 +114,16 @@ def list_tree(
     relative: str,
     level_of: LevelOf,
     *,
-    pattern: str | None = None,
-    limit: int = MAX_LISTED,
-    recursive: bool = True,
+    pattern: str | None,
+    limit: int,
+    recursive: bool,
 ) -> list[JsonValue]:
     """What may be read below a folder, by path; with a gitignore pattern the files that it matches.
 
     The pattern is matched on the path below ``relative``; not ``recursive``: on what is in the folder itself. Where
     something was left out, the last row says so and why.
     """
-    if limit < 1:
-        raise ToolFailure("the limit is at least 1", code="bad-argument")
-    limit, matches = min(limit, MAX_LISTED), _matcher(pattern)
+    matches = _matcher(pattern)
     loaded, skipped = source.loaded_labels(), 0 if relative == BASE else len(relative) + 1
     walk = Walk(source, level_of)
     rows: list[JsonValue] = []
@@ -219,11 +214,9 @@ def doomed(source: FileSource, relative: str, level_of: LevelOf) -> Doomed:
     walk = Walk(source, level_of, max_examined=MAX_REMOVED)
     for found in walk.below(relative, enter=lambda _: True):
         verdict = verdict_for(found.level.permission, Action.DELETE)
-        if found.level.protected or not _usable(found) or (verdict is Verdict.DENY and not found.is_folder):
+        if not _is_open(found) or not _usable(found) or (verdict is Verdict.DENY and not found.is_folder):
             raise _kept()
         if found.is_folder:
-            if not _is_open(found):
-                raise _kept()
             folders.append(found.relative)
         else:
             files.append(found.relative)

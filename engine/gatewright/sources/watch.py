@@ -20,6 +20,7 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, BaseFolder
+from gatewright.sources.folderwatch import changes_below
 from gatewright.sources.leftover import is_leftover
 from gatewright.sources.state import FileState, OutsideChange
 
@@ -143,30 +144,14 @@ class _Watch:
 
     def _watched(self) -> None:
         """Until the base is another folder, or the end."""
-        from watchfiles import Change, watch
-
-        first = True
-        for found in watch(
-            self.base,
-            watch_filter=None,
-            debounce=self._debounce_ms,
-            step=max(self._debounce_ms // 8, 1),
-            stop_event=self._done,
-            rust_timeout=self._tick_ms,
-            yield_on_timeout=True,
-            raise_interrupt=False,
-            ignore_permission_denied=True,
-        ):
-            if first:
+        for number, found in enumerate(changes_below(self.folder, self._done, self._debounce_ms, self._tick_ms)):
+            if not number:
                 self._look_at(self._loaded())  # what changed before the watch stood
-                first = False
                 self.stands.set()
             if found or self._again:
                 self._look_at(self._relative(path for _, path in found))
-            if (Change.deleted, self.base) in found or self.folder.fault() is not None:
-                self.stands.clear()
-                self._look_at(self._loaded())
-                return
+        self.stands.clear()
+        self._look_at(self._loaded())
 
     def _polled(self) -> None:
         """Files with a block, by their metadata, until the end or until the base is worth another watch."""
@@ -200,7 +185,7 @@ class _Watch:
         told = [one for path in sorted(wanted) if (one := self._taken_in(path)) is not None]
         rest = sorted(changed - loaded)
         for path in rest[: 4 * MAX_TOLD]:
-            if len(told) > MAX_TOLD or self._done.is_set():
+            if len(told) > MAX_TOLD:
                 break
             if self._may_be_told(path) and (one := self._taken_in(path, without_block=True)) is not None:
                 told.append(one)

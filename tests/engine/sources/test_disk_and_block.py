@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,10 +10,15 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.blocks.difftext import diff_text
+from gatewright.blocks.text import TextBlock
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Located
 from gatewright.sources.filetext import with_lines
+from gatewright.sources.held import HeldBlocks
+from gatewright.sources.reconcile import Decision, Outcome, Sides, Strategy, decide
+from gatewright.sources.state import FileState
 from gatewright.tools.port import SourcePort
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
@@ -216,9 +222,8 @@ async def test_merging_keeps_the_changes_of_both_and_they_can_be_written(bench: 
     at = await in_conflict(bench)
     with pytest.raises(ToolFailure, match="file modified externally, use file load to refresh"):
         await bench.port.save(at, Action.OVERWRITE)
-    told = await bench.manager.reconcile(at, "merge")
-    assert isinstance(told, dict)
-    assert told["outcome"] == "merged"
+    told = {"path": "a.md", "state": "conflict", "strategy": "merge", "outcome": "merged"}
+    assert await bench.manager.reconcile(at, "merge") == told
     assert await text(bench, at) == "one\n2\n3\n4\nfive\n"
     assert await state(bench, at) == "block_modified"
     await bench.port.save(at, Action.OVERWRITE)
@@ -228,9 +233,7 @@ async def test_merging_keeps_the_changes_of_both_and_they_can_be_written(bench: 
 
 async def test_what_cannot_be_merged_is_told_with_its_place_and_nothing_is_lost(bench: Bench) -> None:
     at = await in_conflict(bench, other="1\n2\n3\n4\nother\n")
-    told = await bench.manager.reconcile(at, "merge")
-    assert isinstance(told, dict)
-    assert {key: value for key, value in told.items() if not key.endswith("_diff")} == {
+    assert await bench.manager.reconcile(at, "merge") == {
         "path": "a.md",
         "state": "conflict",
         "strategy": "merge",
@@ -240,9 +243,9 @@ async def test_what_cannot_be_merged_is_told_with_its_place_and_nothing_is_lost(
             {"base_line": 5, "block_line": 5, "disk_line": 5, "base": "5\n", "block": "five\n", "disk": "other\n"}
         ],
         "conflict_count": 1,
+        "block_diff": diff_text("a.md", BASE, "1\n2\n3\n4\nfive\n"),
+        "disk_diff": diff_text("a.md", BASE, "1\n2\n3\n4\nother\n"),
     }
-    assert "+five" in str(told["block_diff"])
-    assert "+other" in str(told["disk_diff"])
     assert await text(bench, at) == "1\n2\n3\n4\nfive\n"
     assert (bench.folder / "a.md").read_text() == "1\n2\n3\n4\nother\n"
     assert await state(bench, at) == "conflict"
@@ -250,17 +253,24 @@ async def test_what_cannot_be_merged_is_told_with_its_place_and_nothing_is_lost(
 
 async def test_asking_tells_both_differences_and_does_nothing(bench: Bench) -> None:
     at = await in_conflict(bench)
-    told = await bench.manager.reconcile(at, "ask")
-    assert isinstance(told, dict)
-    assert told["outcome"] == "conflict"
-    assert "+five" in str(told["block_diff"])
-    assert "+one" in str(told["disk_diff"])
+    assert await bench.manager.reconcile(at, "ask") == {
+        "path": "a.md",
+        "state": "conflict",
+        "strategy": "ask",
+        "outcome": "conflict",
+        "why": "nothing was done: whoever decides names a strategy",
+        "conflicts": [],
+        "conflict_count": 0,
+        "block_diff": diff_text("a.md", BASE, "1\n2\n3\n4\nfive\n"),
+        "disk_diff": diff_text("a.md", BASE, "one\n2\n3\n4\n5\n"),
+    }
     assert await state(bench, at) == "conflict"
 
 
 async def test_ours_keeps_the_block_so_that_it_may_be_written_over_the_file(bench: Bench) -> None:
     at = await in_conflict(bench)
-    await bench.manager.reconcile(at, "ours")
+    told = {"path": "a.md", "state": "conflict", "strategy": "ours", "outcome": "kept_block"}
+    assert await bench.manager.reconcile(at, "ours") == told
     assert await state(bench, at) == "block_modified"
     assert bench.port.assess_save(at).action is Action.OVERWRITE
     await bench.port.save(at, Action.OVERWRITE)
@@ -269,7 +279,8 @@ async def test_ours_keeps_the_block_so_that_it_may_be_written_over_the_file(benc
 
 async def test_theirs_takes_the_file(bench: Bench) -> None:
     at = await in_conflict(bench)
-    await bench.manager.reconcile(at, "theirs")
+    told = {"path": "a.md", "state": "conflict", "strategy": "theirs", "outcome": "took_disk"}
+    assert await bench.manager.reconcile(at, "theirs") == told
     assert await text(bench, at) == "one\n2\n3\n4\n5\n"
     assert await state(bench, at) == "synced"
 
@@ -281,20 +292,29 @@ async def test_a_file_in_step_needs_nothing(bench: Bench) -> None:
         await bench.manager.reconcile(at, "merge")
     await bench.port.append(at, "6\n")
     for strategy in ("ours", "theirs", "merge", "ask"):
-        told = await bench.manager.reconcile(at, strategy)
-        assert isinstance(told, dict)
-        assert told["outcome"] == "nothing"
+        told = {"path": "a.md", "state": "block_modified", "strategy": strategy, "outcome": "nothing"}
+        assert await bench.manager.reconcile(at, strategy) == told
     assert await text(bench, at) == BASE + "6\n"
-    with pytest.raises(ToolFailure, match="none of the strategies"):
-        await bench.manager.reconcile(at, "best")
+    with pytest.raises(ToolFailure) as refused:
+        await bench.manager.reconcile(at, "b" * 41)
+    words = f"`{'b' * 40}` is none of the strategies ours, theirs, merge, ask"
+    assert (refused.value.code, str(refused.value)) == ("bad-argument", words)
 
 
 async def test_a_removed_file_is_made_again_by_ours_and_its_block_goes_by_theirs(bench: Bench) -> None:
     at = await in_conflict(bench)
     (bench.folder / "a.md").unlink()
-    told = await bench.manager.reconcile(at, "merge")
-    assert isinstance(told, dict)
-    assert told["outcome"] == "conflict"
+    assert await bench.manager.reconcile(at, "merge") == {
+        "path": "a.md",
+        "state": "disk_deleted",
+        "strategy": "merge",
+        "outcome": "conflict",
+        "why": "the file is gone and its block holds edits",
+        "conflicts": [],
+        "conflict_count": 0,
+        "block_diff": diff_text("a.md", BASE, "1\n2\n3\n4\nfive\n"),
+        "disk_diff": diff_text("a.md", BASE, ""),
+    }
     await bench.manager.reconcile(at, "ours")
     assert await state(bench, at) == "block_modified"
     assert bench.port.assess_save(at).action is Action.APPEND
@@ -303,7 +323,12 @@ async def test_a_removed_file_is_made_again_by_ours_and_its_block_goes_by_theirs
     await bench.port.save(at, Action.APPEND)
     assert (bench.folder / "a.md").read_text() == "1\n2\n3\n4\nfive\n"
     (bench.folder / "a.md").unlink()
-    await bench.manager.reconcile(at, "theirs")
+    told = {"path": "a.md", "state": "disk_deleted", "strategy": "merge", "outcome": "forgotten"}
+    assert await bench.manager.reconcile(at, "merge") == told, "nothing is lost with a block without edits"
+    assert bench.blocks.labels() == ()
+    at = await in_conflict(bench)
+    (bench.folder / "a.md").unlink()
+    assert await bench.manager.reconcile(at, "theirs") == told | {"strategy": "theirs"}
     assert bench.blocks.labels() == ()
 
 
@@ -316,6 +341,74 @@ async def test_a_new_file_where_one_was_gone_is_not_written_over(bench: Bench) -
     with pytest.raises(ToolFailure, match="modified externally"):
         await bench.port.save(at, Action.OVERWRITE)
     assert path.read_text() == "somebody's\n"
+    told = await bench.manager.reconcile(at, "merge")
+    assert isinstance(told, dict)
+    assert (told["outcome"], told["state"]) == ("conflict", "conflict")
+    assert told["disk_diff"] == diff_text("a.md", "", "somebody's\n"), "what both began with is nothing"
+    assert len(bench.blocks.labels()) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "strategy", "texts", "wanted"),
+    [
+        ("synced", "theirs", ("a\n", "a\n", "a\n"), Decision(Outcome.NOTHING)),
+        ("block_modified", "theirs", ("a\n", "b\n", "a\n"), Decision(Outcome.NOTHING)),
+        ("disk_modified", "ours", ("a\n", "a\n", "b\n"), Decision(Outcome.KEPT_BLOCK)),
+        ("disk_modified", "merge", ("a\n", "a\n", "b\n"), Decision(Outcome.TOOK_DISK, "b\n")),
+        ("conflict", "theirs", ("a\n", "b\n", "c\n"), Decision(Outcome.TOOK_DISK, "c\n")),
+        ("conflict", "merge", ("a\n", "b\na\n", "a\n\nc\n"), Decision(Outcome.MERGED, "b\na\n\nc\n")),
+        ("disk_deleted", "theirs", ("a\n", "b\n", None), Decision(Outcome.FORGOTTEN)),
+        ("disk_deleted", "merge", ("a\n", "a\n", None), Decision(Outcome.FORGOTTEN)),
+        (
+            "conflict",
+            "merge",
+            (None, "b\n", "c\n"),
+            Decision(Outcome.CONFLICT, why="the text that both began with is not known"),
+        ),
+        (
+            "conflict",
+            "merge",
+            ("a\nb\nc\n", "A\nb\nc\n", "a\nb\n" + "c" * (8 * 1024 * 1024 - 17) + "\n"),
+            Decision(Outcome.MERGED, "A\nb\n" + "c" * (8 * 1024 * 1024 - 17) + "\n"),
+        ),
+        (
+            "conflict",
+            "merge",
+            ("a\nb\nc\n", "A\nb\nc\n", "a\nb\n" + "c" * (8 * 1024 * 1024 - 16) + "\n"),
+            Decision(Outcome.CONFLICT, why="the texts are too long to be put together"),
+        ),
+    ],
+    ids=range(11),
+)
+def test_what_a_strategy_makes_of_a_state(
+    state: str, strategy: str, texts: tuple[str | None, str, str | None], wanted: Decision
+) -> None:
+    assert decide(FileState(state), Strategy(strategy), Sides(*texts)) == wanted
+
+
+async def test_of_many_conflicts_twenty_are_told_and_of_a_long_one_its_beginning(bench: Bench) -> None:
+    base, at = "".join(f"{number}\n=\n" for number in range(21)), bench.at("a.md")
+    path = bench.write("a.md", base)
+    await bench.port.replace(at, "0\n=\n1\n", "m" * 1_999 + "\n=\n" + "m" * 2_000 + "\n")
+    for number in range(2, 21):
+        await bench.port.replace(at, f"=\n{number}\n", f"=\nmine {number}\n")
+    path.write_text(base.replace("\n=", " theirs\n="))
+    told = await bench.manager.reconcile(at, "merge")
+    assert isinstance(told, dict)
+    assert told["conflict_count"] == 21
+    assert told["conflicts"] == [
+        {
+            "base_line": 2 * number + 1,
+            "block_line": 2 * number + 1,
+            "disk_line": 2 * number + 1,
+            "base": f"{number}\n",
+            "block": ("m" * 1_999 + "\n", "m" * 2_000 + "[cut, 2,001 characters]")[number]
+            if number < 2
+            else f"mine {number}\n",
+            "disk": f"{number} theirs\n",
+        }
+        for number in range(20)
+    ]
 
 
 async def test_the_common_text_is_known_after_a_restart_and_in_edits_of_other_tools(bench: Bench) -> None:
@@ -328,15 +421,55 @@ async def test_the_common_text_is_known_after_a_restart_and_in_edits_of_other_to
     assert told["outcome"] == "merged"
 
 
-async def test_a_block_without_a_known_common_text_is_a_conflict(bench: Bench) -> None:
+@pytest.mark.parametrize("instead", [None, b"junk", TextBlock.from_text("other").snapshot()], ids=("", "junk", "other"))
+async def test_a_block_without_a_known_common_text_is_a_conflict(bench: Bench, instead: bytes | None) -> None:
     at = await in_conflict(bench)
-    for label in bench.blocks.labels():
-        if label.startswith("disk:"):
-            bench.blocks.delete(label)
-    told = await bench.manager.reconcile(at, "merge")
-    assert isinstance(told, dict)
-    assert told["outcome"] == "conflict"
-    assert "not known" in str(told["why"])
+    (label,) = (label for label in bench.blocks.labels() if label.startswith("disk:"))
+    bench.blocks.delete(label)
+    if instead is not None:
+        bench.blocks.put(label, source_id="docs#disk", snapshot=instead, disk_digest="x")
+    assert await bench.manager.reconcile(at, "merge") == {
+        "path": "a.md",
+        "state": "conflict",
+        "strategy": "merge",
+        "outcome": "conflict",
+        "why": "the text that both began with is not known",
+        "conflicts": [],
+        "conflict_count": 0,
+        "block_diff": None,
+        "disk_diff": None,
+    }
+
+
+async def test_the_state_of_a_file_is_told_though_its_block_is_damaged_or_its_base_is_gone(bench: Bench) -> None:
+    bench.write("a.md", "one\n")
+    at = bench.at("a.md")
+    await bench.port.load(at)
+    bench.folder.rename(bench.folder.with_name("away"))
+    missing = "the folder of this source is missing"
+    row = {"path": "a.md", "state": "disk_modified", "unsaved": False, "problem": missing}
+    assert await bench.manager.status(at) == row
+    assert await bench.manager.status(bench.place(".")) == [row]
+    bench.blocks.put(bench.port.label_of(at), source_id="docs", snapshot=b"junk", disk_digest="x")
+    damaged = "the stored block is damaged and cannot be opened"
+    row = {"path": "a.md", "state": "conflict", "unsaved": True, "problem": damaged}
+    assert await bench.manager.status(at) == row
+
+
+@pytest.mark.parametrize(("less", "is_kept"), [(0, True), (1, False)])
+def test_the_history_of_a_block_is_kept_up_to_four_times_the_limit_and_a_quarter_of_a_mebibyte(
+    bench: Bench, less: int, is_kept: bool
+) -> None:
+    block, chance = TextBlock.from_text(""), Random(3)
+    while (size := len(block.snapshot())) < 262_144 or size % 4:
+        block.set_text("")
+        block.append(chance.randbytes(40_000 if size < 262_144 else 1).hex())
+    blocks = HeldBlocks(bench.blocks, "docs", "file:00000000:{}".format)
+    kept = blocks.keep("a.md", block, "x", limit=(size - 262_144) // 4 - less)
+    stored = bench.blocks.get("file:00000000:a.md")
+    assert stored is not None
+    assert (len(stored.snapshot) == size) is is_kept
+    assert (kept.text.text, kept.text is block) == (block.text, is_kept)
 
 
 async def test_texts_kept_for_comparing_go_when_they_are_no_longer_needed(bench: Bench) -> None:

@@ -192,6 +192,7 @@ async def test_crlf_files_stay_crlf_files(bench: Bench) -> None:
     at = bench.at("a.txt")
     await bench.port.append(at, "three\n")
     await bench.port.replace(at, "one\ntwo\n", "1\n2\n")
+    await bench.port.replace(at, "\n2\n", "\n2\n")
     await bench.port.save(at, Action.OVERWRITE)
     assert path.read_bytes() == b"\xef\xbb\xbf1\r\n2\r\nthree\r\n"
 
@@ -494,6 +495,7 @@ def test_lines_beyond_the_end_are_refused_with_the_last_one(text: str, line: int
 def test_change_of_a_text_needs_exactly_one_place() -> None:
     assert with_change("one two one", "two", "2") == "one 2 one"
     assert with_change("a\r\nb\r\nc\r\n", "a\nb", "x\ny") == "x\r\ny\r\nc\r\n"
+    assert with_change("a\r\nb\r\n", "\nb", "") == "a\r\n"
     assert with_change("a\r\nb\n", "b\n", "x\ny\n") == "a\r\nx\ny\n"
     for old, code, words in (
         ("", "empty-match", "empty"),
