@@ -25,7 +25,20 @@ from tests.golden.tools import golden_tools
 from tests.support.clock import ManualClock
 
 CASES = Path(__file__).parent / "cases"
-KEYS = {"name", "agent", "user", "session", "before", "after_s", "tool", "arguments", "approve", "while_asked", "want"}
+KEYS = {
+    "name",
+    "agent",
+    "user",
+    "session",
+    "before",
+    "after_s",
+    "tool",
+    "arguments",
+    "approve",
+    "while_asked",
+    "want",
+    "said",
+}
 EARLIER = {"agent", "user", "session", "tool", "arguments", "after_s", "answer", "revoked"}
 WHILE = {"file", "text", "old", "new", "earlier"}
 WANTED = {
@@ -56,6 +69,20 @@ ANSWERS: dict[str, Approval] = {
     "no, for an hour": Approval(False, "dana", Remember.DURATION, 3600.0),
 }
 KEPT = "yes, kept for one such call"
+ROUTINE = {
+    "one JSON object",
+    "shown to this agent",
+    "fits the shown schema",
+    "no rule limits it",
+    "no capability needed",
+    "no policy rule matches",
+    "none of them is a path",
+    "no place named",
+    "nothing asks",
+    "executed",
+    "no output schema",
+    "fits",
+}
 
 
 def documents() -> list[tuple[str, dict[str, Any]]]:
@@ -157,6 +184,13 @@ class Stage:
             gate.pending_exit(case["agent"], who["session"]) if known else (),
             self._rows()[rows_before:],
         )
+
+    def said(self, played: Played) -> dict[str, Any]:
+        """What each stage says, where it is worth a word; the bytes of a result may be others each time."""
+        rows = (*played.decision.trace, *played.outcome.decision.trace)
+        last: dict[str, Any] = {row.stage: self._local(row.reason) for row in rows if row.stage != "normalise"}
+        said = {stage: reason for stage, reason in last.items() if reason not in ROUTINE}
+        return said | ({"facts": dict(played.decision.facts)} if played.decision.facts else {})
 
     def found(self, played: Played) -> dict[str, Any]:
         """The case's outcome under the names that ``want`` uses."""

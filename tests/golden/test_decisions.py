@@ -4,8 +4,9 @@ In a case, ``before`` are calls that were made earlier (``answer``: what the ope
 operator's answer now, ``while_asked`` what happens while the operator thinks. In ``want``, ``line`` is the text of the
 policy line that the decision must point to, ``canonical`` the arguments that the tool gets; verdict, stage, code, rule,
 line, model, violation and canonical are what ``decide`` says, the rest is of the call as it was made. A row is a kind,
-or a table with the fields that it must have. ``shows`` says what
-the model of an agent is given, ``no_witness`` for what the self-check finds no call that passes.
+or a table with the fields that it must have. ``said`` is all that the stages say but for the routine, word for word,
+with the facts of the decision. ``shows`` says what the model of an agent is given, ``no_witness`` for what the
+self-check finds no call that passes.
 
 Beside what a case wants, nothing hidden from its agent may be named to the model, anywhere, and ``decide`` must say
 what ``call`` does.
@@ -63,6 +64,7 @@ async def test_case(document: dict[str, Any], case: dict[str, Any], tmp_path: Pa
     found = stage.found(played)
 
     assert {key: found[key] for key in want} == want
+    assert case.get("said", stage.said(played)) == stage.said(played)
     assert wanted_rows is None or fits(played.rows, wanted_rows), played.rows
     assert [row[:3] for row in played.first_trace] == [row[:3] for row in played.decision.trace]
     told = [played.decision.model_message or "", *played.reminders]
