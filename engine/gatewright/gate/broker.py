@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -38,7 +37,6 @@ TICK_S = 0.1
 """How often the store is looked at for what other processes wrote there, and the clock for time that is over."""
 _LOOK_TICKS = 10
 _MINUTE_S = 60.0
-_MOST_ASKING = 1000  # agents and users: from so many on, those that ask no more are forgotten
 _log = logging.getLogger(__name__)
 
 
@@ -88,7 +86,7 @@ class PermissionBroker:
 
     def renew(self) -> None:
         """A forked child has no calls that wait, no operator and no thread that watches; its parent has."""
-        self._asked: dict[tuple[str, str], deque[float]] = {}
+        self._asked: list[tuple[tuple[str, str | None], float]] = []
         self._waiters: dict[str, _Waiter] = {}
         self._listeners: dict[object, Callable[[tuple[ApprovalRequest, ...]], None]] = {}
         self._watch: threading.Thread | None = None
@@ -116,7 +114,7 @@ class PermissionBroker:
         """
         if not await self.is_attended():
             raise NobodyAnswered("no operator is attached")
-        if not self._may_ask((request.agent_id, request.user_id or "")):
+        if not self._may_ask((request.agent_id, request.user_id)):
             return _refused("approval-rate", f"more than {self._limits.per_minute} questions of the agent in a minute")
         now_s = self._clock.wall_s()
         asked = replace(
@@ -166,8 +164,8 @@ class PermissionBroker:
 
         def leave() -> None:
             with self._lock:
-                known = self._listeners.pop(key, None) is not None
-            if known and listener:
+                self._listeners.pop(key, None)
+            if listener:
                 with suppress(WorkspaceError):
                     self._store.detach(listener)
 
@@ -234,17 +232,13 @@ class PermissionBroker:
         if self._audit is not None:
             self._audit.close()
 
-    def _may_ask(self, who: tuple[str, str]) -> bool:
+    def _may_ask(self, who: tuple[str, str | None]) -> bool:
         now_s = self._clock.monotonic_s()
         with self._lock:
-            if len(self._asked) >= _MOST_ASKING and who not in self._asked:
-                self._asked = {one: t for one, t in self._asked.items() if t and now_s - t[-1] < _MINUTE_S}
-            times = self._asked.setdefault(who, deque())
-            while times and now_s - times[0] >= _MINUTE_S:
-                times.popleft()
-            if len(times) >= self._limits.per_minute:
+            self._asked = [(one, time_s) for one, time_s in self._asked if now_s - time_s < _MINUTE_S]
+            if [one for one, _ in self._asked].count(who) >= self._limits.per_minute:
                 return False
-            times.append(now_s)
+            self._asked.append((who, now_s))
             return True
 
     async def _taken(self, asked: ApprovalRequest, posting: _Posting, answer: Approval | None) -> Approval:
@@ -252,14 +246,12 @@ class PermissionBroker:
         with self._lock:
             self._waiters.pop(asked.request_id, None)
         last = await aio.shield(aio.to_thread(posting.withdraw))
-        self._news.set()
         return answer or last or _refused("approval-timed-out", f"nobody answered within {self._limits.timeout_s:g} s")
 
     async def _given_up(self, request_id: str, posting: _Posting) -> None:
         with self._lock:
             self._waiters.pop(request_id, None)
         await aio.shield(aio.to_thread(posting.give_up))
-        self._news.set()
 
     def _wait(self, request_id: str, waiter: _Waiter) -> None:
         with self._lock:
@@ -272,7 +264,7 @@ class PermissionBroker:
     def _watched(self) -> None:
         """Under the lock: somebody looks at store and clock from now on."""
         self._news.set()
-        if self._watch is None and not self._closed:
+        if self._watch is None:
             self._watch = threading.Thread(target=self._look, name="approvals", daemon=True)
             self._watch.start()
 
@@ -290,7 +282,7 @@ class PermissionBroker:
                     return
                 waiters, listeners = dict(self._waiters), tuple(self._listeners.values())
             version = self._version()
-            self._settle(waiters, look=fresh or version != seen)
+            self._settle(waiters)
             if listeners and (fresh or version != seen or tick % _LOOK_TICKS == 0):
                 told = self._tell(listeners, told, fresh=fresh)
             seen, tick = version, tick + 1
@@ -302,11 +294,10 @@ class PermissionBroker:
         except WorkspaceError:
             return None
 
-    def _settle(self, waiters: dict[str, _Waiter], *, look: bool) -> None:
+    def _settle(self, waiters: dict[str, _Waiter]) -> None:
         answers: dict[str, Approval] = {}
-        if look and waiters:
-            with suppress(WorkspaceError):
-                answers = self._store.answers()
+        with suppress(WorkspaceError):
+            answers = self._store.answers()
         now_s = self._clock.monotonic_s()
         for request_id, waiter in waiters.items():
             if request_id in answers:
@@ -369,7 +360,7 @@ class _Posting:
         from gatewright.gate.approval import Remember
 
         answer = self.withdraw()
-        if answer is None or not answer.approved or answer.remember is not Remember.ONCE:
+        if answer is None or answer.remember is not Remember.ONCE:
             return
         grant = self._store.get(answer.grant_id)
         if grant is not None:

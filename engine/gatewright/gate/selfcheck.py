@@ -147,7 +147,7 @@ def selfcheck(gate: Gate, agents: tuple[str, ...] | None = None, *, afresh: bool
 
 
 def selfcheck_in_pieces(
-    gate: Gate, agents: tuple[str, ...] | None = None, *, afresh: bool = False
+    gate: Gate, agents: tuple[str, ...] | None, *, afresh: bool
 ) -> Generator[None, None, SelfCheck]:
     """The same, for whoever has other things to do between two pieces of some milliseconds."""
     run, found = _Run(gate, afresh=afresh), list[_Found]()
@@ -211,61 +211,63 @@ class _Run:
         passed = self._passes(agent_id, plan.tool.name, call)
         if len({listed, valid, passed}) > 1:
             yield f"{_says('listed', listed)}, {_says('valid', valid)}, {_says('passed', passed)}"
-        if listed and listing is not None:
-            yield from self._tried(agent_id, plan, listing, operation)
+        if listed and listing is not None and plan.shape is not None:
+            yield from self._tried(agent_id, plan, plan.shape, listing, operation)
 
-    def _tried(self, agent_id: str, plan: ToolPlan, listing: ToolListing, operation: str) -> Iterator[str]:
+    def _tried(
+        self, agent_id: str, plan: ToolPlan, shape: ToolShape, listing: ToolListing, operation: str
+    ) -> Iterator[str]:
         """One full call of a shown operation: made from the schema, so it has to pass the schema stage as well."""
         arguments = self._witness(plan, listing, operation)
-        checker = plan.shape.checker if plan.shape is not None else None
-        if arguments is None or checker is None or not checker.is_valid(arguments):
+        if arguments is None or not shape.checker.is_valid(arguments):
             self._no_witness.append(Difference(agent_id, plan.tool.name, operation, "no call could be made"))
         elif not self._passes(agent_id, plan.tool.name, arguments, through_schema=True):
             yield "a call that fits the shown schema is denied"
-        elif barred := _barred(plan.operations.get(operation), arguments):
+        elif barred := _barred(plan.operations[operation], arguments):
             self._no_witness.append(Difference(agent_id, plan.tool.name, operation, barred))
         else:
-            yield from self._limited(agent_id, plan, operation, arguments)
+            yield from self._limited(agent_id, plan, shape, operation, arguments)
+            yield from self._left_out(agent_id, plan, shape, operation, arguments)
+            yield from self._misshapen(agent_id, plan, shape, arguments)
 
-    def _limited(self, agent_id: str, plan: ToolPlan, operation: str, arguments: Call) -> Iterator[str]:
-        """One call for each constrained field that nothing but the constraint denies, and one without each required."""
-        name, shape = plan.tool.name, plan.shape
-        stranger = _with_stranger(shape, arguments) if shape is not None and shape.closed else None
+    def _limited(
+        self, agent_id: str, plan: ToolPlan, shape: ToolShape, operation: str, arguments: Call
+    ) -> Iterator[str]:
+        """What is wrong with calls that nothing but the constraint on one field denies."""
+        name, selecting = plan.tool.name, plan.tool.selector.places if plan.tool.selector is not None else ()
+        stranger = _with_stranger(shape, arguments) if shape.closed else None
         if stranger is not None and self._passes(agent_id, name, stranger, through_schema=True):
             yield "a call with an argument that the schema does not name fits it"
-        for constraint in plan.operations[operation].constraints if shape is not None else ():
+        for constraint in plan.operations[operation].constraints:
             for field, checker in constraint.fields if constraint.source_id is None else ():
-                if (field,) in (plan.tool.selector.places if plan.tool.selector is not None else ()):
+                if (field,) in selecting:
                     continue  # what it refuses is another operation, which is hidden
-                call = _breaking(plan, operation, arguments, field, checker)
+                call = _breaking(plan, shape.whole, operation, arguments, field, checker)
                 if call is None:
                     what = f"no call could be made that only the constraint on `{field}` denies"
                     self._no_witness.append(Difference(agent_id, name, operation, what))
-                elif shape is not None and field not in dict(shape.unsaid):
+                elif field not in dict(shape.unsaid):
                     if self._passes(agent_id, name, call, through_schema=True):
                         yield f"a call that the constraint on `{field}` denies fits the shown schema"
                 elif self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
                     yield f"a call that the constraint on `{field}` denies is not denied"
-        yield from self._left_out(agent_id, plan, operation, arguments)
-        yield from self._misshapen(agent_id, plan, arguments)
 
-    def _left_out(self, agent_id: str, plan: ToolPlan, operation: str, arguments: Call) -> Iterator[str]:
+    def _left_out(
+        self, agent_id: str, plan: ToolPlan, shape: ToolShape, operation: str, arguments: Call
+    ) -> Iterator[str]:
         """What is wrong with calls that lack an argument which only a rule makes them give."""
-        name, shape = plan.tool.name, plan.shape
-        for field in _asked(plan, operation) if shape is not None else ():
+        name = plan.tool.name
+        for field in _asked(plan, operation):
             call = {key: value for key, value in arguments.items() if key != field}
-            if shape is None or not shape.whole.checker.is_valid(call):
-                continue  # the tool itself asks for it
             fits = field not in dict(shape.unsaid) and self._passes(agent_id, name, call, through_schema=True)
             if fits or self._gate.decide(agent_id, name, call).verdict is not Verdict.DENY:
                 yield f"a call without `{field}`, which a rule asks for, passes"
 
-    def _misshapen(self, agent_id: str, plan: ToolPlan, arguments: Call) -> Iterator[str]:
+    def _misshapen(self, agent_id: str, plan: ToolPlan, shape: ToolShape, arguments: Call) -> Iterator[str]:
         """What is wrong with calls in which a text is not what the shown schema says of its format."""
-        shape = plan.shape
-        for field, own in properties_of(shape.listing.schema).items() if shape and shape.check_formats else ():
+        for field, own in properties_of(shape.listing.schema).items() if shape.check_formats else ():
             said = as_object(own) or {}
-            if said.get("type") != "string" or not is_checked_format(said.get("format")):
+            if not is_checked_format(said.get("format")):
                 continue
             if self._passes(agent_id, plan.tool.name, {**arguments, field: "?"}, through_schema=True):
                 yield f"a call whose `{field}` is not of its format `{said['format']}` passes"
@@ -369,11 +371,10 @@ def _with_stranger(shape: ToolShape, arguments: Call) -> Call | None:
     return {**arguments, added: None}
 
 
-def _breaking(plan: ToolPlan, operation: str, arguments: Call, field: str, checker: SchemaChecker) -> Call | None:
+def _breaking(
+    plan: ToolPlan, whole: ToolShape, operation: str, arguments: Call, field: str, checker: SchemaChecker
+) -> Call | None:
     """The call with another value of ``field``, one that fits the schema as it is without constraints."""
-    if plan.shape is None:
-        return None
-    whole = plan.shape.whole
     for value in variations(whole.listing.schema, field, arguments.get(field)):
         call = {**arguments, field: value}
         if not checker.is_valid(value) and whole.checker.is_valid(call):
@@ -391,10 +392,8 @@ def _asked(plan: ToolPlan, operation: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for rule in rules for row in rows for name in facts.asked_by(rule, row)))
 
 
-def _barred(plan: OperationPlan | None, arguments: Call) -> str | None:
+def _barred(plan: OperationPlan, arguments: Call) -> str | None:
     """Why the generated call says nothing: a condition on arguments denies it; None when none does."""
-    if plan is None:
-        return None
     for constraint in plan.constraints:
         if any(name in arguments and not checker.is_valid(arguments[name]) for name, checker in constraint.fields):
             return "no call could be made that satisfies the constraints"

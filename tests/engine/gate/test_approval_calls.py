@@ -415,8 +415,19 @@ async def test_revocation_is_recorded_and_asks_again(office: Office) -> None:
     office.broker.revoke(grant.grant_id, "eve")
 
     assert await office.asks("vault", {})
-    revoked = bodies(office.world, "GrantRevoked")[0]
-    assert (revoked["grant"], revoked["who"], revoked["given_by"]) == (grant.grant_id, "eve", "dana")
+    assert office.world.audit is not None
+    (row,) = (row for row in office.world.audit.rows() if row.kind == "GrantRevoked")
+    assert (row.call_id, row.agent, row.session, row.tool) == ("", "archivist", grant.session_id, "vault")
+    assert bodies(office.world, "GrantRevoked") == [
+        {
+            "grant": grant.grant_id,
+            "kind": "duration",
+            "approved": True,
+            "scope": None,
+            "given_by": "dana",
+            "who": "eve",
+        }
+    ]
 
 
 async def test_two_calls_cannot_both_spend_one_answer(office: Office) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,10 @@ async def broker(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Permission
     made = PermissionBroker(small_store(tmp_path, clock), clock, limits=WIDE)
     yield made
     made.close()
+
+
+def refused(code: str, reason: str) -> Approval:
+    return Approval(False, "nobody", code=f"approval-{code}", reason=reason)
 
 
 def asked(broker: PermissionBroker, **more: Any) -> asyncio.Task[Approval]:
@@ -91,9 +97,65 @@ async def test_unannounced_operator_is_attached_here_alone(tmp_path: Path, clock
 
     assert await elsewhere.is_attended()
     assert not await here.is_attended()
-    assert list(tmp_path.iterdir()) == []
     leave()
+    assert list(tmp_path.iterdir()) == []
     elsewhere.close()
+
+
+async def test_operator_whom_other_processes_cannot_see_is_attached_here_and_told_so(
+    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "state").write_text("a file where the folder should be", "utf-8")
+    broker = PermissionBroker(small_store(tmp_path, clock), clock)
+    leave = broker.subscribe(lambda _: None)
+
+    assert await broker.is_attended()
+    assert caplog.messages[0].startswith("other processes do not see the operator here: ")
+    leave()
+    assert not await broker.is_attended()
+    broker.close()
+
+
+async def test_answers_and_news_wait_for_no_tick(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewright.gate.broker.TICK_S", 60.0)
+    broker = PermissionBroker(small_store(tmp_path, clock), clock)
+    first = Desk(broker)
+    await first.until(lambda questions: questions == ())
+    call = asked(broker)
+    question = await Desk(broker).question()
+    broker.answer(question.request_id, YES)
+
+    assert (await soon(call)).approved
+    broker.close()
+
+
+async def test_question_of_a_process_that_died_leaves_the_desk(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewright.gate.broker.TICK_S", 0.001)
+    dead, broker = small_store(tmp_path, clock), PermissionBroker(small_store(tmp_path, clock), clock)
+    desk = Desk(broker)
+    dead.post(a_request(request_id="ask-1"), 10)
+    await desk.question()
+    dead.close()
+    await desk.empty()
+    broker.close()
+
+
+async def test_broker_may_be_closed_by_whom_it_tells(tmp_path: Path, clock: ManualClock) -> None:
+    broker, told = PermissionBroker(small_store(tmp_path, clock), clock), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def close(_: tuple[ApprovalRequest, ...]) -> None:
+        broker.close()
+        loop.call_soon_threadsafe(told.set)
+
+    broker.subscribe(close)
+    await soon(told.wait())
+
+    assert not await broker.is_attended()
 
 
 async def test_time_that_is_over_is_a_refusal(broker: PermissionBroker, clock: ManualClock) -> None:
@@ -103,8 +165,7 @@ async def test_time_that_is_over_is_a_refusal(broker: PermissionBroker, clock: M
     clock.advance(45.0)
     approval = await soon(call)
 
-    assert (approval.approved, approval.code) == (False, "approval-timed-out")
-    assert "45 s" in approval.reason
+    assert approval == refused("timed-out", "nobody answered within 45 s")
     assert broker.pending() == ()
 
 
@@ -190,8 +251,7 @@ async def test_too_many_waiting_calls_of_an_agent_are_refused_at_once(tmp_path: 
     third = await soon(broker(a_request(digest="d3")))
     other = asked(broker, agent="another", digest="d9")
 
-    assert (third.approved, third.code) == (False, "approval-rate")
-    assert "2 calls" in third.reason
+    assert third == refused("rate", "2 calls of the agent wait for an answer already")
     await desk.until(lambda questions: len(questions) == 3)
     broker.close()
     assert [(await soon(call)).approved for call in (*calls, other)] == [False] * 3
@@ -201,7 +261,7 @@ async def test_too_many_questions_in_a_minute_are_refused_at_once(tmp_path: Path
     broker = PermissionBroker(small_store(tmp_path, clock), clock, limits=ApprovalLimits(per_minute=3))
     desk = Desk(broker)
 
-    async def refused() -> str:
+    async def code_of_another() -> str:
         call = asked(broker)
         waiting = asyncio.ensure_future(desk.question())
         await asyncio.wait({call, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -212,11 +272,13 @@ async def test_too_many_questions_in_a_minute_are_refused_at_once(tmp_path: Path
         await desk.empty()
         return code
 
-    codes = [await refused() for _ in range(4)]
+    codes = [await code_of_another() for _ in range(4)]
+    last = await soon(broker(a_request()))
     clock.advance(60.0)
 
     assert codes == ["approval-refused"] * 3 + ["approval-rate"]
-    assert await refused() == "approval-refused"
+    assert last == refused("rate", "more than 3 questions of the agent in a minute")
+    assert await code_of_another() == "approval-refused"
     broker.close()
 
 
@@ -225,7 +287,7 @@ async def test_state_that_cannot_be_written_is_a_refusal_with_the_reason(tmp_pat
     broker = PermissionBroker(small_store(tmp_path, clock), clock, waits_alone=True)
     approval = await soon(broker(a_request()))
 
-    assert (approval.approved, approval.code) == (False, "approval-unavailable")
+    assert approval == refused("unavailable", approval.reason)
     assert "cannot be" in approval.reason
 
 
@@ -233,7 +295,9 @@ async def test_question_too_large_to_look_through_is_a_refusal(broker: Permissio
     desk = Desk(broker)
     approval = await soon(broker(a_request(arguments={"text": "x" * MOST_BYTES})))
 
-    assert (approval.approved, approval.code) == (False, "approval-too-large")
+    size = r"the question has 1,04\d,\d{3} bytes, and an operator is shown at most 1,048,576"
+    assert re.fullmatch(size, approval.reason)
+    assert approval == refused("too-large", approval.reason)
     assert desk.questions == ()
 
 
@@ -255,9 +319,9 @@ async def test_closing_lets_every_waiting_call_go_unapproved(broker: PermissionB
     call = asked(broker)
     await desk.question()
     broker.close()
-    approval = await soon(call)
 
-    assert (approval.approved, approval.code) == (False, "approval-unavailable")
+    assert await soon(call) == refused("unavailable", "the broker was closed")
+    assert not await broker.is_attended()
 
 
 async def test_broker_serves_several_event_loops(broker: PermissionBroker) -> None:
@@ -313,10 +377,17 @@ async def test_answer_in_the_last_moment_counts(tmp_path: Path, clock: ManualClo
     broker.close()
 
 
-async def test_once_for_a_call_that_is_given_up_is_not_left_lying(tmp_path: Path, clock: ManualClock) -> None:
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [(YES, 0), (Approval(True, "dana", Remember.SCOPE), 1), (Approval(False, "dana", Remember.DURATION, 60.0), 1)],
+    ids=["once", "scope", "refusal"],
+)
+async def test_once_for_a_call_that_is_given_up_is_not_left_lying_and_what_lasts_stands(
+    clock: ManualClock, answer: Approval, left: int
+) -> None:
     class Late(ApprovalStore):
         def withdraw(self, request_id: str) -> Approval | None:
-            self.answer(request_id, YES)
+            self.answer(request_id, answer)
             return super().withdraw(request_id)
 
     broker = PermissionBroker(Late(clock=clock), clock)
@@ -327,8 +398,17 @@ async def test_once_for_a_call_that_is_given_up_is_not_left_lying(tmp_path: Path
     with pytest.raises(asyncio.CancelledError):
         await call
 
-    assert broker.standing() == ()
+    assert len(broker.standing()) == left
     broker.close()
+
+
+async def test_answer_used_up_by_an_identical_call_is_a_refusal(broker: PermissionBroker) -> None:
+    grant = broker.grants.remember(a_request(), YES)
+    given = replace(YES, grant_id=grant.grant_id)
+
+    assert broker.used(given) == YES
+    withdrawn = refused("withdrawn", "the approval was revoked, or used by an identical call")
+    assert [broker.used(one) for one in (given, YES)] == [withdrawn] * 2
 
 
 async def test_limits_are_those_of_an_agent_with_one_user(tmp_path: Path, clock: ManualClock) -> None:
@@ -339,8 +419,8 @@ async def test_limits_are_those_of_an_agent_with_one_user(tmp_path: Path, clock:
     second = await soon(broker(a_request(digest="d20", user_id="user-3")))
     third = await soon(broker(a_request(digest="d21", user_id="user-3")))
 
-    assert "1 calls of the agent wait" in second.reason
-    assert "more than 2 questions" in third.reason
+    assert second == refused("rate", "1 calls of the agent wait for an answer already")
+    assert third == refused("rate", "more than 2 questions of the agent in a minute")
     broker.close()
     assert [(await soon(call)).approved for call in calls] == [False] * 20
 
@@ -354,7 +434,7 @@ async def test_question_waits_as_long_as_the_program_says(tmp_path: Path, clock:
     assert broker.pending() == (question,)
     clock.advance(1.0)
 
-    assert "within 600 s" in (await soon(call)).reason
+    assert await soon(call) == refused("timed-out", "nobody answered within 600 s")
     broker.close()
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,11 +19,17 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile import narrowing
 from gatewright.compile.narrowing import Limit
 from gatewright.compile.shape import ToolShape
+from gatewright.compile.view import AgentView
 from gatewright.gate import Gate, SelfCheck, selfcheck
+from gatewright.gate.call import Stage
+from gatewright.gate.selfcheck import Difference, selfcheck_in_pieces
 from gatewright.gate.witness import variations, witness
-from gatewright.policy.document import Agent, Policy
+from gatewright.policy.document import Agent, Defaults, Policy
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, ToolRule
+from gatewright.policy.verdict import Verdict
 from gatewright.schema import SchemaChecker
+from gatewright.schema.formats import ToolListing
 from gatewright.schema.selector import FieldRules, naming, over
 from gatewright.schema.walk import Schema
 from gatewright.tools.defined import DefinedTool
@@ -29,6 +37,7 @@ from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.registry import ToolRegistry
 
 WHOLE = "whole"
+ZEBRA: dict[str, Any] = {"type": "string", "pattern": "^zebra{17}$"}
 SMALL = ArgumentConstraints({"size": {"maximum": 3}})
 
 
@@ -86,6 +95,16 @@ def test_what_was_checked_is_checked_again_only_when_it_changed_or_on_demand(
 
     assert selfcheck(gate, ("nobody",)) == SelfCheck(0, (), ())
     assert selfcheck(gate, (WHOLE,)) == first
+    listings = gate.view(WHOLE).listings()
+
+    def listed(_: AgentView) -> tuple[ToolListing, ...]:
+        return replace(listings[3]), *listings[:3], *listings[4:]
+
+    monkeypatch.setattr(AgentView, "listings", listed)
+    assert {row.tool for row in selfcheck(gate, (WHOLE,)).differences} == {listings[3].name}
+    asks = PolicyRule("asks", Verdict.ASK, tools=(listings[5].name,), when={"required": ["a"]})
+    gate.reload(replace(gate.policy, rules=(asks,)))
+    assert {row.tool for row in selfcheck(gate, (WHOLE,)).differences} == {listings[3].name, listings[5].name}
     assert len(selfcheck(gate, (WHOLE,), afresh=True).differences) == first.checked
 
 
@@ -96,6 +115,150 @@ def test_views_agree_for_every_single_operation_and_all_but_one(strangers: tuple
 
     assert result.differences == ()
     assert result.no_witness == ()
+
+
+def gate_with(
+    schemas: dict[str, dict[str, Any]], *rules: ToolRule, agents: int = 1, policy_rules: tuple[PolicyRule, ...] = ()
+) -> Gate:
+    """Agents of equal rights, `x0` and so on, over tools that select an operation by their field `op`, if any."""
+    registry = ToolRegistry()
+    for name, schema in schemas.items():
+        field = next((field for field in ("op", "request.op") if field.split(".")[0] in schema["properties"]), None)
+        definition = ToolDefinition(name, "", {"type": "object", **schema}, operation_field=field)
+        registry.register(DefinedTool(definition, origin="there"))
+    held = {f"x{at}": Agent(f"x{at}", tool_rules=rules) for at in range(agents)}
+    return Gate(Policy(agents=held, rules=policy_rules, defaults=Defaults(check_formats=True)), registry)
+
+
+TEXT: dict[str, Any] = {"properties": {"a": {"type": "string"}}, "required": ["a"]}
+OPS: dict[str, Any] = {"enum": ["a", "b"]}
+NESTED: dict[str, Any] = {
+    "properties": {
+        "request": {"type": "object", "properties": {"op": OPS}, "required": ["op"]},
+        "size": {"type": "integer"},
+    },
+    "required": ["request"],
+}
+SIZE_OF_B = ("operation:b",)
+
+
+def test_where_no_call_can_be_made_the_check_says_why() -> None:
+    impossible = ArgumentConstraints({"size": {"enum": [5], "maximum": 3}}, required=("size",))
+    gate = gate_with(
+        {"unknown": {**TEXT, "properties": {"a": ZEBRA}}, "same": TEXT, "hard": TEXT, "ruled": TEXT, "nested": NESTED},
+        ToolRule("same", ArgumentConstraints({"a": {"type": "string"}})),
+        ToolRule("hard", ArgumentConstraints({"a": ZEBRA})),
+        ToolRule("nested", impossible, SIZE_OF_B),
+        policy_rules=(PolicyRule("never", Verdict.DENY, tools=("ruled",), when={"required": ["a"]}),),
+    )
+
+    assert selfcheck(gate).to_json() == {
+        "checked": 6,
+        "differences": [],
+        "no_witness": [
+            {"agent": "x0", "tool": tool, "operation": operation, "what": what}
+            for tool, operation, what in (
+                ("hard", "", "no call could be made"),
+                ("nested", "b", "no call could be made that satisfies the constraints"),
+                ("ruled", "", "policy rule `never` denies the call that was made"),
+                ("same", "", "no call could be made that only the constraint on `a` denies"),
+                ("unknown", "", "no call could be made"),
+            )
+        ],
+    }
+
+
+def guarded_gate() -> Gate:
+    told: dict[str, Any] = {"type": "string"}
+    properties = {"op": OPS, "size": {"type": "integer"}, "stranger_0": told, "note": told}
+    dated = {**properties, "at": {**told, "format": "date"}, "in": {**told, "format": "colour"}}
+    schemas: dict[str, Any] = {"closed": {"properties": {"op": OPS}}, "nested": NESTED, "off": {"properties": {}}}
+    return gate_with(
+        {**schemas, "t": {"properties": dated}},
+        ToolRule("closed", AllowedOperations(frozenset())),
+        ToolRule("nested", ArgumentConstraints({"size": {"maximum": 3}}, required=("size",)), SIZE_OF_B),
+        ToolRule("t", AllowedOperations(frozenset({"a"}))),
+        ToolRule("t", ArgumentConstraints({"size": {"maximum": 3}}, required=("note",))),
+    )
+
+
+LISTED = (("nested", "a"), ("nested", "b"), ("off", ""), ("t", "a"))
+FITS, HIDDEN = "a call with an argument that the schema does not name fits it", "not listed, not valid, passed"
+DENIED = "a call that fits the shown schema is denied"
+CLOSED = ("closed", "a", HIDDEN), ("closed", "b", HIDDEN)
+
+
+@pytest.mark.parametrize(
+    ("denying", "wrong"),
+    [
+        (
+            "",
+            [
+                *CLOSED,
+                ("nested", "a", FITS),
+                ("nested", "b", FITS),
+                ("nested", "b", "a call that the constraint on `size` denies is not denied"),
+                ("nested", "b", "a call without `size`, which a rule asks for, passes"),
+                ("t", "a", FITS),
+                ("t", "a", "a call that the constraint on `size` denies fits the shown schema"),
+                ("t", "a", "a call without `note`, which a rule asks for, passes"),
+                ("t", "a", "a call whose `at` is not of its format `date` passes"),
+                ("t", "b", HIDDEN),
+            ],
+        ),
+        ("schema", [*CLOSED, *((*called, DENIED) for called in LISTED), ("t", "b", HIDDEN)]),
+        ("lookup", [(*called, what) for called in LISTED for what in ("listed, valid, not passed", DENIED)]),
+    ],
+)
+def test_gate_that_lets_everything_through_or_nothing_is_found_out_wherever_it_should_not(
+    monkeypatch: pytest.MonkeyPatch, denying: str, wrong: list[tuple[str, str, str]]
+) -> None:
+    gate = guarded_gate()
+    assert selfcheck(gate) == SelfCheck(7)
+
+    def stage_said(stage: Stage, _: object) -> SimpleNamespace:
+        return SimpleNamespace(findings=("no",) * (stage.name == denying))
+
+    def gate_said(*_: object) -> SimpleNamespace:
+        return SimpleNamespace(verdict=Verdict.ALLOW)
+
+    monkeypatch.setattr(import_module("gatewright.gate.selfcheck"), "run_stage", stage_said)
+    monkeypatch.setattr(Gate, "decide", gate_said)
+    result = selfcheck(gate, afresh=True)
+
+    assert [(row.tool, row.operation, row.what) for row in result.differences] == wrong
+    assert result.no_witness == ()
+
+
+def test_tool_that_is_listed_and_not_known_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = gate_with({"known": TEXT})
+    (listing,) = gate.view("x0").listings()
+    both = listing, replace(listing, name="ghost")
+
+    def listed(_: AgentView) -> tuple[ToolListing, ...]:
+        return both
+
+    monkeypatch.setattr(AgentView, "listings", listed)
+
+    assert selfcheck(gate) == SelfCheck(1, (Difference("x0", "ghost", "", "listed, and no such tool is known"),))
+
+
+def test_calls_of_a_tool_are_made_once_for_all_who_see_the_same_and_anew_on_demand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = Counter[str]()
+
+    def counted(schema: dict[str, Any], *given: Any, **more: Any) -> Any:
+        made["calls"] += 1
+        return witness(schema, *given, **more)
+
+    monkeypatch.setattr(import_module("gatewright.gate.selfcheck"), "witness", counted)
+    gate, counts = gate_with({f"t{at}": TEXT for at in range(17)}, agents=2), list[int]()
+    for afresh in (False, False, True):
+        pieces = len(list(selfcheck_in_pieces(gate, None, afresh=afresh)))
+        counts += [pieces, made.total()]
+
+    assert counts == [6, 17, 0, 17, 6, 17 + 2 * 17]
 
 
 def test_schema_that_still_accepts_what_is_hidden_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +367,6 @@ IF_ONE: dict[str, Any] = {
 }
 X_IS_TWO: dict[str, Any] = {"properties": {**OBJECT["properties"], "x": {"const": 2}}}
 LOOP: dict[str, Any] = {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}, "v": {"type": "integer"}}}
-ZEBRA: dict[str, Any] = {"type": "string", "pattern": "^zebra{17}$"}
 
 
 @pytest.mark.parametrize(
