@@ -8,7 +8,7 @@ from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QLabel, QLineEdit, QListView, QPushButton, QTreeView
 
 from gatewright_gui.pages.agents.agents import AGENT_ID
-from gatewright_gui.pages.agents.declaration import CHOICE
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from tests.journeys.hand import Hand, until
@@ -38,7 +38,7 @@ async def test_keyboard_declares_operations_of_a_strangers_tool_and_the_model_se
     await hand.click(hand.find("agents.declare", QPushButton))
     names, field = await hand.see("declare.operations", QListView), hand.find("declare.name", QLineEdit)
     choices = hand.find("declare.choices", QListView)
-    assert choices.currentIndex().data(CHOICE).field == "command"
+    assert choices.currentIndex().data(ROW).field == "command"
     await hand.focus_by("Tab", names)
     await hand.key("Home", "space", "Down", "space")
     await hand.focus_by("Tab", field)
@@ -64,7 +64,7 @@ async def test_field_that_does_not_look_like_operations_can_be_chosen_all_the_sa
     await _choose(hand, "operator", "calendar")
     await hand.click(hand.find("agents.declare", QPushButton))
     choices = await hand.see("declare.choices", QListView)
-    fields = [choices.model().index(row, 0).data(CHOICE).field for row in range(choices.model().rowCount())]
+    fields = [choices.model().index(row, 0).data(ROW).field for row in range(choices.model().rowCount())]
 
     assert fields == [None, "command", "day", "person", ""]
     await hand.key("Escape")

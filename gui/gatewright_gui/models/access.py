@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewIt
 from gatewright.workspace.api import Verdict
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import VerdictName, current_look
-from gatewright_gui.qt.table_model import FlatModel, Index
+from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import TableView
@@ -46,44 +46,27 @@ class Access(Protocol):
         ...
 
 
-class AccessModel(FlatModel):
+class AccessModel(RowModel[Access]):
     """One row per agent, one column per kind of use. `groups`: key of each and its heading."""
 
     def __init__(self, groups: Mapping[str, str]) -> None:
         super().__init__()
         self.groups = tuple(groups)
         self.headers = (tr("Agent"), *groups.values())
-        self._rows: tuple[Access, ...] = ()
 
-    def set_rows(self, rows: Sequence[Access]) -> None:
-        """Show these; rows of the same agents stay."""
-        before, self._rows = self._rows, tuple(rows)
-        if [row.agent_id for row in before] != [row.agent_id for row in rows]:
-            self.beginResetModel()
-            self.endResetModel()
-        elif before != self._rows:
-            self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, len(self.headers) - 1))
-
-    def count(self) -> int:
-        """How many agents."""
-        return len(self._rows)
-
-    def row_at(self, at: int) -> Access:
-        """The access of one agent."""
-        return self._rows[at]
+    def key(self, row: Access) -> str:
+        """The agent."""
+        return row.agent_id
 
     def operations_at(self, index: Index) -> Sequence[OperationAccess]:
         """What a cell sums up; nothing in the column of the agents."""
-        return self._rows[index.row()].of(self.groups[index.column() - 1]) if index.column() else ()
+        return self.rows[index.row()].of(self.groups[index.column() - 1]) if index.column() else ()
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def cell(self, row: Access, column: int, role: int) -> Any:
         """Agents, verdicts in words, each operation in the tooltip."""
-        if not index.isValid() or index.row() >= len(self._rows):
-            return None
-        row, column = self._rows[index.row()], index.column()
         if column == 0:
             return row.agent_id if role == Qt.ItemDataRole.DisplayRole else None
-        operations = self.operations_at(index)
+        operations = row.of(self.groups[column - 1])
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return _words(operations)
@@ -96,7 +79,7 @@ class AccessModel(FlatModel):
             case _:
                 return None
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         """All of it, tabs between the cells."""
         rows = [[str(self.index(row, at).data()) for at in range(len(self.headers))] for row in range(self.count())]
         return "".join("\t".join(cells) + "\n" for cells in (self.headers, *rows))
@@ -151,4 +134,4 @@ class AccessTable(TableView):
 
     def _go(self, index: QModelIndex) -> None:
         self.cell_requested.emit(index)
-        self.agent_requested.emit(self.rows.row_at(index.row()).agent_id)
+        self.agent_requested.emit(self.rows.rows[index.row()].agent_id)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QObject, Qt
 
-Index = QModelIndex | QPersistentModelIndex
+from gatewright_gui.qt.table_model import RowModel
+
 MAX_ROWS = 100
 """Nobody reads on: who sees the end of the list types another letter."""
 COMMANDS_ONLY = ">"
-ENTRY = Qt.ItemDataRole.UserRole + 1
 
 
 class PaletteEntry(NamedTuple):
@@ -27,14 +27,13 @@ class PaletteEntry(NamedTuple):
     target: object
 
 
-class PaletteModel(QAbstractListModel):
+class PaletteModel(RowModel[PaletteEntry]):
     """At most `MAX_ROWS` of the entries; without a text the first ones."""
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._entries: Sequence[PaletteEntry] = ()
         self._keys: list[str] = []
-        self._shown: list[PaletteEntry] = []
 
     def set_entries(self, entries: Sequence[PaletteEntry]) -> None:
         """Everything that can be chosen; among equals the earlier one comes first."""
@@ -46,9 +45,7 @@ class PaletteModel(QAbstractListModel):
         """Show what has every word of the text; `>` before it leaves commands only."""
         only = text.startswith(COMMANDS_ONLY)
         words = text.removeprefix(COMMANDS_ONLY).casefold().split()
-        self.beginResetModel()
-        self._shown = [self._entries[at] for _, at in nsmallest(MAX_ROWS, self._ranked(words, only=only))]
-        self.endResetModel()
+        self.set_rows(self._entries[at] for _, at in nsmallest(MAX_ROWS, self._ranked(words, only=only)))
 
     def _ranked(self, words: Sequence[str], *, only: bool) -> list[tuple[int, int]]:
         return [
@@ -57,28 +54,16 @@ class PaletteModel(QAbstractListModel):
             if all(word in key for word in words) and not (only and self._entries[at].kind != "command")
         ]
 
-    def entry_at(self, row: int) -> PaletteEntry | None:
-        """What a row stands for."""
-        return self._shown[row] if 0 <= row < len(self._shown) else None
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many fit, up to the bound."""
-        return 0 if parent.isValid() else len(self._shown)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The words, and the entry itself."""
-        entry = self.entry_at(index.row()) if index.isValid() else None
-        if entry is None:
-            return None
+    def cell(self, row: PaletteEntry, column: int, role: int) -> Any:
+        """The words."""
+        del column
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return entry.text
+                return row.text
             case Qt.ItemDataRole.ToolTipRole:
-                return entry.detail or None
+                return row.detail or None
             case Qt.ItemDataRole.AccessibleTextRole:
-                return ", ".join(part for part in (entry.text, entry.kind, entry.keys, entry.detail) if part)
-            case _ if role == ENTRY:
-                return entry
+                return ", ".join(part for part in (row.text, row.kind, row.keys, row.detail) if part)
             case _:
                 return None
 

@@ -1,43 +1,16 @@
 """What the self-check found, as two tables: what was checked of each agent, and every note. It checks nothing."""
 
-from collections.abc import Sequence
-from enum import IntEnum
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import Qt
 
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote
 
-Index = QModelIndex | QPersistentModelIndex
-NOTE, AGENT = Qt.ItemDataRole.UserRole + 1, Qt.ItemDataRole.UserRole + 2
 _TEXT = {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-
-
-class AgentColumn(IntEnum):
-    """From the left."""
-
-    AGENT = 0
-    TOOLS = 1
-    SHOWN = 2
-    OPERATIONS = 3
-    DIFFERENCES = 4
-    UNTRIED = 5
-
-
-class NoteColumn(IntEnum):
-    """From the left."""
-
-    STATE = 0
-    AGENT = 1
-    TOOL = 2
-    OPERATION = 3
-    WHAT = 4
-
-
+STATE, AGENT, TOOL, OPERATION, WHAT = range(5)
+"""Columns of the notes."""
 AGENT_HEADS = (mark("Agent"), mark("Tools"), mark("Shown"), mark("Operations"), mark("Differences"), mark("Not tried"))
 AGENT_TIPS = (
     mark("Every agent of the policy"),
@@ -50,80 +23,29 @@ AGENT_TIPS = (
 NOTE_HEADS = ("", mark("Agent"), mark("Tool"), mark("Operation"), mark("What"))
 
 
-class AgentCheckModel(FlatModel):
+class AgentCheckModel(RowModel[AgentCheck]):
     """One row for each agent."""
 
     headers = AGENT_HEADS
+    header_tips = AGENT_TIPS
+    numeric = frozenset(range(1, len(AGENT_HEADS)))
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._rows: tuple[AgentCheck, ...] = ()
-
-    def set_rows(self, rows: Sequence[AgentCheck]) -> None:
-        """Show these."""
-        self.beginResetModel()
-        self._rows = tuple(rows)
-        self.endResetModel()
-
-    def count(self) -> int:
-        """How many agents."""
-        return len(self._rows)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Words over the columns; numbers stand at the right."""
-        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(AGENT_HEADS):
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return tr(AGENT_HEADS[section])
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return tr(AGENT_TIPS[section])
-        return _alignment(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Name and numbers; the row as a value under `AGENT`."""
-        if not index.isValid() or index.row() >= len(self._rows):
-            return None
-        row = self._rows[index.row()]
-        if role in _TEXT:
-            return _agent_cells(row)[index.column()]
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _alignment(index.column())
-        return row if role == AGENT else None
+    def cell(self, row: AgentCheck, column: int, role: int) -> Any:
+        """Name and numbers."""
+        return _agent_cells(row)[column] if role in _TEXT else None
 
 
-class CheckNoteModel(FlatModel):
+class CheckNoteModel(RowModel[CheckNote]):
     """Differences first, then what could not be tried."""
 
     headers = NOTE_HEADS
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._rows: tuple[CheckNote, ...] = ()
-
-    def set_rows(self, rows: Sequence[CheckNote]) -> None:
-        """Show these."""
-        self.beginResetModel()
-        self._rows = tuple(rows)
-        self.endResetModel()
-
-    def count(self) -> int:
-        """How many notes."""
-        return len(self._rows)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """State, place, words; the note as a value under `NOTE`."""
-        if not index.isValid() or index.row() >= len(self._rows):
-            return None
-        row = self._rows[index.row()]
-        if role == NOTE:
-            return row
+    def cell(self, row: CheckNote, column: int, role: int) -> Any:
+        """State, place, words."""
         if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
             return f"{state_words(row)}: {row}"
-        if role != Qt.ItemDataRole.DisplayRole:
-            return None
-        return (state_words(row), row.agent_id, row.tool, row.operation, row.what)[index.column()]
+        words = (state_words(row), row.agent_id, row.tool, row.operation, row.what)
+        return words[column] if role == Qt.ItemDataRole.DisplayRole else None
 
 
 def state_words(note: CheckNote) -> str:
@@ -160,7 +82,3 @@ def report_text(found: CheckCount) -> str:
 def _agent_cells(row: AgentCheck) -> tuple[str, ...]:
     numbers = (row.tools, row.shown, row.operations, row.differences, row.untried)
     return (row.agent_id, *(f"{number:,}" for number in numbers))
-
-
-def _alignment(column: int) -> Qt.AlignmentFlag:
-    return _LEFT if column == AgentColumn.AGENT else _RIGHT

@@ -15,10 +15,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright_gui.models.palette import ENTRY, PaletteEntry, PaletteModel
+from gatewright_gui.models.palette import PaletteEntry, PaletteModel
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.search_field import SearchField
@@ -39,7 +40,7 @@ class PaletteDelegate(Delegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """All of it in one line; what has no room is cut at its end."""
-        entry = index.data(ENTRY)
+        entry = index.data(ROW)
         widget: QWidget | None = getattr(option, "widget", None)
         if not isinstance(entry, PaletteEntry) or widget is None:
             return
@@ -174,14 +175,14 @@ class CommandPalette(QFrame):
 
     def _search(self, text: object) -> None:
         self.model.set_search(str(text))
-        self.view.setCurrentIndex(self.model.index(0))
+        self.view.setCurrentIndex(self.model.index(0, 0))
         self._stack.setCurrentWidget(self.view if self.model.rowCount() else self._nothing)
 
     def _clicked(self, index: QModelIndex) -> None:
         self._choose(index.row())
 
     def _choose(self, row: int) -> None:
-        entry = self.model.entry_at(row)
+        entry = self.model.row_at(row)
         if entry is not None:
             self.close_palette()
             self.chosen.emit(entry.target)

@@ -21,17 +21,15 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright_gui.models.selfcheck import (
-    AGENT,
-    NOTE,
+    WHAT,
     AgentCheckModel,
-    AgentColumn,
     CheckNoteModel,
-    NoteColumn,
     found_words,
     report_text,
 )
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.item_view import TableView
@@ -112,8 +110,8 @@ class SelfCheckDialog(QDialog):
         explained = Label(tr(EXPLAINED))
         explained.setWordWrap(True)
         explained.setProperty("kind", "muted")
-        self._set_up(self.agent_view, self.agents, AgentColumn.AGENT)
-        self._set_up(self.note_view, self.notes, NoteColumn.WHAT)
+        self._set_up(self.agent_view, self.agents, 0)
+        self._set_up(self.note_view, self.notes, WHAT)
         head = QHBoxLayout()
         head.setSpacing(tokens.space_2)
         for part in (self._icon, self.summary):
@@ -222,12 +220,12 @@ class SelfCheckDialog(QDialog):
         (self.stop_requested if self._is_checking else self.check_requested).emit()
 
     def _go_to_note(self, index: QModelIndex) -> None:
-        note = index.data(NOTE)
+        note = index.data(ROW)
         if isinstance(note, CheckNote):
             self.tool_requested.emit(note.agent_id, note.tool, note.operation or None)
 
     def _go_to_agent(self, index: QModelIndex) -> None:
-        agent = index.data(AGENT)
+        agent = index.data(ROW)
         if isinstance(agent, AgentCheck):
             self.tool_requested.emit(agent.agent_id, None, None)
 

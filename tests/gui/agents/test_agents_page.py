@@ -288,7 +288,7 @@ async def test_tool_that_is_on_in_part_says_what_is_off_and_by_whom(window: Main
     page = agents_page(window)
     page.tools.show_row("file", None)
 
-    said = [why.text for row in range(9) if (why := page.tools.why.model.why_at(row)) is not None]
+    said = [why.text for row in range(9) if (why := page.tools.why.model.row_at(row)) is not None]
 
     assert "the model sees 2 of 13: ticked, yet load off by policy" in said
 
@@ -313,10 +313,10 @@ async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: Main
 async def test_tick_says_that_the_box_is_off_and_is_passed_only_where_it_is_on(window: MainWindow) -> None:
     def told() -> list[str]:
         model = agents_page(window).tools.why.model
-        return [step.step or str(step.verdict) for row in range(6) if (step := model.why_at(row)) is not None]
+        return [step.step or str(step.verdict) for row in range(6) if (step := model.row_at(row)) is not None]
 
     await choose(window, "newcomer", "load")
-    tick = agents_page(window).tools.why.model.why_at(0)
+    tick = agents_page(window).tools.why.model.row_at(0)
     assert tick is not None
     assert tick.text == "the box is off: `file` is not among the tools of agent `newcomer`"
 
@@ -335,7 +335,7 @@ async def test_tick_says_that_the_box_is_off_and_is_passed_only_where_it_is_on(w
 async def test_why_names_the_rule_and_a_click_goes_to_its_line(window: MainWindow) -> None:
     await choose(window, "archivist", "delete")
     why = agents_page(window).tools.why
-    steps = [step for row in range(6) if (step := why.model.why_at(row)) is not None]
+    steps = [step for row in range(6) if (step := why.model.row_at(row)) is not None]
     stopped = next(row for row, step in enumerate(steps) if step.verdict is not None)
     reason = steps[stopped]
     assert why.sentence.text() == f"Denied, because {reason.text.replace('`', '')}."
@@ -345,7 +345,7 @@ async def test_why_names_the_rule_and_a_click_goes_to_its_line(window: MainWindo
     assert reason.line is not None
     assert (steps[0].step, steps[0].line) == ("stopped", reason.line)
 
-    rect = why.view.visualRect(why.model.index(stopped))
+    rect = why.view.visualRect(why.model.index(stopped, 0))
     QTest.mouseClick(why.view.viewport(), Qt.MouseButton.LeftButton, pos=rect.center())
     await settled(window)
 
@@ -505,7 +505,7 @@ async def test_grant_that_reaches_nothing_is_said_where_the_tool_is_allowed(wind
     tools.view.show_row("file_search", None)
     await settled(window)
 
-    texts = [why.text for row in range(9) if (why := tools.why.model.why_at(row)) is not None]
+    texts = [why.text for row in range(9) if (why := tools.why.model.row_at(row)) is not None]
 
     assert any("reaches nothing of `desk` and `tmp`" in text for text in texts)
     assert "FsRead reaches no further than `notes`" in texts
@@ -702,9 +702,9 @@ async def test_long_reason_is_wrapped_and_names_the_file(window: MainWindow) -> 
     await settled(window)
     why = agents_page(window).tools.why
 
-    row, first = next((row, one) for row in range(6) if (one := why.model.why_at(row)) is not None and one.verdict)
+    row, first = next((row, one) for row in range(6) if (one := why.model.row_at(row)) is not None and one.verdict)
     assert first.where == f"policy.toml:{first.line}"
-    assert why.view.visualRect(why.model.index(row)).height() > why.view.visualRect(why.model.index(5)).height()
+    assert why.view.visualRect(why.model.index(row, 0)).height() > why.view.visualRect(why.model.index(5, 0)).height()
 
 
 async def test_why_takes_no_more_room_than_its_words_and_covers_no_row_that_is_clicked(window: MainWindow) -> None:

@@ -52,7 +52,7 @@ async def test_tree_marks_what_to_look_at_and_why_says_what_can_be_done(window: 
     tools.show_row("run_sql", None)
     await settled(window)
 
-    told = [why.text for row in range(tools.why.model.rowCount()) if (why := tools.why.model.why_at(row))]
+    told = [why.text for row in range(tools.why.model.rowCount()) if (why := tools.why.model.row_at(row))]
     assert any("no list of operations can gate it" in text for text in told)
     assert tools.declaring.button.isVisible()
 
@@ -70,7 +70,7 @@ async def test_ticked_names_become_operations_as_one_edit(window: MainWindow) ->
     assert dialog.choice.field == "command"
     assert not dialog.accept_button.isEnabled()
     for row in range(2):
-        dialog.operation_view.setCurrentIndex(dialog.operations.index(row))
+        dialog.operation_view.setCurrentIndex(dialog.operations.index(row, 0))
         QTest.keyClick(dialog.operation_view, Qt.Key.Key_Space)
     QTest.keyClicks(dialog.name, "close_year")
     QTest.keyClick(dialog.name, Qt.Key.Key_Return)
@@ -94,7 +94,7 @@ async def test_ticked_names_become_operations_as_one_edit(window: MainWindow) ->
 async def test_refusal_is_said_in_the_dialog_which_stays(window: MainWindow) -> None:
     dialog = await opened_dialog(window, "tracker")
     last = dialog.choices.rowCount() - 1
-    dialog.choice_view.setCurrentIndex(dialog.choices.index(last))
+    dialog.choice_view.setCurrentIndex(dialog.choices.index(last, 0))
     assert "tool rule 3 of archivist names comment, list, open: change it first" in dialog.effect.text()
 
     QTest.mouseClick(dialog.accept_button, LEFT)
@@ -140,14 +140,14 @@ async def opened_paths(window: MainWindow, tool: str) -> PathsDialog:
 
 async def test_paths_are_declared_by_key_and_by_mouse_as_one_edit(window: MainWindow) -> None:
     dialog = await opened_paths(window, "calendar")
-    rows = [dialog.model.index(row).data() for row in range(dialog.model.rowCount())]
+    rows = [dialog.model.index(row, 0).data() for row in range(dialog.model.rowCount())]
     assert rows == [f"{name}  (no path, as found)" for name in ("command", "day", "person")]
     assert not dialog.accept_button.isEnabled()
 
     QTest.keyClick(dialog.view, Qt.Key.Key_W)
     QTest.keyClick(dialog.view, Qt.Key.Key_Down)
     QTest.mouseClick(dialog.choice.button("read"), LEFT)
-    assert dialog.model.index(0).data() == "command  (written, declared)"
+    assert dialog.model.index(0, 0).data() == "command  (written, declared)"
     assert dialog.choice.current == "read"
     QTest.mouseClick(dialog.accept_button, LEFT)
     await settled(window)
@@ -157,7 +157,7 @@ async def test_paths_are_declared_by_key_and_by_mouse_as_one_edit(window: MainWi
     tools = agents_page(window).tools
     tools.show_row("calendar", None)
     await settled(window)
-    told = [why.text for row in range(tools.why.model.rowCount()) if (why := tools.why.model.why_at(row))]
+    told = [why.text for row in range(tools.why.model.rowCount()) if (why := tools.why.model.row_at(row))]
     assert any("`command` is a path (overwrite, declared)" in text and "it goes by the path" in text for text in told)
     right = window.document.rights("operator")["calendar"].operations[0]
     assert right.by_path

@@ -456,7 +456,7 @@ async def test_each_layer_that_turns_a_ticked_box_off_says_so_with_its_line(tmp_
             page.tools.show_row(tool, operation)
             await settled(window)
             assert cell(window, tool, operation).data(STATE) == RowState.OVERRULED, (tool, operation)
-            reasons = [page.tools.why.model.why_at(row) for row in range(page.tools.why.model.rowCount())]
+            reasons = [page.tools.why.model.row_at(row) for row in range(page.tools.why.model.rowCount())]
             first = next(why for why in reasons if why is not None and why.verdict == "deny")
             assert (first.layer, first.line) == (layer, line)
         assert ticked(window, "file", "save") == Qt.CheckState.Checked

@@ -78,10 +78,10 @@ def test_history_is_newest_first_and_keeps_its_rows(qapp: object) -> None:
     model = CallHistoryModel()
     tester = QAbstractItemModelTester(model, FATAL)
     records = [record(1), record(2, "")]
-    model.set_records(records[:1])
-    model.set_records(records)
+    model.set_rows(records[:1])
+    model.set_rows(reversed(records))
     assert [model.index(at, callhistory.CALL).data() for at in range(2)] == ["file", "file.read"]
     assert model.index(0, callhistory.VERDICT).data() == "timed out"
-    model.set_records([])
+    model.set_rows([])
     assert model.rowCount() == 0
     assert tester.model() is model

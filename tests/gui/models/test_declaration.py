@@ -61,7 +61,7 @@ def test_names_are_ticked_added_and_taken_away(qapp: object) -> None:
     tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
     model.show(choices[chosen_row(choices, AS_THE_SCHEMA_SAYS, wants_free=True)], ())
 
-    assert model.setData(model.index(0), Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
+    assert model.setData(model.index(0, 0), Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
     assert model.add("purge") == ""
     assert model.add("purge") == "`purge` is there already"
     assert model.add(" purge") == "` purge` has blanks around it"
@@ -78,13 +78,13 @@ def test_closed_list_is_shown_and_cannot_be_ticked(qapp: object) -> None:
     model.show(choices[0], ())
 
     assert model.names == ("open", "close", "list")
-    assert not model.setData(model.index(0), Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
+    assert not model.setData(model.index(0, 0), Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
     assert not model.remove(0)
 
 
 def test_choices_keep_the_rules_of_item_models(qapp: object) -> None:
-    model = ChoiceModel(choices_of(FREE, AS_THE_SCHEMA_SAYS))
+    model = ChoiceModel(None, choices_of(FREE, AS_THE_SCHEMA_SAYS))
     tester = QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
 
     assert tester.model() is model
-    assert "one box" in str(model.index(model.rowCount() - 1).data())
+    assert "one box" in str(model.index(model.rowCount() - 1, 0).data())

@@ -6,8 +6,9 @@ from gatewright.policy.document import Agent
 from gatewright.policy.right import Layer, Reason
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.agents import AGENT_ID, DESCRIPTION, AgentListModel
-from gatewright_gui.pages.agents.why_pane import WHY, ReasonModel, Why
+from gatewright_gui.pages.agents.why_pane import ReasonModel, Why
 from gatewright_gui.pages.problems.problem_table import CODE, IS_ERROR, LINE, PLACE, ProblemModel
+from gatewright_gui.qt.table_model import ROW
 
 FATAL = QAbstractItemModelTester.FailureReportingMode.Fatal
 ANN, BEN, CAT = Agent("ann", "First"), Agent("ben"), Agent("cat")
@@ -16,16 +17,16 @@ ANN, BEN, CAT = Agent("ann", "First"), Agent("ben"), Agent("cat")
 def test_agents_that_stay_keep_their_rows(qapp: object) -> None:
     model = AgentListModel(lambda _old, _new: True)
     tester = QAbstractItemModelTester(model, FATAL)
-    model.set_agents([ANN, CAT])
-    cat = QPersistentModelIndex(model.index(1))
+    model.set_rows([ANN, CAT])
+    cat = QPersistentModelIndex(model.index(1, 0))
 
-    model.set_agents([ANN, BEN, CAT])
+    model.set_rows([ANN, BEN, CAT])
     assert cat.row() == 2
-    model.set_agents([BEN, CAT])
+    model.set_rows([BEN, CAT])
     assert cat.row() == 1
-    model.set_agents([Agent("bea"), CAT])
+    model.set_rows([Agent("bea"), CAT])
 
-    assert model.index(0).data(AGENT_ID) == "bea"
+    assert model.index(0, 0).data(AGENT_ID) == "bea"
     assert cat.data(AGENT_ID) == "cat"
     assert tester.model() is model
 
@@ -33,13 +34,13 @@ def test_agents_that_stay_keep_their_rows(qapp: object) -> None:
 def test_renaming_asks_the_verb_and_changes_nothing_itself(qapp: object) -> None:
     asked: list[tuple[str, str]] = []
     model = AgentListModel(lambda old, new: bool(asked.append((old, new))))
-    model.set_agents([ANN])
+    model.set_rows([ANN])
 
-    assert not model.setData(model.index(0), " anna ", Qt.ItemDataRole.EditRole)
+    assert not model.setData(model.index(0, 0), " anna ", Qt.ItemDataRole.EditRole)
 
     assert asked == [("ann", "anna")]
-    assert model.index(0).data() == "ann"
-    assert model.index(0).data(DESCRIPTION) == "First"
+    assert model.index(0, 0).data() == "ann"
+    assert model.index(0, 0).data(DESCRIPTION) == "First"
 
 
 def test_errors_come_before_warnings_in_the_order_of_the_file(qapp: object) -> None:
@@ -70,10 +71,10 @@ def test_reasons_get_their_lines_when_they_are_known(qapp: object) -> None:
     )
 
     model.set_reasons(reasons)
-    assert model.why_at(0) == Why(Verdict.DENY, "tool rule", "not allowed", None)
+    assert model.row_at(0) == Why(Verdict.DENY, "tool rule", "not allowed", None)
     model.set_lines({("agents", "a", "tool_rules", 0): 7})
 
-    assert model.index(0).data(WHY) == Why(Verdict.DENY, "tool rule", "not allowed", 7)
-    assert str(model.index(0).data()).endswith("line 7")
+    assert model.index(0, 0).data(ROW) == Why(Verdict.DENY, "tool rule", "not allowed", 7)
+    assert str(model.index(0, 0).data()).endswith("line 7")
     assert model.addresses == (("agents", "a", "tool_rules", 0),)
     assert tester.model() is model

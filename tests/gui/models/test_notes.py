@@ -190,10 +190,10 @@ def test_notes_stand_after_the_reasons_and_lead_to_their_line(qapp: object) -> N
     note = Note("policy", "only if", ("policy", "rules", 0))
     model.set_reasons((), (note,))
     model.set_lines({("policy", "rules", 0): 9}, "policy.toml")
-    why = model.why_at(0)
+    why = model.row_at(0)
     assert why is not None
     assert (why.verdict, why.layer, why.where) == (None, "policy", "policy.toml:9")
-    assert str(model.index(0).data()) == "note, policy: only if, line 9"
+    assert str(model.index(0, 0).data()) == "note, policy: only if, line 9"
 
 
 def test_rules_of_a_tool_that_is_off_are_said_to_wait() -> None:

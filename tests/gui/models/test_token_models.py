@@ -1,8 +1,9 @@
 from PySide6.QtCore import QPersistentModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester
 
-from gatewright_gui.pages.preview.lint_pane import LINT, LintModel
+from gatewright_gui.pages.preview.lint_pane import LintModel
 from gatewright_gui.pages.preview.token_table import TokenColumn, TokenModel, rule_words, total_words
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.session.preview import LintRow
 from gatewright_gui.session.tokens import TokenReport, TokenRow
 
@@ -74,8 +75,8 @@ def test_lints_keep_the_rules_of_item_models_and_say_all_they_know(qapp: object)
     model.set_rows([LINT_ROW])
 
     assert tester.model() is model
-    assert model.index(0).data() == "not enforced, mail /properties/to: no to there; the gate checks it"
-    assert model.index(0).data(LINT) == LINT_ROW
+    assert model.index(0, 0).data() == "not enforced, mail /properties/to: no to there; the gate checks it"
+    assert model.index(0, 0).data(ROW) == LINT_ROW
 
 
 def test_lint_that_only_moved_keeps_its_row(qapp: object) -> None:

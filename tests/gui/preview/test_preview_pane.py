@@ -101,7 +101,7 @@ async def test_click_on_a_note_chooses_the_tool_and_shows_its_line(window: MainW
     await settled(window)
     row = next(row for row, lint in enumerate(preview.lints.model.rows) if lint.tool == "file")
     lint = preview.lints.model.rows[row]
-    rect = preview.lints.view.visualRect(preview.lints.model.index(row))
+    rect = preview.lints.view.visualRect(preview.lints.model.index(row, 0))
 
     QTest.mouseClick(preview.lints.view.viewport(), LEFT, PLAIN, rect.topLeft() + QPoint(20, 8))
     await settled(window)
@@ -245,7 +245,7 @@ async def test_enter_on_a_note_goes_to_its_line_and_ctrl_c_copies_it(window: Mai
     await settled(window)
     view = preview.lints.view
     view.setFocus()
-    view.setCurrentIndex(preview.lints.model.index(0))
+    view.setCurrentIndex(preview.lints.model.index(0, 0))
     QTest.keyClick(view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     assert "What to do: " in QGuiApplication.clipboard().text()
 

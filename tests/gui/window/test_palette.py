@@ -15,7 +15,7 @@ def entry(text: str, kind: str = "tool", detail: str = "") -> PaletteEntry:
 
 
 def shown(model: PaletteModel) -> list[str]:
-    return [model.index(row).data() for row in range(model.rowCount())]
+    return [model.index(row, 0).data() for row in range(model.rowCount())]
 
 
 def open_palette(window: MainWindow) -> CommandPalette:

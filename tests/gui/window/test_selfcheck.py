@@ -5,7 +5,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 
 from gatewright.policy.toolname import chosen_tools
-from gatewright_gui.models.selfcheck import AgentCheckModel, CheckNoteModel, NoteColumn
+from gatewright_gui.models.selfcheck import STATE, TOOL, WHAT, AgentCheckModel, CheckNoteModel
 from gatewright_gui.session.selfcheck import AgentCheck, CheckCount, CheckNote, CheckProgress
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.main_window import MainWindow
@@ -38,8 +38,8 @@ async def test_note_of_the_self_check_goes_to_its_tool(window: MainWindow) -> No
     assert str(WRONG) in window.status.check.toolTip()
     QTest.mouseClick(window.status.check, LEFT)
     view = window.selfcheck.note_view
-    assert window.selfcheck.notes.index(0, NoteColumn.WHAT).data() == WRONG.what
-    place = view.visualRect(view.model().index(0, NoteColumn.TOOL)).topLeft() + QPoint(6, 6)
+    assert window.selfcheck.notes.index(0, WHAT).data() == WRONG.what
+    place = view.visualRect(view.model().index(0, TOOL)).topLeft() + QPoint(6, 6)
 
     QTest.mouseClick(view.viewport(), LEFT, PLAIN, place)
 
@@ -101,4 +101,4 @@ def test_models_of_the_self_check_keep_the_rules_of_item_models(qapp: object) ->
     agents.set_rows(FOUND.agents)
     notes.set_rows((*FOUND.differences, *FOUND.untried))
     assert [tester.model().rowCount() for tester in testers] == [1, 2]
-    assert notes.index(1, NoteColumn.STATE).data() == "not tried"
+    assert notes.index(1, STATE).data() == "not tried"

@@ -12,7 +12,8 @@ from gatewright_gui.pages.agents.matrix import MatrixModel, Place
 from gatewright_gui.pages.agents.matrix_words import UNKNOWN
 from gatewright_gui.pages.agents.tool_delegate import ask_rect, box_rect
 from gatewright_gui.pages.agents.tool_tree import Column
-from gatewright_gui.pages.agents.why_pane import WHY, Why
+from gatewright_gui.pages.agents.why_pane import Why
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.session.calls import shown_tools
 
 ON, OFF, MIXED = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
@@ -38,7 +39,7 @@ def boxes(tour: Tour) -> None:
         tour.show(name, f"{tool}.{operation} is {words}; {tour.text_of('agents.counter')}")
     tour.choose("agents.detail.parts", "why")
     tour.choose_row(operation)
-    told = [row.text for row in column(tour.model_of("agents.why.list"), role=WHY) if isinstance(row, Why)]
+    told = [row.text for row in column(tour.model_of("agents.why.list"), role=ROW) if isinstance(row, Why)]
     rights = {right.operation: right for right in tour.document.rights(agent_id)[tool].operations}
     reasons = [reason.text for reason in rights[operation].reasons]
     given = [text for text in told if text in reasons]

@@ -305,15 +305,15 @@ class AgentPane(QWidget):
 
     def _refresh(self, _changes: object = None) -> None:
         chosen = self._selection.agent_id
-        row = self.model.row_of(chosen)
-        self.model.set_agents(self._document.agents)
+        row = self.model.find(chosen)
+        self.model.set_rows(self._document.agents)
         self.search.setVisible(len(self._document.agents) > MANY)
-        if self.model.row_of(chosen) < 0:
-            beside = self.model.agent_at(min(max(row, 0), self.model.rowCount() - 1))
+        if self.model.find(chosen) < 0:
+            beside = self.model.row_at(min(max(row, 0), self.model.rowCount() - 1))
             instead = beside.agent_id if beside else None
             self._gone = (chosen, instead)
             self._selection.choose_agent(instead)
-        elif chosen == self._gone[1] and self.model.row_of(self._gone[0]) >= 0:
+        elif chosen == self._gone[1] and self.model.find(self._gone[0]) >= 0:
             self._selection.choose_agent(self._gone[0])  # it is back, and nobody chose another one meanwhile
         self._follow_choice(self._selection.agent_id)
         self._show_problems()

@@ -3,24 +3,16 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    QSortFilterProxyModel,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QModelIndex, QObject, QSortFilterProxyModel, Qt, Signal
 
 from gatewright.workspace.api import Agent, Layer, Problem, ToolRight
 from gatewright_gui.qt.language import counted, tr
+from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import ChangeSet, Document
 from gatewright_gui.session.right_columns import shown_count
 
-Index = QModelIndex | QPersistentModelIndex
 AGENT_ID = Qt.ItemDataRole.UserRole + 1
 DESCRIPTION = Qt.ItemDataRole.UserRole + 2
 COUNT = Qt.ItemDataRole.UserRole + 3
@@ -29,13 +21,12 @@ PROBLEMS = Qt.ItemDataRole.UserRole + 4
 """What is wrong with it, one line each; empty when nothing is."""
 
 
-class AgentListModel(QAbstractListModel):
+class AgentListModel(RowModel[Agent]):
     """One row per agent, in the order of the file. `rename` gets the old and the new name."""
 
     def __init__(self, rename: Callable[[str, str], bool], parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._rename = rename
-        self._agents: tuple[Agent, ...] = ()
         self._counts: dict[str, tuple[int, int]] = {}
         self._problems: Mapping[str, tuple[str, ...]] = {}
 
@@ -53,57 +44,51 @@ class AgentListModel(QAbstractListModel):
                 self._tell(agent_id)
 
     def _tell(self, agent_id: str) -> None:
-        row = self.row_of(agent_id)
+        row = self.find(agent_id)
         if row >= 0:
-            self.dataChanged.emit(self.index(row), self.index(row))
+            self.dataChanged.emit(self.index(row, 0), self.index(row, 0))
 
-    def set_agents(self, agents: Sequence[Agent]) -> None:
+    def set_rows(self, rows: Iterable[Agent]) -> None:
         """Show these; rows that stay are only refreshed, so that what is selected stays selected."""
-        new = tuple(agents)
-        old_ids, new_ids = [a.agent_id for a in self._agents], [a.agent_id for a in new]
+        new = tuple(rows)
+        old_ids, new_ids = [a.agent_id for a in self.rows], [a.agent_id for a in new]
         if len(old_ids) == len(new_ids):
-            self._replace(new)
+            self.refresh_rows(new, stay=True)
         elif len(new_ids) == len(old_ids) + 1:
-            self._insert(new, _first_difference(new_ids, old_ids))
+            row = _first_difference(new_ids, old_ids)
+            self.beginInsertRows(QModelIndex(), row, row)
+            self.rows = new
+            self.endInsertRows()
         elif len(new_ids) == len(old_ids) - 1:
-            self._remove(new, _first_difference(old_ids, new_ids))
+            row = _first_difference(old_ids, new_ids)
+            self.beginRemoveRows(QModelIndex(), row, row)
+            self.rows = new
+            self.endRemoveRows()
         else:
-            self.beginResetModel()
-            self._agents = new
-            self.endResetModel()
+            super().set_rows(new)
 
-    def row_of(self, agent_id: str | None) -> int:
-        """The row of an agent, -1 when it is not there."""
-        return next((row for row, agent in enumerate(self._agents) if agent.agent_id == agent_id), -1)
+    def key(self, row: Agent, /) -> str:
+        """Its name."""
+        return row.agent_id
 
-    def agent_at(self, row: int) -> Agent | None:
-        """The agent of a row."""
-        return self._agents[row] if 0 <= row < len(self._agents) else None
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many agents."""
-        return 0 if parent.isValid() else len(self._agents)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def cell(self, row: Agent, column: int, role: int) -> Any:
         """Name, description, tooltip."""
-        agent = self.agent_at(index.row()) if index.isValid() else None
-        if agent is None:
-            return None
+        del column
         match role:
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.EditRole:
-                return agent.agent_id
+                return row.agent_id
             case Qt.ItemDataRole.ToolTipRole:
-                return self._tip(agent)
+                return self._tip(row)
             case Qt.ItemDataRole.AccessibleTextRole:
-                return ", ".join(part for part in (agent.agent_id, agent.description, *self._marks(agent)) if part)
+                return ", ".join(part for part in (row.agent_id, row.description, *self._marks(row)) if part)
             case _ if role == AGENT_ID:
-                return agent.agent_id
+                return row.agent_id
             case _ if role == DESCRIPTION:
-                return agent.description
+                return row.description
             case _ if role == COUNT:
-                return self._count(agent.agent_id)
+                return self._count(row.agent_id)
             case _ if role == PROBLEMS:
-                return self._problems.get(agent.agent_id, ())
+                return self._problems.get(row.agent_id, ())
             case _:
                 return None
 
@@ -124,7 +109,7 @@ class AgentListModel(QAbstractListModel):
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """Rename by the verb."""
-        agent = self.agent_at(index.row()) if index.isValid() else None
+        agent = self.row_at(index.row())
         if agent is None or role != Qt.ItemDataRole.EditRole:
             return False
         return self._rename(agent.agent_id, str(value).strip())
@@ -132,23 +117,7 @@ class AgentListModel(QAbstractListModel):
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Names can be edited."""
         flags = super().flags(index)
-        return flags | Qt.ItemFlag.ItemIsEditable | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
-
-    def _replace(self, new: tuple[Agent, ...]) -> None:
-        changed = [row for row, agent in enumerate(new) if agent != self._agents[row]]
-        self._agents = new
-        if changed:
-            self.dataChanged.emit(self.index(changed[0]), self.index(changed[-1]))
-
-    def _insert(self, new: tuple[Agent, ...], row: int) -> None:
-        self.beginInsertRows(QModelIndex(), row, row)
-        self._agents = new
-        self.endInsertRows()
-
-    def _remove(self, new: tuple[Agent, ...], row: int) -> None:
-        self.beginRemoveRows(QModelIndex(), row, row)
-        self._agents = new
-        self.endRemoveRows()
+        return flags | Qt.ItemFlag.ItemIsEditable if index.isValid() else flags
 
 
 class AgentFilterModel(QSortFilterProxyModel):
@@ -167,17 +136,17 @@ class AgentFilterModel(QSortFilterProxyModel):
 
     def row_of(self, agent_id: str | None) -> int:
         """The row of an agent, -1 when it is not shown."""
-        row = self._agents.row_of(agent_id)
-        return self.mapFromSource(self._agents.index(row)).row() if row >= 0 else -1
+        row = self._agents.find(agent_id)
+        return self.mapFromSource(self._agents.index(row, 0)).row() if row >= 0 else -1
 
     def agent_at(self, row: int) -> Agent | None:
         """The agent of a row."""
-        return self._agents.agent_at(self.mapToSource(self.index(row, 0)).row())
+        return self._agents.row_at(self.mapToSource(self.index(row, 0)).row())
 
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:  # noqa: N802
         """Whether an agent is shown."""
         del source_parent
-        agent = self._agents.agent_at(source_row)
+        agent = self._agents.row_at(source_row)
         if agent is None or not self._words:
             return True
         text = f"{agent.agent_id} {agent.description}".casefold()

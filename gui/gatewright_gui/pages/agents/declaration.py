@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QModelIndex, Qt, Signal
 
 from gatewright.workspace.api import Operation, OperationSet, Survey, frozen
 from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.session.verbs.operations import AS_THE_SCHEMA_SAYS, NO_OPERATIONS, Declaration
 
-Index = QModelIndex | QPersistentModelIndex
-CHOICE = Qt.ItemDataRole.UserRole + 1
+_TEXT = {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole}
 UNTAKEN = mark("not taken for operations unless it is declared")
 CONFIDENCE = {"high": mark("high"), "medium": mark("medium"), "low": mark("low"), "declared": mark("declared")}
 
@@ -91,27 +91,13 @@ def _counted(found: OperationSet) -> str:
     return counted(len(found.operations), "operation", "operations")
 
 
-class ChoiceModel(QAbstractListModel):
+class ChoiceModel(RowModel[Choice]):
     """The choices, one a row."""
 
-    def __init__(self, choices: Sequence[Choice], parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.choices = tuple(choices)
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many."""
-        return 0 if parent.isValid() else len(self.choices)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Title and note, and the choice itself under `CHOICE`."""
-        if not index.isValid() or index.row() >= len(self.choices):
-            return None
-        choice = self.choices[index.row()]
-        if role == CHOICE:
-            return choice
-        if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole}:
-            return f"{choice.title} ({choice.note})"
-        return None
+    def cell(self, row: Choice, column: int, role: int) -> Any:
+        """Title and note."""
+        del column
+        return f"{row.title} ({row.note})" if role in _TEXT else None
 
 
 @dataclass(slots=True)
@@ -122,34 +108,25 @@ class _Row:
     is_own: bool = False
 
 
-class OperationListModel(QAbstractListModel):
+class OperationListModel(RowModel[_Row]):
     """The operations of a choice. Where the schema closes the list they are only shown; otherwise they are ticked."""
 
     changed = Signal()
     """Another name is ticked, added or gone."""
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._rows: list[_Row] = []
-        self._is_free = False
+    is_free = False
+    """Whether names can be ticked and added."""
 
     def show(self, choice: Choice, ticked: Sequence[str]) -> None:
         """Show the operations of a choice; `ticked`: those that are declared already."""
-        self.beginResetModel()
-        self._is_free = choice.is_free
-        self._rows = list(_rows(choice, ticked))
-        self.endResetModel()
+        self.is_free = choice.is_free
+        self.set_rows(_rows(choice, ticked))
         self.changed.emit()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The operations that there would be."""
-        return tuple(row.name for row in self._rows if row.is_on)
-
-    @property
-    def is_free(self) -> bool:
-        """Whether names can be ticked and added."""
-        return self._is_free
+        return tuple(row.name for row in self.rows if row.is_on)
 
     def add(self, name: str) -> str:
         """Add a name, ticked, or tick the one that is there; why not, in words, otherwise empty."""
@@ -157,65 +134,56 @@ class OperationListModel(QAbstractListModel):
             return tr("an operation needs a name")
         if name != name.strip():
             return tr("`{name}` has blanks around it", name=name)
-        row = next((row for row, held in enumerate(self._rows) if held.name == name), None)
+        row = next((row for row, held in enumerate(self.rows) if held.name == name), None)
         if row is not None:
-            if self._rows[row].is_on:
+            if self.rows[row].is_on:
                 return tr("`{name}` is there already", name=name)
-            self.setData(self.index(row), Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
+            self.setData(self.index(row, 0), Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
             return ""
-        end = len(self._rows)
+        end = self.count()
         self.beginInsertRows(QModelIndex(), end, end)
-        self._rows.append(_Row(name, tr("added here"), is_on=True, is_own=True))
+        self.rows = (*self.rows, _Row(name, tr("added here"), is_on=True, is_own=True))
         self.endInsertRows()
         self.changed.emit()
         return ""
 
     def remove(self, row: int) -> bool:
         """Take away a name that was added here; a suggested one only loses its tick."""
-        if not self._is_free or not 0 <= row < len(self._rows):
+        if not self.is_free or not 0 <= row < self.count():
             return False
-        if not self._rows[row].is_own:
-            return self.setData(self.index(row), Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
+        if not self.rows[row].is_own:
+            return self.setData(self.index(row, 0), Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
         self.beginRemoveRows(QModelIndex(), row, row)
-        del self._rows[row]
+        self.rows = (*self.rows[:row], *self.rows[row + 1 :])
         self.endRemoveRows()
         self.changed.emit()
         return True
 
     def tick_all(self, *, on: bool) -> None:
         """Tick every name, or none."""
-        for row in self._rows:
+        for row in self.rows:
             row.is_on = on
-        if self._rows:
-            self.dataChanged.emit(self.index(0), self.index(len(self._rows) - 1))
+        self.tell_changed()
         self.changed.emit()
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many names."""
-        return 0 if parent.isValid() else len(self._rows)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Free names can be ticked."""
         flags = super().flags(index)
-        return flags | Qt.ItemFlag.ItemIsUserCheckable if index.isValid() and self._is_free else flags
+        return flags | Qt.ItemFlag.ItemIsUserCheckable if index.isValid() and self.is_free else flags
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def cell(self, row: _Row, column: int, role: int) -> Any:
         """The name with its parameters, and its tick."""
-        if not index.isValid() or index.row() >= len(self._rows):
-            return None
-        row = self._rows[index.row()]
-        if role == Qt.ItemDataRole.CheckStateRole and self._is_free:
+        del column
+        if role == Qt.ItemDataRole.CheckStateRole and self.is_free:
             return Qt.CheckState.Checked if row.is_on else Qt.CheckState.Unchecked
-        if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole}:
-            return f"{row.name}  ({row.note})" if row.note else row.name
-        return None
+        return (f"{row.name}  ({row.note})" if row.note else row.name) if role in _TEXT else None
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """Tick a name or not."""
-        fits = self._is_free and index.isValid() and index.row() < len(self._rows)
-        if not fits or role != Qt.ItemDataRole.CheckStateRole:
+        row = self.row_at(index.row())
+        if not self.is_free or row is None or role != Qt.ItemDataRole.CheckStateRole:
             return False
-        self._rows[index.row()].is_on = Qt.CheckState(value) == Qt.CheckState.Checked
+        row.is_on = Qt.CheckState(value) == Qt.CheckState.Checked
         self.dataChanged.emit(index, index, [role])
         self.changed.emit()
         return True

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
 
 from gatewright.workspace.api import Survey, ToolFacts
 from gatewright_gui.pages.agents.declaration import (
-    CHOICE,
     Choice,
     ChoiceModel,
     OperationListModel,
@@ -27,6 +26,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
@@ -51,7 +51,7 @@ class DeclareDialog(QDialog):
         self.setObjectName("declare")
         self._document, self._facts = document, facts
         self._now = now = verbs.declaration_of(document.policy, facts.name, facts.major)
-        self.choices = ChoiceModel(choices_of(survey, now), self)
+        self.choices = ChoiceModel(self, choices_of(survey, now))
         self.operations = OperationListModel(self)
         title = tr("Operations of {tool}", tool=facts.name)
         self.setWindowTitle(title_text(title))
@@ -71,17 +71,16 @@ class DeclareDialog(QDialog):
         self._place = QStackedWidget()
         self._lay_out(title, survey)
         self._connect()
-        self.choice_view.setCurrentIndex(
-            self.choices.index(chosen_row(self.choices.choices, now, wants_free=wants_free))
-        )
+        row = chosen_row(self.choices.rows, now, wants_free=wants_free)
+        self.choice_view.setCurrentIndex(self.choices.index(row, 0))
         self.choice_view.setFocus()
         self.resize(*SIZE)
 
     @property
     def choice(self) -> Choice:
         """The current choice."""
-        found = self.choice_view.currentIndex().data(CHOICE)
-        return found if isinstance(found, Choice) else self.choices.choices[0]
+        found = self.choice_view.currentIndex().data(ROW)
+        return found if isinstance(found, Choice) else self.choices.rows[0]
 
     @property
     def declaration(self) -> Declaration:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QEvent, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QLabel, QListView, QPushButton, QWidget
 
@@ -12,6 +12,7 @@ from gatewright_gui.pages.agents.declaration import CONFIDENCE
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.label import Label
@@ -19,7 +20,6 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.verbs import paths as verbs
 
-Index = QModelIndex | QPersistentModelIndex
 SIZE = (560, 420)
 AS_FOUND = "found"
 WORDS = {
@@ -48,50 +48,44 @@ ABOUT = mark(
 )
 
 
-class PathListModel(QAbstractListModel):
+class PathListModel(RowModel[str]):
     """The arguments that hold texts, those that look like paths first; `declared` is what would be written."""
 
     changed = Signal()
     """Another one is declared, or not any more."""
 
     def __init__(self, facts: ToolFacts, declared: Mapping[str, PathUse], parent: QObject | None = None) -> None:
-        super().__init__(parent)
         found: dict[str, list[PathArgument]] = {}
         for operation in facts.operations:
             for one in operation.paths:
                 found.setdefault(one.argument, []).append(one)
+        super().__init__(parent, dict.fromkeys((*found, *(facts.texts or ()), *declared)))
         self.declared = dict(declared)
         self._found = found
-        self.arguments = tuple(dict.fromkeys((*found, *(facts.texts or ()), *declared)))
 
     def use(self, row: int) -> PathUse | None:
         """What is declared of the argument; None: as found."""
-        return self.declared.get(self.arguments[row])
+        return self.declared.get(self.rows[row])
 
     def set_use(self, row: int, use: PathUse | None) -> None:
         """Declare it, or leave it as found."""
-        argument = self.arguments[row]
+        argument = self.rows[row]
         if self.use(row) is use:
             return
         if use is None:
             del self.declared[argument]
         else:
             self.declared[argument] = use
-        self.dataChanged.emit(self.index(row), self.index(row))
+        self.dataChanged.emit(self.index(row, 0), self.index(row, 0))
         self.changed.emit()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many arguments."""
-        return 0 if parent.isValid() else len(self.arguments)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def cell(self, row: str, column: int, role: int) -> Any:
         """The argument and what it is, by whom."""
-        if not index.isValid() or index.row() >= len(self.arguments):
-            return None
+        del column
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole}:
-            argument, use = self.arguments[index.row()], self.use(index.row())
-            said = _found(self._found.get(argument, ())) if use is None else tr("{use}, declared", use=tr(WORDS[use]))
-            return f"{argument}  ({said})"
+            use = self.declared.get(row)
+            said = _found(self._found.get(row, ())) if use is None else tr("{use}, declared", use=tr(WORDS[use]))
+            return f"{row}  ({said})"
         return None
 
 
@@ -155,7 +149,7 @@ class PathsDialog(QDialog):
         self.model.changed.connect(self._show)
         self.cancel_button.clicked.connect(self.reject)
         self.accept_button.clicked.connect(self.accept)
-        self.view.setCurrentIndex(self.model.index(0))
+        self.view.setCurrentIndex(self.model.index(0, 0))
         self.view.setFocus()
         self._show()
         self.resize(*SIZE)

@@ -4,21 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import (
-    QAbstractListModel,
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
 from gatewright.workspace.api import Agent
 from gatewright_gui.pages.agents.right_lines import KIND_WORDS, MOST_ROWS, AgentLines, ChangeRow
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import FlatModel, Index, RowModel
 
-Index = QModelIndex | QPersistentModelIndex
 BEFORE, AFTER = Qt.ItemDataRole.UserRole + 1, Qt.ItemDataRole.UserRole + 2
 """The `RightState` of an operation, the verdict of a call; None in a row about something else."""
 HEADINGS = (mark("Agent"), mark("What changes"), mark("Now"), mark("Then"))
@@ -123,16 +115,15 @@ def counts_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[kind]:,} {tr(KIND_WORDS[kind])}" for kind in KIND_WORDS if counts.get(kind))
 
 
-class AgentChoiceModel(QAbstractListModel):
+class AgentChoiceModel(RowModel[Agent]):
     """Agents with a box each; a filter leaves agents out of the list and their boxes as they are."""
 
     chosen_changed = Signal()
 
     def __init__(self, agents: Sequence[Agent], chosen: Iterable[str], parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, agents)
         self._agents = tuple(agents)
         self._chosen = set(chosen) & {agent.agent_id for agent in self._agents}
-        self._shown = list(self._agents)
 
     @property
     def chosen(self) -> tuple[str, ...]:
@@ -147,48 +138,39 @@ class AgentChoiceModel(QAbstractListModel):
     @property
     def are_all_shown_chosen(self) -> bool:
         """Whether no box in the list is empty."""
-        return all(agent.agent_id in self._chosen for agent in self._shown)
+        return all(agent.agent_id in self._chosen for agent in self.rows)
 
     def set_filter(self, text: str) -> None:
         """Only agents whose name or description has every word."""
         words = text.casefold().split()
-        self.beginResetModel()
-        self._shown = [
+        self.set_rows(
             agent
             for agent in self._agents
             if all(word in f"{agent.agent_id} {agent.description}".casefold() for word in words)
-        ]
-        self.endResetModel()
+        )
 
     def choose_shown(self, *, on: bool) -> None:
         """Tick or untick all that the filter leaves."""
-        names = {agent.agent_id for agent in self._shown}
+        names = {agent.agent_id for agent in self.rows}
         self._set(self._chosen | names if on else self._chosen - names)
 
     def _set(self, chosen: set[str]) -> None:
         if chosen == self._chosen:
             return
         self._chosen = chosen
-        if self._shown:
-            self.dataChanged.emit(self.index(0), self.index(len(self._shown) - 1))
+        self.tell_changed()
         self.chosen_changed.emit()
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many agents the filter leaves."""
-        return 0 if parent.isValid() else len(self._shown)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def cell(self, row: Agent, column: int, role: int) -> Any:
         """Name, description, box."""
-        if not index.isValid():
-            return None
-        agent = self._shown[index.row()]
+        del column
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return agent.agent_id
+                return row.agent_id
             case Qt.ItemDataRole.ToolTipRole:
-                return agent.description or agent.agent_id
+                return row.description or row.agent_id
             case Qt.ItemDataRole.CheckStateRole:
-                return Qt.CheckState.Checked if agent.agent_id in self._chosen else Qt.CheckState.Unchecked
+                return Qt.CheckState.Checked if row.agent_id in self._chosen else Qt.CheckState.Unchecked
             case _:
                 return None
 
@@ -196,11 +178,11 @@ class AgentChoiceModel(QAbstractListModel):
         """Tick or untick one."""
         if not index.isValid() or role != Qt.ItemDataRole.CheckStateRole:
             return False
-        one = {self._shown[index.row()].agent_id}
+        one = {self.rows[index.row()].agent_id}
         self._set(self._chosen | one if Qt.CheckState(value) == Qt.CheckState.Checked else self._chosen - one)
         return True
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Every row has a box."""
         flags = super().flags(index)
-        return flags | Qt.ItemFlag.ItemIsUserCheckable | Qt.ItemFlag.ItemNeverHasChildren if index.isValid() else flags
+        return flags | Qt.ItemFlag.ItemIsUserCheckable if index.isValid() else flags

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QModelIndex, QObject, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -22,13 +22,13 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import label_text
+from gatewright_gui.qt.table_model import ROW, RowModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
 from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader
 
-WHY = Qt.ItemDataRole.UserRole + 1
 LAYER_WORDS = {
     Layer.TOOLS: mark("tick"),
     Layer.RULE: mark("tool rule"),
@@ -117,7 +117,7 @@ class Why:
         return f"{self.file}:{self.line}" if self.file else tr("line {line}", line=self.line)
 
 
-class ReasonModel(QAbstractListModel):
+class ReasonModel(RowModel[Why]):
     """Reasons in the order in which they decide, then the notes."""
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -136,21 +136,15 @@ class ReasonModel(QAbstractListModel):
         new = (*reasons, *notes)
         if new == self._reasons:
             return
-        self.beginResetModel()
         self._reasons = new
-        self.endResetModel()
+        self.set_rows(map(self._why, new))
 
     def set_lines(self, lines: Mapping[Address, int], file: str = "") -> None:
         """Where the places stand now, and in which file."""
         self._lines, self._file = lines, file
-        if self._reasons:
-            self.dataChanged.emit(self.index(0), self.index(len(self._reasons) - 1))
+        self.refresh_rows(tuple(map(self._why, self._reasons)), stay=True)
 
-    def why_at(self, row: int) -> Why | None:
-        """The reason of a row."""
-        if not 0 <= row < len(self._reasons):
-            return None
-        reason = self._reasons[row]
+    def _why(self, reason: Reason | Step | Note) -> Why:
         line = self._lines.get(reason.address) if reason.address is not None else None
         file = self._file if line else ""
         if isinstance(reason, Note):
@@ -159,21 +153,13 @@ class ReasonModel(QAbstractListModel):
             return Why(None, LAYER_WORDS[reason.layer], reason.text or tr(_SAID[reason.said]), line, file, reason.said)
         return Why(reason.verdict, LAYER_WORDS[reason.layer], reason.text, line, file)
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many reasons."""
-        return 0 if parent.isValid() else len(self._reasons)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The sentence, and the whole reason under `WHY`."""
-        why = self.why_at(index.row()) if index.isValid() else None
-        if why is None:
-            return None
-        if role == WHY:
-            return why
+    def cell(self, row: Why, column: int, role: int) -> Any:
+        """The sentence."""
+        del column
         if role in {Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
-            layer, said = tr(why.layer), tr(why.verdict or "note")
-            where = ", " + tr("line {line}", line=why.line) if why.line else ""
-            return f"{layer}: {why.text}" if why.step else f"{said}, {layer}: {why.text}{where}"
+            layer, said = tr(row.layer), tr(row.verdict or "note")
+            where = ", " + tr("line {line}", line=row.line) if row.line else ""
+            return f"{layer}: {row.text}" if row.step else f"{said}, {layer}: {row.text}{where}"
         return None
 
 
@@ -189,7 +175,7 @@ class WhyDelegate(Delegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         """As many lines as the sentence needs."""
-        why, view = index.data(WHY), getattr(option, "widget", None)
+        why, view = index.data(ROW), getattr(option, "widget", None)
         if not isinstance(why, Why) or not isinstance(view, QAbstractItemView):
             return QSize(200, _ROW)
         metrics: QFontMetrics = getattr(option, "fontMetrics")  # noqa: B009
@@ -202,7 +188,7 @@ class WhyDelegate(Delegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Chip, words, link."""
-        why = index.data(WHY)
+        why = index.data(ROW)
         if not isinstance(why, Why):
             return
         paint_ground(painter, option)
@@ -306,6 +292,6 @@ class WhyPane(QWidget):
             self.width_changed.emit()
 
     def _go(self, index: QModelIndex) -> None:
-        why = self.model.why_at(index.row())
+        why = self.model.row_at(index.row())
         if why is not None and why.line is not None:
             self.line_requested.emit(why.line)

@@ -19,7 +19,7 @@ from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.table import Index, put_icon, table_of, tint, verdict_mark
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget import Chip, CodeView, EmptyState, Segmented, TableView
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label
@@ -152,34 +152,26 @@ VERDICT = Qt.ItemDataRole.UserRole + 2
 """The verdict that a cell tells, empty where it tells none."""
 
 
-class PairModel(FlatModel):
+class PairModel(RowModel[Pair]):
     """One row for each thing that is known of both; `headers`: what is compared, and the two calls."""
 
     def __init__(self, headers: tuple[str, ...], pairs: Sequence[Pair] = (), parent: QObject | None = None) -> None:
-        super().__init__(parent)
+        super().__init__(parent, pairs)
         self.headers = headers
-        self._pairs = tuple(pairs)
 
-    def count(self) -> int:
-        """How many things."""
-        return len(self._pairs)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def cell(self, row: Pair, column: int, role: int) -> Any:
         """Texts, and what the delegate draws from."""
-        if not index.isValid():
-            return None
-        pair = self._pairs[index.row()]
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return " ".join(_text(pair, index.column()).split())
+                return " ".join(_text(row, column).split())
             case Qt.ItemDataRole.ToolTipRole:
-                return _text(pair, index.column())
+                return _text(row, column)
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{_text(pair, index.column())}, {tr('different') if pair.differs else tr('the same')}"
+                return f"{_text(row, column)}, {tr('different') if row.differs else tr('the same')}"
             case _ if role == DIFFERS:
-                return pair.differs
+                return row.differs
             case _ if role == VERDICT:
-                return pair.verdicts[index.column() - 1] if index.column() != NAME else ""
+                return row.verdicts[column - 1] if column != NAME else ""
             case _:
                 return None
 

@@ -12,9 +12,8 @@ from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.table import Index, put_icon, table_of, tint
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.delegate import Delegate
-from gatewright_gui.session.calls import RuleLink
 from gatewright_gui.session.conversation import Fact, SessionState, Window
 from gatewright_gui.session.question import Standing, span
 
@@ -47,7 +46,7 @@ class Row:
     holds: bool = False
 
 
-class ConversationModel(FlatModel):
+class ConversationModel(RowModel[Row]):
     """Give it states; a state that was not looked up keeps the rows of the same conversation."""
 
     headers = HEADERS
@@ -60,7 +59,6 @@ class ConversationModel(FlatModel):
     ) -> None:
         super().__init__(parent)
         self._steady, self._wall = steady, wall
-        self._rows: tuple[Row, ...] = ()
         self._session_id = ""
 
     def set_state(self, state: SessionState | None) -> None:
@@ -68,50 +66,29 @@ class ConversationModel(FlatModel):
         if state is not None and not state.is_whole and state.session_id == self._session_id:
             return
         self._session_id = state.session_id if state is not None else ""
-        rows = tuple(_rows(state)) if state is not None else ()
-        if [row.what for row in rows] == [row.what for row in self._rows]:
-            self._rows = rows
-            if rows:
-                self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, STATE))
-            return
-        self.beginResetModel()
-        self._rows = rows
-        self.endResetModel()
+        self.set_rows(_rows(state) if state is not None else ())
+
+    def key(self, row: Row) -> str:
+        """What is told."""
+        return row.what
 
     @property
     def counts_down(self) -> bool:
         """Whether some row says how long it still takes."""
         return any(
             self._left_s(row) > 0 or (row.standing and row.standing.expires_wall_s) or self._fills(row)
-            for row in self._rows
+            for row in self.rows
         )
 
     def tick(self) -> None:
         """Time passed."""
-        if self._rows:
-            self.dataChanged.emit(self.index(0, STATE), self.index(len(self._rows) - 1, STATE))
+        self.tell_changed()
 
-    def standing_at(self, row: int) -> Standing | None:
-        """The remembered answer of a row."""
-        return self._rows[row].standing if 0 <= row < len(self._rows) else None
-
-    def rule_at(self, row: int) -> RuleLink | None:
-        """The place of the policy that a row follows from."""
-        fact = self._rows[row].fact if 0 <= row < len(self._rows) else None
-        return fact.rule if fact is not None else None
-
-    def count(self) -> int:
-        """How many lines."""
-        return len(self._rows)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def cell(self, row: Row, column: int, role: int) -> Any:
         """Texts, and what the delegate draws."""
-        if not index.isValid():
-            return None
-        row = self._rows[index.row()]
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return row.what if index.column() == WHAT else self._text(row)
+                return row.what if column == WHAT else self._text(row)
             case Qt.ItemDataRole.AccessibleTextRole:
                 return f"{row.what}: {self._text(row)}"
             case Qt.ItemDataRole.ToolTipRole:
@@ -237,8 +214,8 @@ class SessionView(QWidget):
     @property
     def grant_id(self) -> str | None:
         """The remembered answer of the current row."""
-        standing = self.model.standing_at(self.table.currentIndex().row())
-        return standing.grant_id if standing is not None else None
+        row = self.model.row_at(self.table.currentIndex().row())
+        return row.standing.grant_id if row is not None and row.standing is not None else None
 
     def show_state(self, state: SessionState | None) -> None:
         """Show where a conversation stands."""
@@ -255,9 +232,9 @@ class SessionView(QWidget):
             self._tick.stop()
 
     def _go(self, index: QModelIndex) -> None:
-        rule = self.model.rule_at(index.row())
-        if rule is not None:
-            self.rule_requested.emit(rule)
+        row = self.model.row_at(index.row())
+        if row is not None and row.fact is not None and row.fact.rule is not None:
+            self.rule_requested.emit(row.fact.rule)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Count from now on."""

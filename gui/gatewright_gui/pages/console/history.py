@@ -100,7 +100,7 @@ class HistoryPanel(QWidget):
     def _show_records(self) -> None:
         """Show the calls so far; the newest becomes the chosen one."""
         records = self._console.records
-        self.calls.set_records(records)
+        self.calls.set_rows(reversed(records))
         self._show_part()
         newest = self.model.mapFromSource(self.calls.index(0, 0))
         blocked = self.view.selectionModel().blockSignals(True)

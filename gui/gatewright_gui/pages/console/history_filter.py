@@ -71,12 +71,12 @@ class HistoryFilterModel(QSortFilterProxyModel):
     def record_at(self, row: int) -> CallRecord | None:
         """The record of a row that is shown."""
         index = self.index(row, 0)
-        return self._calls.record_at(self.mapToSource(index).row()) if index.isValid() else None
+        return self._calls.row_at(self.mapToSource(index).row()) if index.isValid() else None
 
     def filterAcceptsRow(self, source_row: int, source_parent: Index) -> bool:  # noqa: N802
         """Whether a row is shown."""
         del source_parent
-        record = self._calls.record_at(source_row)
+        record = self._calls.row_at(source_row)
         return record is not None and self._filter.fits(record)
 
 
@@ -150,8 +150,8 @@ class HistoryBar(QWidget):
     def _fill(self) -> None:
         self.menu.clear()
         self._offer("verdicts", _VERDICTS, self._filter.verdicts)
-        self._offer("agents", (record.request.agent_id for record in self._calls.records), self._filter.agents)
-        self._offer("tools", (record.request.tool for record in self._calls.records), self._filter.tools)
+        self._offer("agents", (record.request.agent_id for record in self._calls.rows), self._filter.agents)
+        self._offer("tools", (record.request.tool for record in self._calls.rows), self._filter.tools)
         self.menu.addSeparator()
         every = self.menu.addAction(tr("Show all"))
         every.setEnabled(not self._filter.is_empty)

@@ -1,10 +1,9 @@
 """The calls that were decided or run, newest first, and how their rows are drawn."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from PySide6.QtCore import QModelIndex, QObject, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QFontMetrics
 from PySide6.QtWidgets import QStyleOptionViewItem
 
@@ -12,7 +11,7 @@ from gatewright_gui.pages.console.table import FAILED, PAD, Index, put_icon, tin
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import line_text
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.calls import CallRecord
 
@@ -30,67 +29,35 @@ FAILED_ROLE = Qt.ItemDataRole.UserRole + 5
 """Whether it was carried out, and did not end well."""
 
 
-class CallHistoryModel(FlatModel):
+class CallHistoryModel(RowModel[CallRecord]):
     """Follows the console's records."""
 
     headers = HEADERS
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._records: tuple[CallRecord, ...] = ()
-
-    @property
-    def records(self) -> tuple[CallRecord, ...]:
-        """The calls, newest first."""
-        return self._records
-
-    def set_records(self, records: Sequence[CallRecord]) -> None:
-        """Show these, oldest first as they are given; one more at the end keeps the rows."""
-        new = tuple(reversed(records))
-        if len(new) == len(self._records) + 1 and new[1:] == self._records:
-            self.beginInsertRows(QModelIndex(), 0, 0)
-            self._records = new
-            self.endInsertRows()
-            return
-        self.beginResetModel()
-        self._records = new
-        self.endResetModel()
-
-    def record_at(self, row: int) -> CallRecord | None:
-        """The record of a row."""
-        return self._records[row] if 0 <= row < len(self._records) else None
-
-    def count(self) -> int:
-        """How many calls."""
-        return len(self._records)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def cell(self, row: CallRecord, column: int, role: int) -> Any:
         """Texts, and what the delegate draws from."""
-        record = self.record_at(index.row()) if index.isValid() else None
-        if record is None:
-            return None
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return _text(record, index.column())
+                return _text(row, column)
             case Qt.ItemDataRole.AccessibleTextRole:
-                call = f"{_text(record, CALL)} {record.telling}".rstrip()
-                made = tr("{kind} {call} by {agent}", kind=_kind(record), call=call, agent=record.request.agent_id)
-                return f"{made}, {_text(record, VERDICT)}"
+                call = f"{_text(row, CALL)} {row.telling}".rstrip()
+                made = tr("{kind} {call} by {agent}", kind=_kind(row), call=call, agent=row.request.agent_id)
+                return f"{made}, {_text(row, VERDICT)}"
             case Qt.ItemDataRole.ToolTipRole:
-                told = f" {record.telling}" if record.telling else ""
-                call, agent = f"{record.called}{told}", record.request.agent_id
-                made = tr("{kind}: {call} as {agent}", kind=_kind(record), call=call, agent=agent)
-                return f"{made}\n{record.reason}"
+                told = f" {row.telling}" if row.telling else ""
+                call, agent = f"{row.called}{told}", row.request.agent_id
+                made = tr("{kind}: {call} as {agent}", kind=_kind(row), call=call, agent=agent)
+                return f"{made}\n{row.reason}"
             case _ if role == VERDICT_ROLE:
-                return record.verdict
+                return row.verdict
             case _ if role == FAILED_ROLE:
-                return record.outcome_word != record.verdict
+                return row.outcome_word != row.verdict
             case _ if role == KIND_ROLE:
-                return record.kind
+                return row.kind
             case _ if role == LIVE_ROLE:
-                return record.is_live
+                return row.is_live
             case _ if role == TELLING_ROLE:
-                return record.telling
+                return row.telling
             case _:
                 return None
 

@@ -13,7 +13,7 @@ from gatewright_gui.pages.console.table import Index, table_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget import CodeView, EmptyState
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label
@@ -107,55 +107,47 @@ def _cell(key: str, value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-class ResultTableModel(FlatModel):
+class ResultTableModel(RowModel[dict[str, Any]]):
     """Numbers stand at the right, so that they line up."""
 
-    _listed = ListedRows((), (), "")
+    headers = ()
 
     def set_listed(self, listed: ListedRows) -> None:
         """Show other rows."""
         self.beginResetModel()
-        self._listed, self.headers = listed, listed.columns
+        self.rows, self.headers = listed.rows, listed.columns
         first = listed.rows[:_SAMPLED]
-        self._numeric = {key for key in listed.columns if all(_is_number(row.get(key)) for row in first)}
+        are_numbers = (all(_is_number(row.get(key)) for row in first) for key in listed.columns)
+        self.numeric = frozenset(column for column, is_numeric in enumerate(are_numbers) if is_numeric)
         self.endResetModel()
-
-    def count(self) -> int:
-        """How many rows."""
-        return len(self._listed.rows)
 
     def whole_at(self, index: Index) -> str:
         """The value of a cell, whole: a text as it is, else JSON."""
-        row, key = self._listed.rows[index.row()], self.headers[index.column()]
-        return whole_text(row[key]) if key in row else ""
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The value on one line, whole in the tooltip."""
-        if not index.isValid():
-            return None
-        row, key = self._listed.rows[index.row()], self.headers[index.column()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return _cell(key, row[key]) if key in row else ""
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return self.whole_at(index)
-        if role == Qt.ItemDataRole.AccessibleTextRole:
-            return f"{key}: {_cell(key, row.get(key))}"
-        return self._alignment(index.column()) if role == Qt.ItemDataRole.TextAlignmentRole else None
+        return _whole(self.rows[index.row()], self.headers[index.column()])
 
     def headerData(  # noqa: N802
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
-        """The keys as they are, over their numbers."""
-        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.headers):
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return self.headers[section]
-        return self._alignment(section) if role == Qt.ItemDataRole.TextAlignmentRole else None
+        """The keys as they are: they are the tool's words."""
+        heading = super().headerData(section, orientation, role)
+        return self.headers[section] if heading is not None and role == Qt.ItemDataRole.DisplayRole else heading
 
-    def _alignment(self, column: int) -> Qt.AlignmentFlag:
-        is_number = 0 <= column < len(self.headers) and self.headers[column] in self._numeric
-        side = Qt.AlignmentFlag.AlignRight if is_number else Qt.AlignmentFlag.AlignLeft
-        return side | Qt.AlignmentFlag.AlignVCenter
+    def cell(self, row: dict[str, Any], column: int, role: int) -> Any:
+        """The value on one line, whole in the tooltip."""
+        key = self.headers[column]
+        match role:
+            case Qt.ItemDataRole.DisplayRole:
+                return _cell(key, row[key]) if key in row else ""
+            case Qt.ItemDataRole.ToolTipRole:
+                return _whole(row, key)
+            case Qt.ItemDataRole.AccessibleTextRole:
+                return f"{key}: {_cell(key, row.get(key))}"
+            case _:
+                return None
+
+
+def _whole(row: dict[str, Any], key: str) -> str:
+    return whole_text(row[key]) if key in row else ""
 
 
 def _is_number(value: object) -> bool:

@@ -54,7 +54,7 @@ class WhoDialog(QDialog):
 
     def text(self) -> str:
         """The table as text."""
-        return f"{self._path}\n{self.table.rows.text()}"
+        return f"{self._path}\n{self.table.rows.as_text()}"
 
     def show_answers(self, answers: tuple[FileAccess, ...]) -> None:
         """Every agent's."""
@@ -77,7 +77,7 @@ class WhoDialog(QDialog):
         answers = [one for one in self.table.rows.operations_at(index) if isinstance(one, OperationAnswer)]
         best = mildest(one.verdict for one in answers)
         operation = next((one.operation for one in answers if one.verdict is best), None)
-        self.operation_requested.emit(self.table.rows.row_at(index.row()).agent_id, operation)
+        self.operation_requested.emit(self.table.rows.rows[index.row()].agent_id, operation)
         self.accept()
 
 

@@ -1,63 +1,36 @@
 """What the chosen provider makes of the tools that are shown, note by note."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QModelIndex, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter
-from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Level
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import label_text, line_text
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.copy_button import CopyButton
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.preview import LEVEL_WORDS, LintRow, level_words
 
-Index = QModelIndex | QPersistentModelIndex
 
-
-LINT = Qt.ItemDataRole.UserRole + 1
-
-
-class LintModel(QAbstractListModel):
+class LintModel(RowModel[LintRow]):
     """In the order in which they are given."""
 
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._rows: tuple[LintRow, ...] = ()
+    def key(self, row: LintRow) -> Hashable:
+        """What it says: rows that only moved to other lines of the text stay chosen."""
+        return row.level, row.tool, row.pointer, row.reason, row.advice
 
-    @property
-    def rows(self) -> tuple[LintRow, ...]:
-        """What is shown."""
-        return self._rows
-
-    def set_rows(self, rows: Sequence[LintRow]) -> None:
-        """Show these; rows that only moved to other lines of the text stay chosen."""
-        new = tuple(rows)
-        if len(new) == len(self._rows) and all(map(_reads_the_same, new, self._rows)):
-            self._rows = new
-            return
-        self.beginResetModel()
-        self._rows = new
-        self.endResetModel()
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The lint in words, with what to do in the tooltip, and as a value under `LINT`."""
-        if not index.isValid() or index.row() >= len(self._rows):
-            return None
-        row = self._rows[index.row()]
-        if role == LINT:
-            return row
+    def cell(self, row: LintRow, column: int, role: int) -> Any:
+        """The lint in words, with what to do in the tooltip."""
+        del column
         if role == Qt.ItemDataRole.DisplayRole:
             return f"{tr(LEVEL_WORDS[row.level])}, {where_words(row)}: {said(row)}"
         if role in {Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleTextRole}:
@@ -83,11 +56,6 @@ def where_words(row: LintRow) -> str:
 def said(row: LintRow) -> str:
     """The reason and what to do, without code marks."""
     return f"{row.reason}; {row.advice}".replace("`", "") if row.advice else row.reason.replace("`", "")
-
-
-def _reads_the_same(one: LintRow, other: LintRow) -> bool:
-    words = (one.level, one.tool, one.pointer, one.reason, one.advice)
-    return words == (other.level, other.tool, other.pointer, other.reason, other.advice)
 
 
 LEVEL_LOOKS: dict[Level, tuple[str, Role]] = {
@@ -120,7 +88,7 @@ class LintDelegate(Delegate):
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         """As many lines as the words need."""
-        row, view = index.data(LINT), getattr(option, "widget", None)
+        row, view = index.data(ROW), getattr(option, "widget", None)
         line = current_look().tokens.row_height
         if not isinstance(row, LintRow) or not isinstance(view, QAbstractItemView):
             return QSize(200, line)
@@ -132,12 +100,10 @@ class LintDelegate(Delegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Chip, place, words, what to do."""
-        row = index.data(LINT)
+        row = index.data(ROW)
         if not isinstance(row, LintRow):
             return
-        widget: QWidget | None = getattr(option, "widget", None)
-        if widget is not None:
-            widget.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelItemViewItem, option, painter, widget)
+        paint_ground(painter, option)
         look = current_look()
         rect: QRect = getattr(option, "rect")  # noqa: B009
         line = look.tokens.row_height
@@ -200,7 +166,7 @@ class LintPane(QWidget):
         return f"{self.header.title}\n{rows}\n"
 
     def _go(self, index: QModelIndex) -> None:
-        row = index.data(LINT)
+        row = index.data(ROW)
         if isinstance(row, LintRow):
             self.place_requested.emit(row)
 

@@ -4,26 +4,16 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
-from PySide6.QtCore import (
-    QModelIndex,
-    QObject,
-    QPersistentModelIndex,
-    QRect,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QModelIndex, QObject, QRect, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.session.tokens import TokenReport, TokenRow, count_words
-
-Index = QModelIndex | QPersistentModelIndex
-
 
 TOOL, IS_TOTAL, IS_SHOWN, SHARE = (Qt.ItemDataRole.UserRole + n for n in range(1, 5))
 
@@ -39,9 +29,6 @@ TIPS = (
 )
 
 
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-
-
 class TokenColumn(IntEnum):
     """From the left."""
 
@@ -51,18 +38,19 @@ class TokenColumn(IntEnum):
     SAVED = 3
 
 
-class TokenModel(FlatModel):
+class TokenModel(RowModel[TokenRow]):
     """The first row is the sum, however the others are sorted.
 
     It sorts itself: a proxy asks for the cells of 1,000 tools pair by pair, which takes a tenth of a second.
     """
 
     headers = HEADINGS
+    header_tips = TIPS
+    numeric = frozenset(TokenColumn) - {TokenColumn.TOOL}
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._report: TokenReport | None = None
-        self._rows: tuple[TokenRow, ...] = ()
         self._largest = 0
         self._column = -1
         self._is_down = False
@@ -71,13 +59,7 @@ class TokenModel(FlatModel):
         """Show this; None: nothing is counted yet."""
         self._report = report
         self._largest = max((row.tokens for row in report.rows), default=0) if report is not None else 0
-        rows = self._sorted()
-        if {row.tool for row in rows} == {row.tool for row in self._rows}:
-            self._arrange(rows)
-            return
-        self.beginResetModel()
-        self._rows = rows
-        self.endResetModel()
+        self._arrange(self._sorted())
 
     def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
         """Sort the tools by a column; -1: as the catalog has them."""
@@ -93,65 +75,39 @@ class TokenModel(FlatModel):
         return (self._report.total, *rows)
 
     def _arrange(self, rows: tuple[TokenRow, ...]) -> None:
-        """Take the same tools with other numbers, perhaps in another order; what is chosen stays chosen."""
-        before = [row.tool for row in self._rows]
+        """Show these; of the same tools in another order what is chosen stays chosen."""
+        before = [row.tool for row in self.rows]
         places = {row.tool: place for place, row in enumerate(rows)}
-        if before == list(places):
-            self._rows = rows
-            if rows:
-                self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, TokenColumn.SAVED))
+        if before == list(places) or set(before) != set(places):
+            self.set_rows(rows)
             return
         self.layoutAboutToBeChanged.emit()
         held = self.persistentIndexList()
         moved = [self.index(places[before[index.row()]], index.column()) for index in held]
-        self._rows = rows
+        self.rows = rows
         self.changePersistentIndexList(held, moved)
         self.layoutChanged.emit()
 
-    def row_of(self, tool: str) -> int | None:
-        """The row of a tool."""
-        return next((index for index, row in enumerate(self._rows) if index and row.tool == tool), None)
+    def key(self, row: TokenRow, /) -> str:
+        """The tool."""
+        return row.tool
 
-    def count(self) -> int:
-        """The sum and the tools."""
-        return len(self._rows)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Words over the columns; numbers stand at the right."""
-        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(HEADINGS):
-            return None
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return tr(HEADINGS[section])
-            case Qt.ItemDataRole.ToolTipRole:
-                return tr(TIPS[section])
-            case Qt.ItemDataRole.TextAlignmentRole if section != TokenColumn.TOOL:
-                return int(_RIGHT)
-            case _:
-                return None
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Cells, and the roles of a row."""
-        if not index.isValid() or index.row() >= len(self._rows):
-            return None
-        row, column = self._rows[index.row()], TokenColumn(index.column())
+    def cell(self, row: TokenRow, column: int, role: int) -> Any:
+        """Texts, and what is drawn from."""
+        is_total = row is self.rows[0]
         match role:
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
-                return self._text(row, column)
-            case Qt.ItemDataRole.TextAlignmentRole if column is not TokenColumn.TOOL:
-                return int(_RIGHT)
+                return self._text(row, TokenColumn(column))
             case Qt.ItemDataRole.ToolTipRole:
                 return "" if row.is_shown else tr("the model does not see it")
             case _ if role == TOOL:
                 return row.tool
             case _ if role == IS_TOTAL:
-                return index.row() == 0
+                return is_total
             case _ if role == IS_SHOWN:
                 return row.is_shown
             case _ if role == SHARE:
-                return self._share(row) if column == TokenColumn.TOKENS and index.row() else None
+                return self._share(row) if column == TokenColumn.TOKENS and not is_total else None
             case _:
                 return None
 
@@ -305,8 +261,7 @@ class TokenTable(TableView):
 
     def choose_tool(self, tool: str | None) -> None:
         """Make the row of a tool the current one."""
-        row = self.tokens.row_of(tool) if tool is not None else 0
-        index = self.tokens.index(row or 0, 0)
+        index = self.tokens.index(max(self.tokens.find(tool), 0), 0)
         if index.isValid() and index.row() != self.currentIndex().row():
             self.setCurrentIndex(index)
 
