@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from gatewright.policy.rule import ToolRule
     from gatewright.policy.verdict import Verdict
     from gatewright.tools import Tool, ToolRegistry, operation, tool
-    from gatewright.tools.context import ToolExecutionContext
+    from gatewright.tools.context import Ports, ToolExecutionContext
     from gatewright.workspace import Workspace
     from gatewright.workspace.library import load_policy, save_policy
 
@@ -98,6 +98,7 @@ __all__ = [
     "Policy",
     "PolicyInvalid",
     "PolicyRule",
+    "Ports",
     "PrerequisitesNotMet",
     "ProofInvalid",
     "ProvenCall",
@@ -177,6 +178,7 @@ _HOMES = {
     "Tool": "gatewright.tools",
     "ToolCall": "gatewright.gate.accumulator",
     "ToolCallAccumulator": "gatewright.gate.accumulator",
+    "Ports": "gatewright.tools.context",
     "ToolExecutionContext": "gatewright.tools.context",
     "ToolFailure": "gatewright.base.errors",
     "ToolRegistry": "gatewright.tools",

@@ -24,7 +24,7 @@ from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 from gatewright.tools import ToolRegistry
-from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.context import Ports, ToolExecutionContext
 
 AGENT = "archivist"
 CPU = time.thread_time_ns
@@ -165,7 +165,7 @@ def file_work(*, audited: bool = False) -> Generator[FileWork]:
         for source in policy.sources:
             sources.start(source, folder / source.base_path)
         try:
-            yield FileWork(Gate(policy, registry, sources=sources, audit=log if audited else None), watch)
+            yield FileWork(Gate(policy, registry, ports=Ports(sources), audit=log if audited else None), watch)
         finally:
             log.close()
             blocks.close()

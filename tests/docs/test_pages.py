@@ -158,7 +158,7 @@ def test_the_guides_tool_with_a_path_reads_below_its_source_only(tmp_path: Path)
     )
     known = KnownTools(registry.facts())
     policy = gatewright.load_policy(tmp_path / "policy.toml", known=known)
-    gate = gatewright.Gate(policy, registry, sources=sources, clock=SystemClock())
+    gate = gatewright.Gate(policy, registry, ports=gatewright.Ports(sources), clock=SystemClock())
     counted = asyncio.run(gate.call("a", "words", {"op": "count", "path": "./a.md"}))
     assert counted.output == '{"words":3}'
     assert gate.decide("a", "words", {"op": "count", "path": "../policy.toml"}).stage == "arguments"

@@ -18,6 +18,7 @@ from gatewright.memory.notes import NoteBook
 from gatewright.memory.shelf import Shelf
 from gatewright.policyfile.reader import value_of
 from gatewright.tools import Tool
+from gatewright.tools.context import Ports
 from gatewright.workspace.fileblocks import agent_blocks
 from tests.engine.gate.asking import store_of
 from tests.engine.gate.world import GateTool, World, context_for
@@ -143,14 +144,16 @@ class Stage:
         world.gate = Gate(
             world.gate.policy,
             world.registry,
-            sources=world.sources,
+            ports=Ports(
+                world.sources,
+                blocks=agent_blocks(Shelf(world.blocks), world.sources),
+                notes=NoteBook(folder / "state" / "notes", world.clock),
+                folder=str(folder),
+            ),
             audit=world.audit,
             clock=world.clock,
             places=world.places.place,
             grants=self.broker.grants,
-            folder=str(folder),
-            blocks=agent_blocks(Shelf(world.blocks), world.sources),
-            notes=NoteBook(folder / "state" / "notes", world.clock),
         )
         self.sessions: dict[str, Session] = {}
 

@@ -94,8 +94,8 @@ class BlockTool(Tool):
             return done(f"block `{label}`", await context.require_blocks().info(label, agent_id=context.agent_id))
         at = _file_at(context, label, None)
         data = await context.require_sources().block_info(at)
-        if context.blocks is not None and isinstance(data, dict):
-            known = await context.blocks.info(label, agent_id=context.agent_id)
+        if context.ports.blocks is not None and isinstance(data, dict):
+            known = await context.ports.blocks.info(label, agent_id=context.agent_id)
             data = {**known, **data} if isinstance(known, dict) else data
         return done(f"block of `{at.relative}`", data)
 

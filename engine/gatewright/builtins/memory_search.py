@@ -65,10 +65,10 @@ class MemorySearchTool(NoteTool):
 
 async def _said(arguments: MemorySearch, context: ToolExecutionContext) -> list[str] | None:
     """What of the session's messages has words of the query, the best first; None where they cannot be searched."""
-    if context.blocks is None:
+    if context.ports.blocks is None:
         return None
     try:
-        found = await context.blocks.search(
+        found = await context.ports.blocks.search(
             arguments.query,
             agent_id=context.agent_id,
             kinds=("conversation",),

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from gatewright.gate.approval import Answer
     from gatewright.gate.approvalstore import ApprovalStore
     from gatewright.gate.grant import Grant
-    from gatewright.memory.agentblocks import AgentBlocks
-    from gatewright.memory.notes import NoteBook
     from gatewright.policy.target import (
         Assessment,
         BlockTarget,
@@ -41,10 +39,7 @@ if TYPE_CHECKING:
         NamedPlace,
         NameTarget,
     )
-    from gatewright.sources.rootfolder import RootFolders
-    from gatewright.sources.stream import Streams
-    from gatewright.tools.context import Again, OnPiece, Progress
-    from gatewright.tools.port import SourcePort, WebPort
+    from gatewright.tools.context import Again, OnPiece, Ports, Progress
 
 MOST_AT_ONCE = 8
 """Calls of one turn that may be carried out together."""
@@ -73,30 +68,22 @@ class Execution:
 
 
 @frozen
-class CallPorts:
-    """What the stages reach outside themselves. ``record`` writes audit rows without stopping the event loop,
-    or raises AuditUnavailable. ``results``: what pure tools gave; ``earlier``: results
-    in which ids are looked up for the operator.
+class Services:
+    """What the gate has for all of its calls. ``record`` writes audit rows without stopping the event loop, or raises
+    AuditUnavailable. ``results``: what pure tools gave; ``earlier``: those in which ids are looked up for the operator.
 
-    ``absent``: tools that are known and not there now, and why. ``folder``: where relative paths of arguments and
-    prefixes of capabilities begin (the policy's folder); None: there is none, so no such path is accepted.
+    ``absent``: tools that are known and not there now, and why.
     ``in_copy``: calls are made in a disposable copy, where what leaves it is decided and not executed.
     """
 
-    sources: SourcePort | None
+    ports: Ports
     clock: Clock
     record: Recorder
     absent: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
     rates: RateBook | None = None
     grants: ApprovalStore | None = None
-    folder: str | None = None
     results: PureResults | None = None
-    roots: RootFolders | None = None
-    blocks: AgentBlocks | None = None
-    notes: NoteBook | None = None
-    web: WebPort | None = None
     in_copy: bool = False
-    streams: Streams | None = None
     earlier: EarlierResults = field(default_factory=EarlierResults, hash=False)
 
 
@@ -163,7 +150,7 @@ class CallState:
         raw: RawArguments,
         agent: AgentSnapshot | None,
         session: Session,
-        ports: CallPorts,
+        services: Services,
         user_id: str | None = None,
         client: str = "",
     ) -> None:
@@ -173,7 +160,8 @@ class CallState:
         self.raw = raw
         self.agent = agent
         self.session = session
-        self.ports = ports
+        self.services = services
+        self.ports = services.ports
         self.user_id = user_id
         self.client = client
         self.progress: Progress | None = None
@@ -182,17 +170,25 @@ class CallState:
         self.arguments: dict[str, JsonValue] = {}
         self.policy_arguments: dict[str, JsonValue] = {}
 
-    def afresh(self, agent: AgentSnapshot | None, ports: CallPorts) -> CallState:
+    def afresh(self, agent: AgentSnapshot | None, services: Services) -> CallState:
         """The same call before its first stage, with the answer that it brings, for a run of its own."""
         state = CallState(
-            self.call_id, self.agent_id, self.tool_name, self.raw, agent, self.session, ports, self.user_id, self.client
+            self.call_id,
+            self.agent_id,
+            self.tool_name,
+            self.raw,
+            agent,
+            self.session,
+            services,
+            self.user_id,
+            self.client,
         )
         state.answer, state.progress, state.on_piece = self.answer, self.progress, self.on_piece
         return state
 
     def instead(self, arguments: Mapping[str, JsonValue]) -> CallState:
         """The call with other arguments in the place of this one, at its moment; nobody was asked about it."""
-        state = self.afresh(self.agent, self.ports)
+        state = self.afresh(self.agent, self.services)
         state.raw, state.answer, state.progress, state.on_piece = arguments, None, None, None
         state.facts, state.now_s, state.wall_s, state.rates = self.facts, self.now_s, self.wall_s, self.rates
         return state

@@ -63,7 +63,7 @@ class CallRun:
             return self._outcome(state, decision, Status.UNANSWERED, message.to_model(message.UNANSWERED))
         request = await _with_records(state, request_of(state))
         try:
-            await state.ports.record(_then(opening, record.requested(state, request)))
+            await state.services.record(_then(opening, record.requested(state, request)))
         except AuditUnavailable as error:
             return self._outcome(state, _unrecordable(decision, error), Status.DENIED)
         except aio.CancelledError as error:
@@ -137,13 +137,13 @@ class CallRun:
         await finish(state)
         if state.status is Status.ALLOWED:
             called = f"{state.tool_name}.{state.chosen.name}" if state.chosen.name else state.tool_name
-            state.ports.earlier.keep(state.session, called, state.normal, state.wall_s)
+            state.services.earlier.keep(state.session, called, state.normal, state.wall_s)
         return self._outcome(state, decision, state.status, state.output or "")
 
     async def _try_record(self, state: CallState, build: RowBuilder) -> None:
         """Record a call that is not made in any case."""
         try:
-            await state.ports.record(build)
+            await state.services.record(build)
         except AuditUnavailable:
             return
 
@@ -210,7 +210,7 @@ def request_of(state: CallState) -> ApprovalRequest:
 
 async def _with_records(state: CallState, request: ApprovalRequest) -> ApprovalRequest:
     """The question with what its ids stand for, which may take a moment to find out."""
-    records = await aio.to_thread(state.ports.earlier.of, state.session, request.arguments)
+    records = await aio.to_thread(state.services.earlier.of, state.session, request.arguments)
     return replace(request, records=records) if records else request
 
 
@@ -225,7 +225,7 @@ async def _kept(state: CallState, request: ApprovalRequest, approval: Approval, 
     A gate without a book of grants cannot spend the broker's, so that one is spent here. Writing is done in a thread,
     since it may have to wait for other processes.
     """
-    grants = state.ports.grants
+    grants = state.services.grants
     if grants is None and approval.grant_id and isinstance(approver, PermissionBroker):
         return await unbroken(aio.ensure_future(aio.to_thread(approver.used, approval)))
     if grants is None or approval.grant_id or not approval.lasts:

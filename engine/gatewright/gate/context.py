@@ -26,12 +26,7 @@ def context_of(state: CallState) -> ToolExecutionContext:
         user_id=state.user_id,
         source_ids=state.agent.source_ids if state.agent else (),
         granted=state.assessment.action if state.assessment else None,
-        sources=state.ports.sources,
-        roots=state.ports.roots,
-        blocks=state.ports.blocks,
-        notes=state.ports.notes,
-        web=state.ports.web,
-        streams=state.ports.streams,
+        ports=state.ports,
         client=state.client,
     )
 

@@ -21,7 +21,7 @@ from gatewright.compile.snapshot import Snapshot
 from gatewright.compile.view import AgentView
 from gatewright.gate.alarm import Alarm, AlarmBell, OnAlarm
 from gatewright.gate.audit import AuditLog, AuditUnavailable, RowBuilder
-from gatewright.gate.call import MOST_AT_ONCE, CallPorts, CallState, RawArguments
+from gatewright.gate.call import MOST_AT_ONCE, CallState, RawArguments, Services
 from gatewright.gate.decision import Decision, Places, nowhere
 from gatewright.gate.inforce import InForce, ProofKeys
 from gatewright.gate.policychange import PolicyHistory
@@ -33,6 +33,7 @@ from gatewright.policy.document import Policy
 from gatewright.policy.right import Reason
 from gatewright.policy.verdict import Verdict
 from gatewright.record import fork_safe_lock
+from gatewright.tools.context import Ports
 
 if TYPE_CHECKING:
     from gatewright.gate.accumulator import BrokenCall, ToolCall
@@ -44,13 +45,8 @@ if TYPE_CHECKING:
     from gatewright.gate.pipeline import OnStage, Passage
     from gatewright.gate.proof import DecisionProof
     from gatewright.gate.verify import ProvenCall, Verification
-    from gatewright.memory.agentblocks import AgentBlocks
-    from gatewright.memory.notes import NoteBook
     from gatewright.policy.edit import ChangeSet
-    from gatewright.sources.rootfolder import RootFolders
-    from gatewright.sources.stream import Streams
     from gatewright.tools.context import OnPiece, ToolExecutionContext
-    from gatewright.tools.port import SourcePort, WebPort
     from gatewright.tools.registry import ToolRegistry
 
 
@@ -60,8 +56,7 @@ class Gate:
     ``absent`` says why a known tool is not there, for the operator who asks about a call of it, and that a policy may
     limit it: one that limits any other tool which is not registered is refused (PolicyInvalid).
     ``in_copy``: it is the gate of a disposable copy, where a tool that leaves the copy is decided and not executed.
-    ``file``: the policy's, for the log and the alarm; ``folder``: where relative paths of arguments begin, None where
-    there is none.
+    ``ports``: what calls can reach; by default nothing. ``file``: the policy's, for the log and the alarm.
     ``broker``: the approver of calls that bring none, and, without ``grants``, the standing approvals.
     """
 
@@ -70,7 +65,7 @@ class Gate:
         policy: Policy,
         registry: ToolRegistry,
         *,
-        sources: SourcePort | None = None,
+        ports: Ports | None = None,
         audit: AuditLog | None = None,
         clock: Clock | None = None,
         places: Places = nowhere,
@@ -79,37 +74,25 @@ class Gate:
         rates: RateBook | None = None,
         grants: ApprovalStore | None = None,
         broker: PermissionBroker | None = None,
-        folder: str | None = None,
         file: str | None = None,
-        roots: RootFolders | None = None,
-        blocks: AgentBlocks | None = None,
-        notes: NoteBook | None = None,
-        web: WebPort | None = None,
         in_copy: bool = False,
-        streams: Streams | None = None,
     ) -> None:
         self._lock = fork_safe_lock()
         self._audit = audit
         self._approver = approver or broker
         grants = broker.grants if grants is None and broker is not None else grants
-        ports = CallPorts(
-            sources,
+        services = Services(
+            ports or Ports(),
             clock or SystemClock(),
             Recorder(self._write),
             absent or {},
             rates or RateBook(),
             grants,
-            folder,
             PureResults(),
-            roots,
-            blocks,
-            notes,
-            web,
             in_copy,
-            streams,
         )
-        _refuse_unknown(policy, None, registry, ports.absent)
-        self._force = InForce(Snapshot(policy, registry), places, ports, ProofKeys(audit))
+        _refuse_unknown(policy, None, registry, services.absent)
+        self._force = InForce(Snapshot(policy, registry), places, services, ProofKeys(audit))
         self._history = PolicyHistory(self._force.snapshot, file)
         self._bell = AlarmBell()
         self._views: dict[str, tuple[AgentSnapshot, AgentView]] = {}
@@ -136,16 +119,13 @@ class Gate:
         changed: ChangeSet | None = None,
         *,
         places: Places | None = None,
-        sources: SourcePort | None = None,
-        roots: RootFolders | None = None,
-        blocks: AgentBlocks | None = None,
-        web: WebPort | None = None,
+        ports: Ports | None = None,
         tools: Callable[[], None] | None = None,
     ) -> None:
         """Put another policy in force, at once and whole: running calls finish, waiting ones decide again.
 
-        ``places`` resolves the addresses of the new policy, ``sources`` has its levels, ``roots`` its roots, ``blocks``
-        goes by those levels, ``web`` reaches what it may; without them the old ones stay.
+        ``places`` resolves the addresses of the new policy, ``ports`` have its levels and its roots and reach what it
+        lets them; without them the old ones stay.
         ``tools`` changes the registry, if that has to go with it: nobody sees the one without the other. A good policy
         ends an alarm. One that says something else than the policy in force takes in the tools that are held as new
         (``new_tools``); what ``tools`` brings is never new. Raises PolicyInvalid for one that limits a tool which is
@@ -157,16 +137,13 @@ class Gate:
             there = old.snapshot.registry.keys()
             if tools is not None:
                 tools()
-            _refuse_unknown(policy, old.snapshot.policy, old.snapshot.registry, old.ports.absent)
-            ports = old.ports if sources is None else replace(old.ports, sources=sources)
-            ports = ports if roots is None else replace(ports, roots=roots)
-            ports = ports if blocks is None else replace(ports, blocks=blocks)
-            ports = ports if web is None else replace(ports, web=web)
+            _refuse_unknown(policy, old.snapshot.policy, old.snapshot.registry, old.services.absent)
+            services = old.services if ports is None else replace(old.services, ports=ports)
             known = old.snapshot.registry.keys()
             if policy.is_same(old.snapshot.policy):
                 known = old.snapshot.known | (known - there)
             snapshot = old.snapshot.renewed(policy, changed, known=known)
-            self._force = InForce(snapshot, places or old.places, ports, old.keys)
+            self._force = InForce(snapshot, places or old.places, services, old.keys)
             self._views = {agent_id: held for agent_id, held in self._views.items() if agent_id in policy.agents}
         self._bell.clear()
 
@@ -183,7 +160,7 @@ class Gate:
 
     def refuse(self, problems: Iterable[Problem]) -> Alarm:
         """Raise the alarm: a policy with these problems was not put in force. The log says so with its next row."""
-        alarm = Alarm(self._force.ports.clock.wall_s(), tuple(problems), self._history.file)
+        alarm = Alarm(self._force.services.clock.wall_s(), tuple(problems), self._history.file)
         self._history.refuse(alarm.problems)
         self._bell.ring(alarm)
         return alarm
@@ -290,7 +267,7 @@ class Gate:
 
         state = self._state(self.in_force(), agent_id, tool, arguments, session, context, new_id("call"))
         state.on_piece = on_piece
-        calls = state.ports.record.calls
+        calls = state.services.record.calls
         calls.add(state.call_id)
         try:
             return await CallRun(self.passage, state, on_stage, approver or self._approver).run()
@@ -350,7 +327,7 @@ class Gate:
         """A sentence for the model for each shown tool that is due. Raises WorkspaceError for an unknown agent."""
         from gatewright.gate.rulewords import reminders
 
-        agent, now_s = self._agent(agent_id), self.in_force().ports.clock.monotonic_s()
+        agent, now_s = self._agent(agent_id), self.in_force().services.clock.monotonic_s()
         session.begin(now_s)
         return reminders(agent, session.facts(), now_s) if agent.rules.due else ()
 
@@ -374,7 +351,7 @@ class Gate:
         from gatewright.gate.pipeline import Passage
 
         force = self.in_force()
-        return Passage(state.afresh(force.snapshot.agent(state.agent_id), force.ports), force, on_stage)
+        return Passage(state.afresh(force.snapshot.agent(state.agent_id), force.services), force, on_stage)
 
     def _state(
         self,
@@ -394,7 +371,7 @@ class Gate:
         session = session or self._own_session(agent_id, agent, user, keep=bool(call_id))
         if session.agent_id and session.agent_id != agent_id:
             raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
-        state = CallState(call_id, agent_id, tool, arguments, agent, session, force.ports, user)
+        state = CallState(call_id, agent_id, tool, arguments, agent, session, force.services, user)
         if context is not None:
             state.client, state.progress = context.client, context.progress
         return state

@@ -8,7 +8,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.compile.snapshot import Snapshot
 from gatewright.gate.audit import AuditLog
-from gatewright.gate.call import CallPorts
+from gatewright.gate.call import Services
 from gatewright.gate.decision import Places
 
 
@@ -18,7 +18,7 @@ class InForce:
 
     snapshot: Snapshot
     places: Places
-    ports: CallPorts
+    services: Services
     keys: ProofKeys
 
 

@@ -65,7 +65,7 @@ class Passage:
 
     def __init__(self, state: CallState, force: InForce, on_stage: OnStage | None = None) -> None:
         if state.facts is None:  # else somebody decides again by what was known then
-            clock = state.ports.clock
+            clock = state.services.clock
             state.facts, state.now_s, state.wall_s = state.session.facts(), clock.monotonic_s(), clock.wall_s()
         self.state = state
         self._force = force

@@ -72,10 +72,10 @@ def verified(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verifica
     if not proof.is_sealed_by(key):
         return Verification(False, problems=("the proof was changed, or not made here",))
     agent = force.snapshot.agent(call.agent_id)
-    ports = replace(force.ports, rates=None, grants=None)
+    services = replace(force.services, rates=None, grants=None)
     session = Session(proof.facts.session_id or "none")
     user_id = call.user_id or (agent.agent.user_id if agent else None)
-    state = CallState("", call.agent_id, call.tool, call.arguments, agent, session, ports, user_id)
+    state = CallState("", call.agent_id, call.tool, call.arguments, agent, session, services, user_id)
     state.answer, state.facts, state.grant = proof.answer, proof.facts, proof.grant
     state.now_s, state.wall_s, state.rates = proof.now_s, proof.wall_s, proof.rates
     passage = Passage(state, force)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.door import door
 
 if TYPE_CHECKING:
+    from gatewright.tools.context import Ports as Ports
     from gatewright.tools.context import ToolExecutionContext as ToolExecutionContext
     from gatewright.tools.declaration import Determinism as Determinism
     from gatewright.tools.declaration import Normalization as Normalization
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 door(
     __name__,
     {
-        "gatewright.tools.context": ("ToolExecutionContext",),
+        "gatewright.tools.context": ("Ports", "ToolExecutionContext"),
         "gatewright.tools.declaration": ("Determinism", "Normalization", "ResourceBounds", "ResultType", "SideEffect"),
         "gatewright.tools.decorator": ("FunctionTool", "operation", "tool"),
         "gatewright.tools.defined": ("DefinedTool",),

@@ -55,8 +55,28 @@ class StopSignal:
 
 
 @frozen
+class Ports:
+    """What calls can reach; None: it is not there, and tools that need it fail.
+
+    ``folder``: where relative paths of arguments and prefixes of capabilities begin (the policy's folder); None: there
+    is none, so no such path is accepted.
+    """
+
+    sources: SourcePort | None = None
+    roots: RootFolders | None = None
+    blocks: AgentBlocks | None = None
+    notes: NoteBook | None = None
+    web: WebPort | None = None
+    streams: Streams | None = None
+    folder: str | None = None
+
+
+_NOTHING = Ports()
+
+
+@frozen
 class ToolExecutionContext:
-    """One call: who calls, in which session, what was granted, and the ports. ``granted``: the action allowed.
+    """One call: who calls, in which session, what was granted, and what it can reach. ``granted``: the action allowed.
 
     ``bounds``: what the call may use, the smaller of what the tool declares and what is granted. ``capabilities``: all
     that the agent holds. ``deadline_s``: when its time is over, by `time.monotonic`; None: no end. ``agreed``: the tool
@@ -73,22 +93,17 @@ class ToolExecutionContext:
     user_id: str | None = None
     source_ids: tuple[str, ...] = ()
     granted: Action | None = None
-    sources: SourcePort | None = None
+    ports: Ports = _NOTHING
     bounds: ResourceBounds = _USUAL
     capabilities: tuple[Capability, ...] = ()
     deadline_s: float | None = None
     stop: StopSignal = field(default_factory=StopSignal, compare=False, repr=False)
-    roots: RootFolders | None = None
-    blocks: AgentBlocks | None = None
-    notes: NoteBook | None = None
-    streams: Streams | None = None
     agreed: bool = False
     approved: bool = False
     client: str = ""
     progress: Progress | None = field(default=None, compare=False, repr=False)
     on_piece: OnPiece | None = field(default=None, compare=False, repr=False)
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
-    web: WebPort | None = None
     again: Again | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -107,39 +122,39 @@ class ToolExecutionContext:
 
     def require_sources(self) -> SourcePort:
         """The sources, or a ToolFailure when the workspace has none."""
-        if self.sources is None:
+        if self.ports.sources is None:
             raise ToolFailure("no file source is attached", code="no-source")
-        return self.sources
+        return self.ports.sources
 
     def require_roots(self) -> RootFolders:
         """The roots, or a ToolFailure when the workspace has none."""
-        if self.roots is None:
+        if self.ports.roots is None:
             raise ToolFailure("there is no folder for files here", code="no-root")
-        return self.roots
+        return self.ports.roots
 
     def require_blocks(self) -> AgentBlocks:
         """The blocks, or a ToolFailure when the workspace keeps none."""
-        if self.blocks is None:
+        if self.ports.blocks is None:
             raise ToolFailure("there are no blocks here", code="no-blocks")
-        return self.blocks
+        return self.ports.blocks
 
     def require_notes(self) -> NoteBook:
         """The notes, or a ToolFailure when none are kept."""
-        if self.notes is None:
+        if self.ports.notes is None:
             raise ToolFailure("no notes are kept here", code="no-notes")
-        return self.notes
+        return self.ports.notes
 
     def require_web(self) -> WebPort:
         """The web, or a ToolFailure where it cannot be reached from here."""
-        if self.web is None:
+        if self.ports.web is None:
             raise ToolFailure("the web cannot be reached from here; go on without it", code="no-web")
-        return self.web
+        return self.ports.web
 
     def require_streams(self) -> Streams:
         """The sources and streams, or a ToolFailure when the workspace has none."""
-        if self.streams is None:
+        if self.ports.streams is None:
             raise ToolFailure("there are no sources here", code="no-source")
-        return self.streams
+        return self.ports.streams
 
     def require_user(self) -> str:
         """The id of the user, or a ToolFailure when the call is made for nobody."""

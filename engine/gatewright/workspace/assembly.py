@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,12 +22,11 @@ from gatewright.memory.notes import NoteBook
 from gatewright.memory.shelf import Shelf
 from gatewright.policy.document import PINS, Policy
 from gatewright.record import PrivateFolder
-from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 from gatewright.sources.rootfolder import RootFolders
 from gatewright.sources.stream import Streams
-from gatewright.tools import Tool, ToolRegistry
+from gatewright.tools import Ports, Tool, ToolRegistry
 from gatewright.workspace.attachment import Attachments
 from gatewright.workspace.catalog import CatalogBook, HostTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
@@ -111,15 +110,20 @@ class Parts:
         self.attachments.follow(policy, afresh=afresh)
         withdraw_idle = self.sources.follow(self.attachments.sources(policy))
         self.streams.follow(policy, self.attachments.streams(policy))
-        folders = self.attachments.roots()
         self.gate.reload(
             policy,
             changed,
             places=after.text.places(policy),
-            sources=self.sources.pinned(),
-            roots=_roots(folders, self.folder, self.sources, self.protection, self.blocks),
-            blocks=agent_blocks(self.shelf, self.sources.pinned()),
-            web=WebClient(policy.web),
+            ports=_ports(
+                policy,
+                self.folder,
+                self.attachments,
+                self.sources,
+                self.protection,
+                self.shelf,
+                self.notes,
+                self.streams,
+            ),
             tools=None if same else lambda: self.rooted.follow(policy, given, lambda: self.host.follow(given)),
         )
         withdraw_idle()
@@ -209,21 +213,15 @@ def assemble(
     gate = Gate(
         policy,
         registry,
-        sources=sources.pinned(),
+        ports=_ports(policy, folder, attachments, sources, protection, shelf, notes, streams),
         audit=audit,
         clock=clock,
         places=state.text.places(policy),
         absent=_NO_SOURCE | absences() | {tool.name: no_notes for tool in note_tools() if no_notes},
         rates=rates,
         grants=broker.grants,
-        folder=str(folder),
         file=str(policy_path),
-        roots=_roots(attachments.roots(), folder, sources, protection, blocks),
-        blocks=agent_blocks(shelf, sources.pinned()),
-        notes=notes,
-        web=WebClient(policy.web),
         in_copy=is_copy,
-        streams=streams,
     )
     return Parts(
         folder,
@@ -249,7 +247,16 @@ def _tools_of(book: CatalogBook, policy: Policy) -> tuple[object, ...]:
     return book, policy.catalogs, policy.provides, policy.endpoints, policy.recipients
 
 
-def _roots(
-    folders: Mapping[str, BaseFolder], folder: Path, sources: SourceManager, protection: Protection, blocks: BlockStore
-) -> RootFolders:
-    return RootFolders(folders, str(folder), sources.pinned(), protection, blocks.exclusive)
+def _ports(
+    policy: Policy,
+    folder: Path,
+    attachments: Attachments,
+    sources: SourceManager,
+    protection: Protection,
+    shelf: Shelf,
+    notes: NoteBook,
+    streams: Streams,
+) -> Ports:
+    files = sources.pinned()
+    roots = RootFolders(attachments.roots(), str(folder), files, protection, shelf.store.exclusive)
+    return Ports(files, roots, agent_blocks(shelf, files), notes, WebClient(policy.web), streams, str(folder))

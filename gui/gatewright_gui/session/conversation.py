@@ -105,8 +105,8 @@ class _Look:
         self._agent = agent
         self._session = session
         self._facts = session.facts()
-        self._ports = workspace.gate.in_force().ports
-        self._now_s = self._ports.clock.monotonic_s()
+        self._services = workspace.gate.in_force().services
+        self._now_s = self._services.clock.monotonic_s()
         self._seen_s = time.monotonic()  # read after the gate's clock: a pause is never over before it is
 
     def counts(self, calls: Iterable[tuple[str, int]]) -> Iterator[Fact]:
@@ -186,10 +186,10 @@ class _Look:
 
     def _rate(self, key: str, rule: RateLimit, name: str, link: RuleLink | None) -> Fact:
         pace = f"{rule.calls:,} per {duration_words(rule.per_s)}"
-        if self._ports.rates is None:
+        if self._services.rates is None:
             return Fact("rate", name, pace, rule=link)
         try:
-            window = self._ports.rates.peek(key, rule, self._ports.clock.wall_s())
+            window = self._services.rates.peek(key, rule, self._services.clock.wall_s())
         except WorkspaceError as error:
             return Fact("rate", name, visible(str(error)), True, rule=link)
         seen_s = time.monotonic()

@@ -13,7 +13,7 @@ from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.context import Ports, ToolExecutionContext
 from gatewright.tools.parameter import Role
 from tests.support.memory_sources import MemorySources
 
@@ -76,7 +76,7 @@ async def test_without_a_memory_the_tools_say_so(operation: str) -> None:
 
 async def test_label_of_a_source_that_is_not_the_agents_is_refused() -> None:
     port = MemorySources({("docs", "a.md"): "text"})
-    context = ToolExecutionContext("a", "s", source_ids=(), sources=port)
+    context = ToolExecutionContext("a", "s", source_ids=(), ports=Ports(port))
 
     with pytest.raises(ToolFailure, match="no such label"):
         await BLOCK.execute("info", {"op": "info", "label": "file:0:a.md"}, context)

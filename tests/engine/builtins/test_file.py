@@ -11,7 +11,7 @@ from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.rule import ContinueLoop
 from gatewright.policy.tier import SafetyTier
-from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.context import Ports, ToolExecutionContext
 from gatewright.tools.parameter import Role
 from gatewright.tools.port import SourcePort
 from tests.support.memory_sources import MemorySources
@@ -26,7 +26,7 @@ def sources() -> MemorySources:
 
 
 def context(port: SourcePort | None, granted: Action | None = None) -> ToolExecutionContext:
-    return ToolExecutionContext("archivist", "s-1", source_ids=("docs",), granted=granted, sources=port)
+    return ToolExecutionContext("archivist", "s-1", source_ids=("docs",), granted=granted, ports=Ports(port))
 
 
 async def run(port: SourcePort | None, operation: str, granted: Action | None = None, **arguments: Any) -> Any:
@@ -163,7 +163,7 @@ async def test_source_of_another_agent_is_refused() -> None:
 
 async def test_label_of_another_source_than_the_one_named_is_refused() -> None:
     port = MemorySources({("docs", "a.md"): "x", ("more", "b.md"): "y"}, source_ids=("docs", "more"))
-    both = ToolExecutionContext("a", "s", source_ids=("docs", "more"), granted=Action.APPEND, sources=port)
+    both = ToolExecutionContext("a", "s", source_ids=("docs", "more"), granted=Action.APPEND, ports=Ports(port))
 
     with pytest.raises(ToolFailure, match="another source"):
         await TOOL.execute("save", {"op": "save", "label": label_of(port, "a.md"), "source": "more"}, both)

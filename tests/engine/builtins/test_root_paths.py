@@ -182,7 +182,7 @@ async def test_folder_that_holds_something_protected_is_not_removed(tmp_path: Pa
 
 
 def port_of(bench: RootBench) -> RootFolders:
-    port = bench.workspace.gate.in_force().ports.roots
+    port = bench.workspace.gate.in_force().services.ports.roots
     assert port is not None
     return port
 

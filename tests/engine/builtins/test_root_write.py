@@ -102,7 +102,7 @@ async def test_every_refusal_of_the_port_has_its_code_and_words_and_changes_noth
     path, top = str(bench.write("shared/a", "one")), str(bench.folder / "shared")
     os.link(bench.write("shared/h", "one"), bench.folder / "tmp/h")
     bench.write("shared/dir/b", "x")
-    port = cast("RootFolders", bench.workspace.gate.in_force().ports.roots)
+    port = cast("RootFolders", bench.workspace.gate.in_force().services.ports.roots)
     changed = "somebody else changed this meanwhile; make the call again"
     linked = "the file has a second name (hard link), perhaps outside the root"
     full = "the folder `shared/dir` is not empty: with `recursive` it goes with everything in it"
@@ -150,7 +150,7 @@ async def test_what_stands_at_a_place_is_told_for_whoever_is_asked(
 ) -> None:
     path = bench.write("shared/dir/a", "one")
     (bench.folder / "shared/dir/sub").mkdir()
-    port = cast("RootFolders", bench.workspace.gate.in_force().ports.roots)
+    port = cast("RootFolders", bench.workspace.gate.in_force().services.ports.roots)
     sha, when = hashlib.sha256(b"one").hexdigest(), path.stat().st_mtime_ns
     assert port.note_of(str(path)) == f"3 bytes, sha256:{sha}"
     assert port.note_of(f"{path}x") is None
@@ -373,7 +373,7 @@ async def test_folder_goes_only_if_everything_in_it_may(levelled: RootBench) -> 
 
 
 async def test_file_that_came_meanwhile_is_not_overwritten_by_a_call_that_may_only_append(levelled: RootBench) -> None:
-    roots = levelled.workspace.gate.in_force().ports.roots
+    roots = levelled.workspace.gate.in_force().services.ports.roots
     assert roots is not None
     path = str(levelled.folder / "shared/docs/grow/a")
     with pytest.raises(ToolFailure) as caught:
@@ -386,7 +386,7 @@ async def test_file_that_came_meanwhile_is_not_overwritten_by_a_call_that_may_on
 
 
 async def test_level_is_asked_again_at_the_moment_of_acting(levelled: RootBench) -> None:
-    roots = levelled.workspace.gate.in_force().ports.roots
+    roots = levelled.workspace.gate.in_force().services.ports.roots
     assert roots is not None
     docs = str(levelled.folder / "shared/docs")
     for refused in (

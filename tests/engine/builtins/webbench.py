@@ -20,6 +20,7 @@ from gatewright.gate import AuditLog, Gate, Outcome
 from gatewright.policy.document import Policy, Web
 from gatewright.policyfile import KnownTools, parse_policy
 from gatewright.tools import ToolRegistry
+from gatewright.tools.context import Ports
 
 PUBLIC, OTHER = "93.184.216.34", "151.101.1.1"
 WHOLE = 'capabilities = [{ NetRead = { allowlist = ["*"] } }]\n'
@@ -176,7 +177,7 @@ async def bench_of(
     policy = policy_of(f"gatewright = 1\n\n[agents.a]\ntools = {json.dumps(TOOLS)}\n{agent}\n{more}")
     audit = AuditLog(folder / "state", folder / "keys")
     client = WebClient(web or Web(), network=names.network, variables=variables or {})
-    gate = Gate(policy, registry, web=client, audit=audit, folder=str(folder))
+    gate = Gate(policy, registry, ports=Ports(web=client, folder=str(folder)), audit=audit)
     try:
         yield WebBench(gate, site, names, folder)
         if site.requests:

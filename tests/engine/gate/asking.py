@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from gatewright.gate import ApprovalRequest, ApprovalStore, Gate, PermissionBroker
 from gatewright.gate.approval import Ask
+from gatewright.tools.context import Ports
 from tests.engine.gate.world import POLICY, World
 from tests.support.clock import ManualClock
 
@@ -63,7 +64,7 @@ def asking_gate(world: World, text: str = POLICY, **options: Any) -> PermissionB
     world.gate = Gate(
         world.gate.policy,
         world.registry,
-        sources=world.sources,
+        ports=Ports(world.sources),
         audit=world.audit,
         clock=world.clock,
         places=world.places.place,

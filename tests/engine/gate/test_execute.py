@@ -471,7 +471,7 @@ async def test_slot_of_a_call_cancelled_before_it_began_is_given_back(
 ) -> None:
     world, session = make_world(POLICY + limit("counter", 1)), Session()
     force = world.gate.in_force()
-    record = force.ports.record
+    record = force.services.record
     waiting, go_on = asyncio.Event(), asyncio.Event()
 
     async def slowly(self: Recorder, build: Any) -> None:

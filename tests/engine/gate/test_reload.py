@@ -16,6 +16,7 @@ from gatewright.gate import Alarm, Session, Status
 from gatewright.policy.document import Policy
 from gatewright.policy.verdict import Verdict
 from gatewright.sources.basefolder import base_folder
+from gatewright.tools.context import Ports
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, GateTool, Operator, World
 
@@ -75,7 +76,7 @@ class Swapper:
         policy, places = self._sides[which]
         sources = self._world.sources
         sources.follow([(source, self._bases[source.source_id]) for source in policy.sources])
-        self._world.gate.reload(policy, places=places, sources=sources.pinned())
+        self._world.gate.reload(policy, places=places, ports=Ports(sources.pinned(), folder=str(self._world.folder)))
 
     def _read(self, text: str) -> tuple[Policy, Any]:
         policy = self._world._checked(text)  # pyright: ignore[reportPrivateUsage]

@@ -18,7 +18,7 @@ from gatewright.policyfile.known import KnownTools
 from gatewright.policyfile.reader import parse_policy
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
-from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.context import Ports, ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation, tool
 from gatewright.tools.registry import ToolRegistry
@@ -179,11 +179,10 @@ class World:
         self.gate = Gate(
             self._checked(text),
             self.registry,
-            sources=self.sources,
+            ports=Ports(self.sources, folder=str(folder)),
             audit=self.audit,
             clock=self.clock,
             places=self.places.place,
-            folder=str(folder),
         )
 
     def close(self) -> None:

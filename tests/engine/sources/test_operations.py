@@ -14,7 +14,7 @@ from gatewright.policy.permission import Action, Permission
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.failure import failures
 from gatewright.sources.filetext import decode_text, encode_text, line_count, with_change, with_lines
-from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.context import Ports, ToolExecutionContext
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
 CONFLICT = "file modified externally, use file load to refresh"
@@ -439,7 +439,7 @@ async def test_the_history_of_a_block_does_not_grow_without_bound(bench: Bench) 
 async def test_a_change_is_shown_where_it_stands_in_the_whole_text_and_in_its_line_ending(bench: Bench) -> None:
     bench.write("a.md", "one\r\ntwo\r\nthree\r\n")
     at, tool = bench.at("a.md"), file_tool()
-    context = ToolExecutionContext("a", "s", source_ids=("docs",), sources=bench.port)
+    context = ToolExecutionContext("a", "s", source_ids=("docs",), ports=Ports(bench.port))
 
     shown = tool.assess("replace", {"path": "a.md", "old": "two", "new": "2\n2b"}, context).change()
     added = tool.assess("append", {"path": "a.md", "content": "four\n"}, context).change()

@@ -68,7 +68,7 @@ async def spend(state: CallState) -> Finding | None:
     One for a single execution is written down, which may have to wait for other processes: that happens in a thread,
     to its end also when the caller is cancelled meanwhile.
     """
-    grant, grants = state.grant, state.ports.grants
+    grant, grants = state.grant, state.services.grants
     if grant is None or grants is None:
         return None
     if grant.kind is not Remember.ONCE:
@@ -133,7 +133,7 @@ def _answered(state: CallState, asks: tuple[Finding, ...], answer: Answer) -> St
 
 def _standing(state: CallState, asks: tuple[Finding, ...]) -> Grant | None:
     """The grant that decides about the call: the one that the state brings along, else one from the book."""
-    if state.grant is None and state.ports.grants is None:
+    if state.grant is None and state.services.grants is None:
         return None
     subject = Subject(
         state.agent_id,
@@ -147,14 +147,14 @@ def _standing(state: CallState, asks: tuple[Finding, ...]) -> Grant | None:
     )
     if state.grant is not None:
         return state.grant if covers(state.grant, subject, state.wall_s) else None
-    return state.ports.grants.find(subject) if state.ports.grants is not None else None
+    return state.services.grants.find(subject) if state.services.grants is not None else None
 
 
 def _kept(state: CallState, grant_id: str) -> Grant | None:
     """The grant that the answer made, if nobody took it back and no equal call used it."""
     if state.grant is not None:
         return state.grant if state.grant.grant_id == grant_id else None
-    return state.ports.grants.get(grant_id) if state.ports.grants is not None else None
+    return state.services.grants.get(grant_id) if state.services.grants is not None else None
 
 
 def _withdrawn(who: str) -> Finding:

@@ -70,7 +70,7 @@ def _find_result(state: CallState) -> KeptResult | None:
 
 def _results_of(state: CallState) -> PureResults | None:
     """Where results of the tool are kept; None where they are not."""
-    return state.ports.results if state.plan.tool.determinism is Determinism.PURE else None
+    return state.services.results if state.plan.tool.determinism is Determinism.PURE else None
 
 
 def _result_key(state: CallState) -> Key:
@@ -94,7 +94,7 @@ async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
         return StageResult((refusal,))
     try:
         if state.pending is not None:
-            await state.ports.record(state.pending)
+            await state.services.record(state.pending)
     except AuditUnavailable as error:
         release(state, taken)
         return denied("audit-unavailable", str(error), message.UNRECORDED)
@@ -126,7 +126,7 @@ async def _execute(state: CallState) -> None:
 
 async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Future[None]) -> JsonValue | bytes:
     try:
-        if state.ports.in_copy and state.plan.tool.actor.leaves_copy:
+        if state.services.in_copy and state.plan.tool.actor.leaves_copy:
             raise ToolFailure(message.NOT_IN_COPY, code="not-in-copy")
         state.has_run = True
         given = copied(state.arguments)  # what a tool changes in it is neither recorded nor kept with its result
@@ -266,7 +266,7 @@ async def _close(state: CallState, more: dict[str, JsonValue], opening: RowBuild
         return (*(opening(log) if opening is not None else ()), record.entry(state, _ENDS[state.status], body))
 
     try:
-        await state.ports.record(rows)
+        await state.services.record(rows)
     except AuditUnavailable:
         return False
     return True

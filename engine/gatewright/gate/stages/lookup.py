@@ -17,7 +17,7 @@ def _run(state: CallState) -> StageResult:
     if state.user_id is not None and not is_text(state.user_id):
         return denied("bad-user", "the user id holds half of a surrogate pair", message.NO_SUCH_TOOL)
     plan = state.agent.plan(state.tool_name)
-    absent = state.ports.absent.get(state.tool_name) if plan is None else None
+    absent = state.services.absent.get(state.tool_name) if plan is None else None
     if absent is not None:
         return denied("not-available", absent, message.NO_SUCH_TOOL)
     if plan is None:

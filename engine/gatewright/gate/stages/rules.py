@@ -48,7 +48,7 @@ def reserve(state: CallState) -> Reservation | Finding:
 
     The finding is the denial of a call that another one forestalled since it was decided.
     """
-    book, sources, now_s = book_of(state), routed(state), state.ports.clock.monotonic_s()
+    book, sources, now_s = book_of(state), routed(state), state.services.clock.monotonic_s()
 
     def test(facts: SessionFacts) -> Finding | None:
         found = sorted(_session(state, book, facts, now_s, sources), key=lambda pair: report_order(pair[0]))
@@ -68,11 +68,11 @@ def release(state: CallState, slot: Reservation) -> None:
     """Give slot and starts back because execution never began. Starts that cannot be given back still count."""
     state.session.release(slot)
     rates = _bound_rates(state, book_of(state), routed(state))
-    if rates and state.ports.rates is not None:
+    if rates and state.services.rates is not None:
         try:
-            clock = state.ports.clock
+            clock = state.services.clock
             ago_s = clock.monotonic_s() - slot.start_s
-            state.ports.rates.give_back([test.rate for test in rates], clock.wall_s(), ago_s)
+            state.services.rates.give_back([test.rate for test in rates], clock.wall_s(), ago_s)
         except RatesUnavailable:
             return
 
@@ -155,9 +155,9 @@ def _wait_s(state: CallState, rate: Rate) -> float:
 
 
 def _book(state: CallState) -> RateBook:
-    if state.ports.rates is None:
+    if state.services.rates is None:
         raise RatesUnavailable("there is nowhere to count the rate of calls")
-    return state.ports.rates
+    return state.services.rates
 
 
 def _take(state: CallState, book: RuleBook, sources: frozenset[str]) -> Finding | None:
@@ -165,7 +165,7 @@ def _take(state: CallState, book: RuleBook, sources: frozenset[str]) -> Finding 
     if not bound:
         return None
     try:
-        short = _book(state).take([test.rate for test in bound], state.ports.clock.wall_s())
+        short = _book(state).take([test.rate for test in bound], state.services.clock.wall_s())
     except RatesUnavailable as error:
         return _unusable(bound[0].bound, str(error))
     if short is None:
