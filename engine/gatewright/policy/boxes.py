@@ -14,7 +14,7 @@ from gatewright.policy.document import Agent, Policy
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ANY_TOOL, AllowedOperations, ToolRule
 from gatewright.policy.setting import overridden
-from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
+from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier, deciding_keys
 from gatewright.policy.toolname import chosen_tools, names_tool, split_name
 from gatewright.policy.verdict import Verdict
 
@@ -33,7 +33,8 @@ class Boxes:
         self._catalog = tuple(catalog)
         self._facts = chosen_tools(self._catalog, agent.tools)
         self._listed: dict[str, list[str]] | None = None if agent.tools is None else _by_name(agent.tools)
-        self._rules: list[ToolRule | None] = list(agent.tool_rules)
+        self._rules: dict[int, ToolRule] = dict(enumerate(agent.tool_rules))
+        self._new_rules: list[ToolRule] = []
         self._limits: dict[str, list[int]] = {}
         for index, rule in enumerate(agent.tool_rules):
             if isinstance(rule.rule_type, AllowedOperations):
@@ -46,7 +47,7 @@ class Boxes:
         tools = None if self._listed is None else tuple(name for held in self._listed.values() for name in held)
         if tools is not None and self._agent.tools is not None and _same_names(tools, self._agent.tools):
             tools = self._agent.tools
-        rules = tuple(rule for rule in self._rules if rule is not None)
+        rules = (*self._rules.values(), *self._new_rules)
         after = replace(self._agent, tools=tools, tool_rules=rules, approvals=self._approvals)
         return self._agent if after == self._agent else after
 
@@ -80,11 +81,11 @@ class Boxes:
 
     def kept(self, facts: ToolFacts) -> int | None:
         """The index of the AllowedOperations rule that the app edits, or None when it would write a new one."""
-        found = [i for i in self._limits_on(facts) if (rule := self._rules[i]) and not rule.conditions]
-        found = [i for i in found if (rule := self._rules[i]) and rule.tool_name != ANY_TOOL]
+        found = [i for i in self._limits_on(facts) if not self._rules[i].conditions]
+        found = [i for i in found if self._rules[i].tool_name != ANY_TOOL]
         if len(found) == 1:
             return found[0]
-        return next((i for i in found if _is_ours(self._rules[i])), None)
+        return next((i for i in found if (self._rules[i].rule_id or "").startswith(APP_RULE_PREFIX)), None)
 
     def tick(self, facts: ToolFacts, wanted: frozenset[str]) -> None:
         """Leave exactly these operations on. Raises EditRefused when an author's rule stands in the way."""
@@ -107,7 +108,7 @@ class Boxes:
         """Remove the kept rule and the ``approvals`` keys of the tool itself."""
         index = self.kept(facts)
         if index is not None:
-            self._rules[index] = None
+            del self._rules[index]
             self._limits[facts.name].remove(index)
         for key in (facts.name, *(f"{facts.name}.{name}" for name in facts.operation_names)):
             self._approvals.pop(key, None)
@@ -121,7 +122,7 @@ class Boxes:
     def own_approval(self, facts: ToolFacts, operation: OperationFacts) -> str | None:
         """The agent's own key that decides it; None when another place does."""
         own, everyone = self._approvals, self._policy.defaults.approvals
-        for key in _keys(facts.name, operation.name, operation.tier):
+        for key in deciding_keys(facts.name, operation.name, operation.tier):
             if key in own:
                 return key
             if key in everyone:
@@ -145,9 +146,7 @@ class Boxes:
 
     def _approval(self, facts: ToolFacts, operation: str, tier: SafetyTier) -> Verdict:
         own, everyone = self._approvals, self._policy.defaults.approvals
-        if not own and not everyone:
-            return TIER_DEFAULTS[tier]
-        for key in _keys(facts.name, operation, tier):
+        for key in deciding_keys(facts.name, operation, tier):
             if key in own:
                 return own[key]
             if key in everyone:
@@ -180,35 +179,35 @@ class Boxes:
     def _limits_on(self, facts: ToolFacts) -> list[int]:
         """The AllowedOperations rules that concern the tool, in the order of the file."""
         named = self._limits.get(facts.name, ())
-        found = [i for i in named if (rule := self._rules[i]) and names_tool(rule.tool_name, facts.name, facts.major)]
+        found = [i for i in named if names_tool(self._rules[i].tool_name, facts.name, facts.major)]
         return sorted((*found, *self._limits.get(ANY_TOOL, ())))
 
     def _left_by(self, limits: Iterable[int], facts: ToolFacts) -> frozenset[str]:
         left = frozenset(operation.name for operation in facts.operations)
         for index in limits:
-            rule = self._rules[index]
-            if rule is not None and isinstance(rule.rule_type, AllowedOperations):
-                left &= rule.rule_type.operations
+            left &= self._allowed_by(index)
         return left
+
+    def _allowed_by(self, index: int) -> frozenset[str]:
+        kind = self._rules[index].rule_type
+        assert isinstance(kind, AllowedOperations)
+        return kind.operations
 
     def _keep(self, facts: ToolFacts, wanted: frozenset[str]) -> None:
         if not facts.has_operations:
             return
         index = self.kept(facts)
-        if index is not None and (rule := self._rules[index]):
-            self._rules[index] = replace(rule, rule_type=AllowedOperations(wanted))
+        if index is not None:
+            self._rules[index] = replace(self._rules[index], rule_type=AllowedOperations(wanted))
         elif wanted != self.could(facts):
             limited = bool(self._limits_on(facts))
             name = f"{APP_RULE_PREFIX}{facts.name}" if limited else None
-            self._rules.append(ToolRule(facts.name, AllowedOperations(wanted), rule_id=name))
+            self._new_rules.append(ToolRule(facts.name, AllowedOperations(wanted), rule_id=name))
 
     def _refuse_if_limited(self, facts: ToolFacts, wanted: frozenset[str]) -> None:
         kept = self.kept(facts)
         for index in self._limits_on(facts):
-            rule = self._rules[index]
-            if index == kept or rule is None or not isinstance(rule.rule_type, AllowedOperations):
-                continue
-            if missing := wanted - rule.rule_type.operations:
+            if index != kept and (missing := wanted - self._allowed_by(index)):
                 named = ", ".join(f"`{name}`" for name in sorted(missing))
                 where = f"tool rule {index + 1} of `{self._agent.agent_id}`"
                 raise EditRefused(f"{named} of `{facts.name}` is turned off by {where}")
@@ -224,11 +223,3 @@ def _by_name(tools: Iterable[str]) -> dict[str, list[str]]:
 def _same_names(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether only the place of further majors of a tool differs."""
     return sorted(one) == sorted(other)
-
-
-def _is_ours(rule: ToolRule | None) -> bool:
-    return rule is not None and (rule.rule_id or "").startswith(APP_RULE_PREFIX)
-
-
-def _keys(tool: str, operation: str, tier: SafetyTier) -> tuple[str, ...]:
-    return (f"{tool}.{operation}", tool, str(tier)) if operation else (tool, str(tier))

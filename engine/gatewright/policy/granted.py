@@ -18,23 +18,22 @@ def granted_kinds(capabilities: Iterable[Capability]) -> frozenset[CapabilityKin
 
 def lacking(agent: Agent, granted: frozenset[CapabilityKind], facts: ToolFacts, op: OperationFacts) -> Reason | None:
     """Why every call of the operation is denied for want of a grant; None if some call may lie within."""
+    if missing := op.capabilities - granted:
+        code, text = "capability-not-granted", f"needs {_and(missing)}, which agent `{agent.agent_id}` is not granted"
+    elif limited := frozenset(kind_of(one) for one in bounded(agent, op)) - op.judgeable:
+        code = "capability-unjudgeable"
+        text = f"names nothing that {_and(limited)} of agent `{agent.agent_id}` could be judged by"
+    else:
+        return None
     what = f"`{facts.name}.{op.name}`" if op.name else f"`{facts.name}`"
     where: Address = ("agents", agent.agent_id, "capabilities") if agent.capabilities else ("agents", agent.agent_id)
-    missing = op.capabilities - granted
-    if missing:
-        text = f"{what} needs {_and(missing)}, which agent `{agent.agent_id}` is not granted"
-        return Reason(Layer.CAPABILITY, Verdict.DENY, "capability-not-granted", text, where)
-    limited = frozenset(kind_of(one) for one in bounded(agent, op)) - op.judgeable
-    if limited:
-        text = f"{what} names nothing that {_and(limited)} of agent `{agent.agent_id}` could be judged by"
-        return Reason(Layer.CAPABILITY, Verdict.DENY, "capability-unjudgeable", text, where)
-    return None
+    return Reason(Layer.CAPABILITY, Verdict.DENY, code, f"{what} {text}", where)
 
 
 def bounded(agent: Agent, op: OperationFacts) -> tuple[Capability, ...]:
     """The agent's grants of kinds that the operation needs where they leave something out."""
     kinds = {kind for kind in op.capabilities & SCOPED if not _is_whole(agent, kind)}
-    return tuple(one for one in agent.capabilities if kind_of(one) in kinds) if kinds else ()
+    return tuple(one for one in agent.capabilities if kind_of(one) in kinds)
 
 
 def _and(kinds: Iterable[CapabilityKind]) -> str:

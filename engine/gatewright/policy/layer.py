@@ -34,11 +34,10 @@ from gatewright.policy.rulematch import (
     rules_for_tool,
 )
 from gatewright.policy.setting import overridden
-from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
+from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier, deciding_keys
 from gatewright.policy.toolname import names_tool, split_name
 from gatewright.policy.verdict import Verdict, stricter, strictest
 
-_ANY_MAJOR: tuple[int | None, ...] = (None,)
 _NOTHING = frozenset[str]()
 _DENIALS = frozenset({Verdict.DENY})
 _SAME = frozenset[Verdict]()
@@ -79,8 +78,7 @@ class Layers:
 
     def policy_rules(self, facts: ToolFacts) -> tuple[Numbered, ...]:
         """The policy rules that may match a call of the tool, with their index."""
-        rules = self._policy_rules
-        return rules_for_tool(rules, facts.name, facts.major) if rules else ()
+        return rules_for_tool(self._policy_rules, facts.name, facts.major)
 
     def right(self, facts: ToolFacts, shut: Reason | None = None) -> ToolRight:
         """The agent's right on one tool; ``shut``: what closes it whole, when that is known already."""
@@ -99,13 +97,11 @@ class Layers:
     def approval(self, facts: ToolFacts, op: OperationFacts) -> tuple[Verdict, Address | None]:
         """The verdict of the most specific ``approvals`` key and where it stands."""
         own, everyone = self.agent.approvals, self.policy.defaults.approvals
-        if own or everyone:
-            keys = [f"{facts.name}.{op.name}"] if op.name else []
-            for key in (*keys, facts.name, str(op.tier)):
-                if key in own:
-                    return own[key], ("agents", self.agent.agent_id, "approvals", key)
-                if key in everyone:
-                    return everyone[key], ("defaults", "approvals", key)
+        for key in deciding_keys(facts.name, op.name, op.tier):
+            if key in own:
+                return own[key], ("agents", self.agent.agent_id, "approvals", key)
+            if key in everyone:
+                return everyone[key], ("defaults", "approvals", key)
         return TIER_DEFAULTS[op.tier], None
 
     def reach(self, facts: ToolFacts, op: OperationFacts) -> Reason | None:
@@ -147,9 +143,8 @@ class Layers:
         for index, rule in rules:
             yield ("agents", self.agent.agent_id, "tool_rules", index), rule
         for source in self.sources:
-            if source.required_tools:
-                for index, rule in source_rules(source, facts):
-                    yield ("sources", source.source_id, "required_tools", index), rule
+            for index, rule in source_rules(source, facts):
+                yield ("sources", source.source_id, "required_tools", index), rule
         for rule in facts.tool_rules:
             if names_tool(rule.tool_name, facts.name, facts.major):
                 yield None, rule
@@ -173,25 +168,33 @@ class _Rows:
         agent_id = layers.agent.agent_id
         placed: list[_Placed] = [(("agents", agent_id, "tool_rules", index), rule) for index, rule in rules]
         placed += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts.name, facts.major)]
-        self._lists: list[tuple[Address | None, ToolRule, frozenset[str]]] = []
+        self._lists: list[tuple[frozenset[str], Reason]] = []
+        """The operations that each rule allows, and what it says to the others."""
         self._consents: list[tuple[Address | None, ToolRule, str | None]] = []
         self._narrowing_rules: list[ToolRule] = []
         for address, rule in placed:
             if isinstance(rule.rule_type, AllowedOperations):
-                self._lists.append((address, rule, rule.rule_type.operations))
+                whose = f" for agent `{agent_id}`" if address else " by its own rule"
+                text = f"`{facts.name}` is limited to {_listed(rule.rule_type.operations)}{whose}"
+                reason = Reason(Layer.RULE, Verdict.DENY, "operation-not-allowed", text, address, rule.rule_id)
+                self._lists.append((rule.rule_type.operations, reason))
             elif not isinstance(rule.rule_type, ContinueLoop):
                 self._narrowing_rules.append(rule)
                 if isinstance(rule.rule_type, RequiresConsent):
                     self._consents.append((address, rule, rule.rule_type.scope))
-        theirs = [rule for source in layers.sources if source.required_tools for _, rule in source_rules(source, facts)]
+        theirs = [rule for source in layers.sources for _, rule in source_rules(source, facts)]
         self._narrowing_rules += [rule for rule in theirs if not isinstance(rule.rule_type, _NARROW_NOTHING)]
-        self._leaving_out: dict[int, Reason] = {}
-        self._refusals = list(_refusals(facts, placed)) if placed and facts.selection is not None else []
+        self._refusals = list(_refusals(facts, placed))
         self._policy_rules = layers.policy_rules(facts)
         self._policy_speaks = bool(self._policy_rules) or layers.policy.default is not Verdict.ALLOW
-        has_approvals = bool(layers.agent.approvals or layers.policy.defaults.approvals)
-        speaks = self._policy_speaks or has_approvals or facts.needs_source
-        self._may_say_more = speaks or bool(self._consents) or bool(self._refusals)
+        self._may_say_more = bool(
+            self._policy_speaks
+            or layers.agent.approvals
+            or layers.policy.defaults.approvals
+            or facts.needs_source
+            or self._consents
+            or self._refusals
+        )
 
     def shown(self) -> frozenset[str]:
         """The operations that no layer denies."""
@@ -204,7 +207,7 @@ class _Rows:
         return tuple([self._row(op) for op in self._facts.operations])
 
     def _is_denied(self, op: OperationFacts) -> bool:
-        for _, _, operations in self._lists:
+        for operations, _ in self._lists:
             if op.name not in operations:
                 return True
         return self._says_more(op) and any(reason.verdict is Verdict.DENY for reason in self._others(op))
@@ -217,18 +220,14 @@ class _Rows:
 
     def _row(self, op: OperationFacts) -> OperationRight:
         """The right on one operation; reasons that deny come first, each kind in the order of the stages."""
-        left_out = tuple(self._left_out(op)) if self._lists else ()
+        left_out = tuple([reason for operations, reason in self._lists if op.name not in operations])
         reasons = self._whole + left_out
-        ticked = self._unlisted is None and (not left_out or all(reason.address is None for reason in left_out))
+        ticked = self._unlisted is None and all(reason.address is None for reason in left_out)
         more = self._says_more(op)
-        if not (more or self._narrowing_rules):
-            if not reasons:
-                return _plain(op.name, op.tier)
-            return OperationRight(op.name, ticked, Verdict.DENY, op.tier, reasons)
+        if not (more or reasons or self._narrowing_rules):
+            return _plain(op.name, op.tier)
         if more:
-            reasons += tuple(self._others(op))
-        if len(reasons) > 1:
-            reasons = tuple(sorted(reasons, key=_denies_not))
+            reasons = tuple(sorted((*reasons, *self._others(op)), key=_denies_not))
         verdict = strictest(*(reason.verdict for reason in reasons))
         if verdict is Verdict.DENY:
             limits, by_path, by_value = (), _SAME, _SAME
@@ -242,7 +241,7 @@ class _Rows:
     def _limits_of(self, op: OperationFacts) -> tuple[Limit, ...]:
         """All that narrows the calls of an operation that is not denied."""
         rules = [rule for rule in self._narrowing_rules if rule.binds(op.name)]
-        asked = rules_for_operation(self._policy_rules, op.name) if self._policy_rules else ()
+        asked = rules_for_operation(self._policy_rules, op.name)
         conditions = [rule for _, rule in asked if not rule.is_unconditional]
         return (*rules, *conditions, *(bounded(self._layers.agent, op) if op.capabilities else ()))
 
@@ -264,12 +263,11 @@ class _Rows:
                     by_path |= _DENIALS
                 case _:
                     by_value |= _DENIALS
-        if op.paths and layers.policy.file_sources:
+        if op.paths:
             by_path |= path_outcomes(layers.policy.file_sources, op)
         if self._policy_speaks:
             rules = rules_for_operation(self._policy_rules, op.name)
-            conditions = [rule for _, rule in rules if not rule.is_unconditional]
-            if all(path_condition(rule, op) is not None for rule in conditions):
+            if all(rule.is_unconditional or path_condition(rule, op) is not None for _, rule in rules):
                 by_path |= outcomes(layers.policy, rules)
             else:
                 by_value |= outcomes(layers.policy, rules)
@@ -287,7 +285,7 @@ class _Rows:
             rules = rules_for_operation(self._policy_rules, op.name)
             if says := certain(layers.policy, rules, _called(facts, op)):
                 yield says
-        if facts.needs_source and (reach := layers.reach(facts, op)):
+        if reach := layers.reach(facts, op):
             yield reach
         if approval := self._approval(op):
             yield approval
@@ -295,18 +293,6 @@ class _Rows:
             if rule.binds(op.name):
                 text = f"`{facts.name}` requires consent{f' (scope {scope})' if scope else ''}"
                 yield Reason(Layer.RULE, Verdict.ASK, "requires-consent", text, address, rule.rule_id)
-
-    def _left_out(self, op: OperationFacts) -> Iterator[Reason]:
-        for index, (address, rule, operations) in enumerate(self._lists):
-            if op.name not in operations:
-                yield self._leaving_out.get(index) or self._reason(index, address, rule, operations)
-
-    def _reason(self, index: int, address: Address | None, rule: ToolRule, operations: frozenset[str]) -> Reason:
-        """What a rule says to all that it leaves out: one object, put into words once."""
-        whose = f" for agent `{self._layers.agent.agent_id}`" if address else " by its own rule"
-        text = f"`{self._facts.name}` is limited to {_listed(operations)}{whose}"
-        reason = Reason(Layer.RULE, Verdict.DENY, "operation-not-allowed", text, address, rule.rule_id)
-        return self._leaving_out.setdefault(index, reason)
 
     def _approval(self, op: OperationFacts) -> Reason | None:
         verdict, address = self._layers.approval(self._facts, op)
@@ -364,8 +350,7 @@ def _listed_names(tools: tuple[str, ...]) -> Mapping[str, tuple[int | None, ...]
     found: dict[str, tuple[int | None, ...]] = {}
     for written in tools:
         name, major = split_name(written)
-        if name != ANY_TOOL:
-            found[name] = (*found[name], major) if name in found else _ANY_MAJOR if major is None else (major,)
+        found[name] = (*found.get(name, ()), major)
     return found
 
 

@@ -23,6 +23,8 @@ _PER_SOURCE: dict[type[RuleKind], Verdict] = {RequiresConsent: Verdict.ASK, Argu
 
 def source_rules(source: Source, facts: ToolFacts) -> tuple[tuple[int, ToolRule], ...]:
     """The source's own rules on the tool with their index, highest priority first."""
+    if not source.required_tools:
+        return ()
     found = [
         (i, rule) for i, rule in enumerate(source.required_tools) if names_tool(rule.tool_name, facts.name, facts.major)
     ]
@@ -77,8 +79,7 @@ class Reach:
             if self._limit(source, facts, op) is not None:
                 by_path.add(Verdict.DENY)
             else:
-                rules = source_rules(source, facts) if source.required_tools else ()
-                kinds = {type(rule.rule_type) for _, rule in rules if rule.binds(op.name)}
+                kinds = {type(rule.rule_type) for _, rule in source_rules(source, facts) if rule.binds(op.name)}
                 by_path |= {_PER_SOURCE[kind] for kind in kinds & _PER_SOURCE.keys()}
                 held |= {_by_action(level, op.actions) for level in source.levels}
         every = frozenset[Verdict]().union(*held)
@@ -86,8 +87,6 @@ class Reach:
 
     def _limit(self, source: Source, facts: ToolFacts, op: OperationFacts) -> Reason | None:
         """The source's rule that leaves the operation out."""
-        if not source.required_tools:
-            return None
         for index, rule in source_rules(source, facts):
             kind = rule.rule_type
             if isinstance(kind, AllowedOperations) and op.name not in kind.operations:

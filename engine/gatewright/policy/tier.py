@@ -20,3 +20,8 @@ TIER_DEFAULTS = {
     SafetyTier.PRIVILEGED: Verdict.ASK,
 }
 """The verdict of a tier where no ``approvals`` key says otherwise."""
+
+
+def deciding_keys(tool: str, operation: str, tier: SafetyTier) -> tuple[str, ...]:
+    """The keys of ``approvals`` that may say what becomes of an operation, the most specific first."""
+    return (f"{tool}.{operation}", tool, str(tier)) if operation else (tool, str(tier))

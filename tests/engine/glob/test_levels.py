@@ -232,6 +232,9 @@ def test_many_odd_paths_at_once_have_the_levels_of_each_alone() -> None:
         ("y/z/**/x", ("y/z/x", "y/z/a/x"), ("y/x", "y/zz/x", "a/y/z/x")),
         ("a?/**/*.c", ("ab/x.c", "ab/d/x.c"), ("a/x.c", "abc/x.c")),
         ("**/y/z/**", ("y/z/x", "a/y/z/x"), ("y/x", "z/x", "by/z/x", "y/zz/x")),
+        ("y/**x", ("y/x", "y/ax"), ("y/a/x", "y/ab/x")),
+        ("**x", ("x", "y/ax"), ("xa", "y/xa")),
+        ("y/**\\/x", ("y/a/x", "y/a/b/x"), ("y/x", "y/a")),
         ("y/**/z/**", ("y/z/x", "y/a/z/x"), ("z/x", "y/zz/x", "a/y/z/x")),
     ],
 )

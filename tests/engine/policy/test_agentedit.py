@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gatewright.base.errors import EditRefused
-from gatewright.policy.agentedit import duplicate_agent, remove_agent, rename_agent
+from gatewright.policy.agentedit import (
+    add_agent,
+    describe_agent,
+    duplicate_agent,
+    remove_agent,
+    remove_agents,
+    rename_agent,
+)
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import Edit, FieldChange, apply, change_set, inverse
 from gatewright.policy.policyrule import PolicyRule
@@ -64,3 +73,49 @@ def test_rules_that_changed_since_refuse_the_edit() -> None:
 
     with pytest.raises(EditRefused, match="`rules` of the policy changed"):
         apply(POLICY, edit)
+
+
+def test_edits_of_agents_are_named_and_refused_in_words() -> None:
+    third = replace(POLICY, agents={**POLICY.agents, "c": Agent("c")}, rules=(ALONE, replace(BOTH, name="x"), ALL))
+    edits = [
+        add_agent(POLICY, "c", "new"),
+        describe_agent(POLICY, "a", "old"),
+        duplicate_agent(POLICY, "a", "c"),
+        rename_agent(POLICY, "a", "A" * 64),
+        remove_agents(third, ["a", "c"]),
+        remove_agents(third, ["a", "b", "a"]),
+        remove_agent(third, "c"),
+    ]
+    assert [edit.name for edit in edits] == [
+        "add agent `c`",
+        "describe `a`",
+        "duplicate `a` as `c`",
+        f"rename `a` to `{'A' * 64}`",
+        "remove 2 agents and the policy rule for them alone",
+        "remove 2 agents and the 2 policy rules for them alone",
+        "remove agent `c`",
+    ]
+    assert apply(POLICY, edits[0]).agents["c"] == Agent("c", "new", tools=(), sources=())
+    assert apply(POLICY, edits[1]).agents["a"] == Agent("a", "old")
+    copy = apply(POLICY, edits[2]).agents
+    assert (list(copy), copy["c"].identity == copy["a"].identity) == (["a", "b", "c"], False)
+    assert list(apply(POLICY, edits[3]).agents) == ["A" * 64, "b"]
+    assert list(apply(third, edits[5]).agents) == ["c"]
+    back = apply(apply(third, edits[5]), inverse(edits[5]))
+    assert (back, list(back.agents)) == (third, ["a", "b", "c"])
+    shape = "letters, digits, `-` and `_`, at most 64"
+    for agent_id, said in (
+        ("a", "agent `a` exists already"),
+        ("", f"`` is no agent id: {shape}"),
+        ("_a", f"`_a` is no agent id: {shape}"),
+        ("A" * 65, f"`{'A' * 65}` is no agent id: {shape}"),
+    ):
+        with pytest.raises(EditRefused) as refused:
+            add_agent(POLICY, agent_id)
+        assert str(refused.value) == said
+        with pytest.raises(EditRefused):
+            rename_agent(POLICY, "b", agent_id)
+        with pytest.raises(EditRefused):
+            duplicate_agent(POLICY, "b", agent_id)
+    with pytest.raises(EditRefused, match="no agent `z`"):
+        describe_agent(POLICY, "z", "")

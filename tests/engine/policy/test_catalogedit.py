@@ -46,6 +46,14 @@ def test_a_catalog_is_added_as_the_last_one_and_taken_back() -> None:
     assert change_set(edit).everything
 
 
+def test_several_catalogs_are_added_in_one_step() -> None:
+    new = [Catalog(name, CatalogType.HOST) for name in ("x", "y")]
+    edit = catalogedit.add_catalogs(POLICY, new)
+
+    assert edit.name == "add catalogs `x`, `y`"
+    assert apply(POLICY, edit).catalogs == (GIT, HUB, *new)
+
+
 def test_a_second_catalog_of_a_name_is_refused() -> None:
     with pytest.raises(EditRefused, match="a catalog is named `git` already"):
         catalogedit.add_catalog(POLICY, replace(GIT, catalog_id="GIT"))
@@ -57,6 +65,7 @@ def test_what_is_said_of_the_tools_of_a_removed_catalog_goes_with_it_and_comes_b
     edit = catalogedit.remove_catalog(POLICY, "git", ("log", "commit"))
     after = apply(POLICY, edit)
 
+    assert edit.name == "remove catalog `git`"
     agent = after.agents["a"]
     assert after.catalogs == (HUB,)
     assert agent.tools == ("file",)

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins import file_tool
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
+from gatewright.policy.layer import Layers
 from gatewright.policy.permission import Action, PathUse, Permission
 from gatewright.policy.place_right import place_rights
 from gatewright.policy.policyrule import PolicyRule
@@ -176,6 +178,12 @@ def test_shown_is_what_one_of_the_sources_opens() -> None:
     assert reason.address == ("sources", "x", "required_tools", 0)
 
 
+def test_operation_that_does_nothing_to_files_is_shown_whatever_the_levels_are() -> None:
+    facts = replace(FILE, operations=(OperationFacts("help", SafetyTier.READ_ONLY),))
+
+    assert shown(policy_of(sources=(limited("x", Permission.NONE),)), facts) == {"help"}
+
+
 def test_source_without_a_limit_opens_every_operation() -> None:
     policy = policy_of(sources=(limited("x", Permission.ADMIN, "read"), limited("y", Permission.ADMIN)))
 
@@ -217,6 +225,13 @@ def test_consent_that_the_tool_itself_requires_is_a_reason() -> None:
 
     assert (right.verdict, first(right).code, first(right).address) == (Verdict.ASK, "requires-consent", None)
     assert first(right).text == "`clock` requires consent (scope time)"
+
+
+def test_constraint_on_what_names_the_operation_hides_those_that_no_call_under_it_can_name() -> None:
+    read_alone = ArgumentConstraints({"op": {"const": "read"}})
+    for conditions, hidden in (((), {"append", "save"}), (("operation:append",), {"append"})):
+        agent = Agent("a", tool_rules=(ToolRule("file", read_alone, conditions),))
+        assert {"read", "append", "save"} - shown(policy_of(agent), file_tool().facts()) == hidden
 
 
 DENIES, ASKS = frozenset({Verdict.DENY}), frozenset({Verdict.ASK})
@@ -296,12 +311,16 @@ def test_default_of_the_policy_holds_at_files_that_no_rule_is_about() -> None:
 
 
 def test_rules_of_a_source_hold_at_its_files_alone() -> None:
-    own = (ToolRule("file", RequiresConsent(), ("operation:read",)), ToolRule("file", DRAFTS_ONLY))
+    only = ToolRule("file", AllowedOperations(frozenset({"read", "append"})))
+    own = (ToolRule("file", RequiresConsent(), ("operation:read",)), ToolRule("file", DRAFTS_ONLY), only)
     docs, notes = replace(DOCS, required_tools=own), replace(DOCS, source_id="notes")
     policy = policy_of(sources=(docs, notes))
 
     assert at(policy, "read", Permission.ADMIN, True, source=docs) is Verdict.ASK
     assert at(policy, "append", Permission.ADMIN, False, source=docs) is Verdict.DENY
+    assert at(policy, "append", Permission.ADMIN, True, source=docs) is Verdict.ALLOW
+    assert at(policy, "delete", Permission.ADMIN, True, source=docs) is Verdict.DENY
+    assert at(policy, "delete", Permission.ADMIN, True, source=notes) is Verdict.ALLOW
     assert at(policy, "append", Permission.ADMIN, False, source=notes) is Verdict.ALLOW
 
 
@@ -512,6 +531,22 @@ def test_settings_change_the_facts_of_their_tools_and_leave_the_others() -> None
     assert {row.name: row.tier for row in overridden(one, FILE).operations}["read"] is SafetyTier.PRIVILEGED
     assert overridden(policy_of(tools={"file": ToolSettings(timeout_s=3.0)}), FILE) is FILE
     assert overridden_all(policy_of(), (catalog := (CLOCK, FETCH))) is catalog
+
+
+def test_tool_that_is_closed_from_outside_says_so() -> None:
+    reason = Reason(Layer.RULE, Verdict.DENY, "closed", "it is closed")
+    policy = policy_of()
+
+    for right in (
+        Layers(policy, policy.agents["a"]).right(CLOCK, reason),
+        Layers(policy, policy.agents["a"], closed=lambda facts: reason if facts is CLOCK else None).right(CLOCK),
+    ):
+        assert (right.listed, right.shown, right.reasons, right.operations[0].reasons) == (
+            True,
+            frozenset(),
+            (reason,),
+            (reason,),
+        )
 
 
 def test_reasons_that_deny_come_first_and_all_are_told() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy import policyedit
-from gatewright.policy.document import Defaults, Roots, ShellBackend, ShellSettings, Web
-from gatewright.policy.edit import Field, inverse
+from gatewright.policy.document import Defaults, Policy, Roots, ShellBackend, ShellSettings, Web
+from gatewright.policy.edit import Edit, Field, FieldChange, apply, inverse
 from gatewright.policy.endpoint import BlueskyEndpoint, DiscordEndpoint, Endpoints
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.verdict import Verdict
@@ -163,3 +163,58 @@ def test_whoever_trusts_an_endpoint_is_told_where_it_leads_and_for_whom(
     where, _, how = endpoints.definition(target).partition("\n")
     assert (where, how.endswith(said)) == (endpoints.outside[target], True)
     assert [endpoints.definition(other) for other in ("discord", "bluesky", "user") if other != target] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("field", "before", "after", "name"),
+    [
+        ("name", None, "it", "set `name` to `it`"),
+        ("name", "it", None, "remove `name`"),
+        ("description", "", "x" * 60, f"set `description` to `{'x' * 60}`"),
+        ("description", "", "x" * 61, "change `description`"),
+        ("description", "", "a\nb", "change `description`"),
+        ("roots", Roots("a"), Roots(), "remove `roots.shared`"),
+        ("roots", Roots("a"), Roots("b", "c"), "change `roots`"),
+        ("shell", ShellSettings(), ShellSettings(allow=("ls", "cat")), "set `shell.allow` to `ls, cat`"),
+        ("web", Web(allow_private=True), Web(), "set `web.allow_private` to `off`"),
+        ("web", Web(), Web(search=()), "change `web.search`"),
+        ("web", Web(search=()), Web(), "change `web.search`"),
+        ("endpoints", Endpoints(), Endpoints(groups={"g": ("a",)}), "change `endpoints.groups`"),
+        (
+            "endpoints",
+            Endpoints(discord=DiscordEndpoint("A")),
+            Endpoints(discord=DiscordEndpoint("B")),
+            "set `endpoints.discord.token_env` to `B`",
+        ),
+    ],
+)
+def test_field_that_is_set_is_named_by_what_differs(field: Field, before: object, after: object, name: str) -> None:
+    policy = replace(Policy(), **{field: before})  # pyright: ignore[reportArgumentType]
+    edit = policyedit.set_field(policy, field, after)
+    assert edit == Edit(name, (FieldChange(field, before, after),))
+
+
+def test_policy_rules_are_put_moved_and_removed_where_it_is_said() -> None:
+    rules = tuple(PolicyRule(name, Verdict.ASK) for name in "abc")
+    policy, new = Policy(rules=rules), PolicyRule("x", Verdict.DENY)
+    edits = [
+        policyedit.add_rule(policy, new, 0),
+        policyedit.put_rule(policy, None, new),
+        policyedit.put_rule(policy, 1, new),
+        policyedit.put_rule(policy, 1, replace(rules[1], name="x")),
+        policyedit.move_rules(policy, (0, 1), 9),
+        policyedit.remove_rules(policy, (2,)),
+    ]
+    assert [(edit.name, "".join(rule.name for rule in apply(policy, edit).rules)) for edit in edits] == [
+        ("add policy rule `x`", "xabc"),
+        ("add policy rule `x`", "abcx"),
+        ("change policy rule `b`", "axc"),
+        ("rename policy rule `b` to `x`", "axc"),
+        ("move 2 policy rules", "cab"),
+        ("remove policy rule `c`", "ab"),
+    ]
+    assert apply(policy, edits[2]).rules[1].identity == rules[1].identity
+    for index, said in ((3, "the policy has no rule 4"), (-1, "the policy has no rule 0")):
+        with pytest.raises(EditRefused) as refused:
+            policyedit.remove_rules(policy, (index,))
+        assert str(refused.value) == said

@@ -6,16 +6,21 @@ from dataclasses import replace
 
 import pytest
 
+from gatewright.builtins import file_tool
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import NetRead
 from gatewright.policy.permission import PathUse, Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
-from gatewright.policy.rule import AllowedOperations, RequiresConsent, ToolRule
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from tests.engine.policy.test_layers import CLOCK, FETCH, FILE, first, granted, limited, policy_of, row
 
+OTHERS = "append create delete diff insert list load patch reload replace save status"
+ONLY_READ = ArgumentConstraints({"op": {"const": "read"}})
+FEW, NONE = (ToolRule("file", AllowedOperations(frozenset(names))) for names in (("read",), ()))
+BOTH = Source("both", "x", Permission.ADMIN, required_tools=(FEW, replace(NONE, priority=9)))
 SAID = (
     (policy_of(sources=()), FILE, "read", "source deny no-source nowhere None None", "agent `a` has no file source"),
     (
@@ -45,6 +50,20 @@ SAID = (
         "delete",
         "source deny source-operation-not-allowed sources/x/required_tools/0 needs None",
         "source `x` limits `file` to `append`, `read`",
+    ),
+    (
+        policy_of(sources=(BOTH,)),
+        FILE,
+        "delete",
+        "source deny source-operation-not-allowed sources/both/required_tools/1 None None",
+        "source `both` limits `file` to no operation at all",
+    ),
+    (
+        policy_of(Agent("a", tool_rules=(ToolRule("file", ONLY_READ, rule_id="only"),))),
+        file_tool().facts(),
+        "append",
+        "rule deny argument-constraint agents/a/tool_rules/0 only None",
+        "a constraint on `op` of `file` refuses " + ", ".join(f"`{name}`" for name in OTHERS.split()),
     ),
     (
         policy_of(None, PolicyRule("quiet", Verdict.DENY, message="ask dana")),

@@ -8,11 +8,20 @@ from hypothesis import strategies as st
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy import edit as edits
+from gatewright.policy.boxes import Boxes
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source
-from gatewright.policy.edit import apply, inverse
+from gatewright.policy.edit import AgentChange, Edit, apply, inverse
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.right import OperationFacts, OperationRight, ToolFacts, ToolRight
-from gatewright.policy.rights import ask_first, reset_tool, set_many, tick_many, tick_operations, tick_tool
+from gatewright.policy.rights import (
+    ask_first,
+    reset_tool,
+    reset_tools,
+    set_many,
+    tick_many,
+    tick_operations,
+    tick_tool,
+)
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -295,3 +304,165 @@ def test_allowing_lifts_the_agents_own_denial_and_leaves_that_of_the_defaults() 
     left = apply(everyone, set_many(everyone, CATALOG, "a", {"file": ("read",)}, Verdict.ALLOW))
     assert left.agents["a"].approvals == {}
     assert right(left, "read").is_hidden
+
+
+def limit(
+    *operations: str, tool: str = "file", conditions: tuple[str, ...] = (), rule_id: str | None = None
+) -> ToolRule:
+    return ToolRule(tool, AllowedOperations(frozenset(operations)), conditions, rule_id=rule_id)
+
+
+@pytest.mark.parametrize(
+    ("tools", "rules", "ticks", "tools_after", "rules_after"),
+    [
+        (None, (), {"file": OPS[:2]}, None, (limit("read", "append"),)),
+        (("file",), (limit(*OPS),), {"file": ("read",)}, ("file",), (limit("read"),)),
+        ((), (), {"file": OPS}, ("file",), ()),
+        ((), (limit("read"),), {"file": OPS}, ("file",), (limit(*OPS),)),
+        (("file",), (), {"file": ()}, (), ()),
+        (("file@1", "clock"), (), {"file": ()}, ("clock",), ()),
+        (("file@2", "clock"), (), {"file": ("read",)}, ("file@2", "file", "clock"), (limit("read"),)),
+        (("file@2", "file"), (), {"file": ()}, ("file@2",), ()),
+        ((), (), {"clock": ("",)}, ("clock",), ()),
+        (
+            ("file",),
+            (limit(*OPS[:3]), limit(*OPS[1:])),
+            {"file": ("save",)},
+            ("file",),
+            (limit(*OPS[:3]), limit(*OPS[1:]), limit("save", rule_id="app:file")),
+        ),
+        (
+            ("file",),
+            (limit(*OPS[:3]), limit(*OPS, rule_id="app:file")),
+            {"file": ("save",)},
+            ("file",),
+            (limit(*OPS[:3]), limit("save", rule_id="app:file")),
+        ),
+        (
+            ("file",),
+            (limit(*OPS, conditions=("operation:read",)),),
+            {"file": ("save",)},
+            ("file",),
+            (limit(*OPS, conditions=("operation:read",)), limit("save", rule_id="app:file")),
+        ),
+        (
+            ("file",),
+            (limit(*OPS, tool="file@2"), limit(*OPS, tool="file@1")),
+            {"file": ("save",)},
+            ("file",),
+            (limit(*OPS, tool="file@2"), limit("save", tool="file@1")),
+        ),
+    ],
+)
+def test_what_is_ticked_is_written_with_as_little_as_it_needs(
+    tools: tuple[str, ...] | None,
+    rules: tuple[ToolRule, ...],
+    ticks: dict[str, tuple[str, ...]],
+    tools_after: tuple[str, ...] | None,
+    rules_after: tuple[ToolRule, ...],
+) -> None:
+    policy = policy_of(Agent("a", tools=tools, tool_rules=rules))
+    boxes = Boxes(policy, policy.agents["a"], CATALOG)
+    for name, wanted in ticks.items():
+        boxes.tick(boxes.facts(name), frozenset(wanted))
+    after = apply(policy, Edit("tick", (AgentChange(policy.agents["a"], boxes.agent),)))
+
+    assert (boxes.agent.tools, boxes.agent.tool_rules) == (tools_after, rules_after)
+    assert {name: ticked(after, name) for name in ticks} == {name: set(wanted) for name, wanted in ticks.items()}
+
+
+def test_tool_that_is_outmoded_is_off_without_a_list_and_left_out_of_the_one_that_is_written() -> None:
+    old = ToolFacts("old", 1, (OperationFacts("", SafetyTier.READ_ONLY),), SafetyTier.READ_ONLY, outmoded=True)
+    agent = Agent("a")
+    for unlisted, listed in ((Verdict.ALLOW, ("clock", "shell", "old")), (Verdict.DENY, ("old",))):
+        policy = policy_of(agent, defaults=Defaults(unlisted_tools=unlisted))
+        boxes = Boxes(policy, agent, (CLOCK, SHELL, old))
+        assert [bool(boxes.ticked(one)) for one in boxes.tools] == [unlisted is Verdict.ALLOW] * 2 + [False]
+        boxes.tick(old, frozenset({""}))
+        assert boxes.agent.tools == listed
+
+
+@pytest.mark.parametrize(
+    ("own", "everyone", "operation", "on", "written"),
+    [
+        ({}, {}, "read", True, {"file.read": Verdict.ASK}),
+        ({}, {}, "", True, {"file": Verdict.ASK}),
+        ({"file.read": Verdict.ASK}, {}, "read", False, {}),
+        (
+            {"file.read": Verdict.ASK, "file": Verdict.ASK},
+            {},
+            "read",
+            False,
+            {"file": Verdict.ASK, "file.read": Verdict.ALLOW},
+        ),
+        ({"side_effecting": Verdict.ASK}, {}, "read", False, {"side_effecting": Verdict.ASK}),
+        ({"side_effecting": Verdict.ASK}, {}, "", False, {"side_effecting": Verdict.ASK, "file": Verdict.ALLOW}),
+        ({}, {"file": Verdict.ASK}, "save", False, {"file.save": Verdict.ALLOW}),
+        ({}, {"file.save": Verdict.ALLOW, "file": Verdict.ASK}, "save", False, {}),
+        ({"file": Verdict.DENY}, {}, "save", False, {"file": Verdict.DENY}),
+    ],
+)
+def test_asking_is_written_where_it_has_to_be(
+    own: dict[str, Verdict], everyone: dict[str, Verdict], operation: str, on: bool, written: dict[str, Verdict]
+) -> None:
+    policy = policy_of(Agent("a", approvals=own), defaults=Defaults(approvals=everyone))
+    assert apply(policy, ask_first(policy, CATALOG, "a", "file", operation, on=on)).agents["a"].approvals == written
+
+
+def test_edits_of_boxes_are_named_by_what_they_are_about() -> None:
+    policy = policy_of(Agent("a"))
+    many = {"file": OPS, "clock": ("",)}
+    names = [
+        tick_operations(policy, CATALOG, "a", "file", ("save", "read"), on=False).name,
+        tick_operations(policy, CATALOG, "a", "clock", ("",), on=True).name,
+        tick_tool(policy, CATALOG, "a", "file", on=True).name,
+        tick_many(policy, CATALOG, "a", {"file": ("read",)}, on=True).name,
+        tick_many(policy, CATALOG, "a", {"clock": ("",)}, on=False).name,
+        tick_many(policy, CATALOG, "a", {}, on=False).name,
+        *(set_many(policy, CATALOG, "a", many, verdict).name for verdict in Verdict),
+        set_many(policy, CATALOG, "a", {"file": OPS[:3]}, Verdict.ASK).name,
+        reset_tools(policy, CATALOG, "a", ("file",)).name,
+        reset_tools(policy, CATALOG, "a", ("file", "clock")).name,
+    ]
+    assert names == [
+        "turn off `read`, `save` of `file` for `a`",
+        "turn on `clock` for `a`",
+        "turn on `file` for `a`",
+        "turn on `read` of `file` for `a`",
+        "turn off `clock` for `a`",
+        "turn off nothing for `a`",
+        "allow 5 operations of 2 tools for `a`",
+        "ask first for 5 operations of 2 tools for `a`",
+        "turn off 5 operations of 2 tools for `a`",
+        "ask first for 3 operations of `file` for `a`",
+        "reset `file` for `a`",
+        "reset 2 tools for `a`",
+    ]
+    with pytest.raises(EditRefused, match="`file` has no operation `burn`"):
+        set_many(policy, CATALOG, "a", {"file": ("burn",)}, Verdict.ASK)
+    with pytest.raises(EditRefused, match="no tool `fiel`"):
+        tick_tool(policy, CATALOG, "a", "fiel", on=True)
+
+
+@pytest.mark.parametrize(
+    ("own", "everyone", "operations", "verdict", "written"),
+    [
+        ({}, {}, OPS, Verdict.ASK, {"file": Verdict.ASK}),
+        ({}, {}, OPS[:2], Verdict.ASK, {"file.read": Verdict.ASK, "file.append": Verdict.ASK}),
+        ({"file": Verdict.ASK}, {}, OPS, Verdict.ALLOW, {}),
+        ({"file.read": Verdict.ASK}, {}, OPS, Verdict.ALLOW, {}),
+        ({"file.read": Verdict.DENY}, {}, OPS, Verdict.ASK, {"file.read": Verdict.ASK, "file": Verdict.ASK}),
+        ({}, {"read_only": Verdict.DENY}, ("read",), Verdict.ALLOW, {}),
+        ({"file": Verdict.ASK}, {}, ("read",), Verdict.DENY, {"file": Verdict.ASK}),
+    ],
+)
+def test_one_key_for_a_tool_makes_those_of_its_operations_needless(
+    own: dict[str, Verdict],
+    everyone: dict[str, Verdict],
+    operations: tuple[str, ...],
+    verdict: Verdict,
+    written: dict[str, Verdict],
+) -> None:
+    policy = policy_of(Agent("a", approvals=own), defaults=Defaults(approvals=everyone))
+    edit = set_many(policy, CATALOG, "a", {"file": operations}, verdict)
+    assert apply(policy, edit).agents["a"].approvals == written

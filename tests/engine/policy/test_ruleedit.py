@@ -1,13 +1,16 @@
 """Edits of an agent's rules, capabilities and approvals: what they merge into, and what they leave alone."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.report import Report
 from gatewright.builtins import file_tool
 from gatewright.policy.approvaledit import approval_keys, remove_approval, rename_approval, set_approval
-from gatewright.policy.capabilityedit import Granted, change_capability, grant, needs, revoke
-from gatewright.policy.document import Agent, Policy
+from gatewright.policy.capabilityedit import Granted, change_capability, grant, needs, revoke, scope_example
+from gatewright.policy.document import Agent, Policy, Roots, Source
 from gatewright.policy.edit import Edit, apply, inverse
 from gatewright.policy.kinds.capability import CapabilityKind, Exec, NetRead
 from gatewright.policy.right import OperationFacts, ToolFacts
@@ -23,6 +26,7 @@ from gatewright.policy.rule import (
     Periodic,
     RateLimit,
     RequiresConsent,
+    RequiresPrecedingTools,
     ToolRule,
 )
 from gatewright.policy.rulecheck import mismatch
@@ -160,15 +164,76 @@ def test_an_edit_refuses_once_the_rule_is_not_what_it_was() -> None:
             edit()
 
 
-def test_unknown_tools_operations_and_arguments_are_refused_by_name() -> None:
-    with pytest.raises(EditRefused, match="no tool `nots`"):
-        set_limit(POLICY, CATALOG, "a", "nots", MaxCalls(1))
-    with pytest.raises(EditRefused, match="has no operation `burn`"):
-        set_limit(POLICY, CATALOG, "a", "notes", MaxCalls(1), ("burn",))
-    with pytest.raises(EditRefused, match="a rule for no operation"):
-        bind_rule(POLICY, CATALOG, standing(1), ())
-    with pytest.raises(EditRefused, match=r"`notes\.find` takes no `page`; it takes `op`, `words`"):
-        set_constraint(POLICY, CATALOG, "a", "notes", "page", True, ("find",))
+WIDE = ToolFacts("wide", 1, (OperationFacts("", SIDE, parameters=tuple("abcdefghi")),), SIDE)
+ALL_OTHERS = "`a`, `b`, `c`, `d`, `e`, `f`, `g`, `h`"
+
+
+def refusal(make: Callable[[], Edit]) -> str:
+    with pytest.raises(EditRefused) as refused:
+        make()
+    return str(refused.value)
+
+
+def test_what_an_edit_of_a_rule_cannot_be_about_is_refused_by_name() -> None:
+    every, gone = RulePosition("a", 0, RULES[0]), RulePosition("b", 0, ToolRule("gone", MaxCalls(1)))
+    policy = replace(POLICY, agents={**POLICY.agents, "b": Agent("b", tool_rules=(gone.rule,))})
+    assert [
+        refusal(make)
+        for make in (
+            lambda: set_limit(policy, CATALOG, "a", "nots", MaxCalls(1)),
+            lambda: set_limit(policy, CATALOG, "a", "notes", MaxCalls(1), ("burn", "ash")),
+            lambda: bind_rule(policy, CATALOG, standing(1), ()),
+            lambda: bind_rule(policy, CATALOG, every, ("write",)),
+            lambda: bind_rule(policy, CATALOG, gone, ("write",)),
+            lambda: set_constraint(policy, CATALOG, "a", "notes", "page", True, ("find",)),
+            lambda: set_constraint(policy, CATALOG, "a", "notes", "", True),
+            lambda: set_constraint(policy, CATALOG, "a", "clock", "", True),
+            lambda: set_constraint(policy, (WIDE,), "a", "wide", "z", True),
+            lambda: set_constraint(policy, CATALOG, "a", "notes", "page", True, ("write",)),
+            lambda: bind_rule(policy, CATALOG, standing(2), None, "op"),
+            lambda: bind_rule(policy, CATALOG, standing(1), ("write",), "op"),
+            lambda: change_constraint(policy, CATALOG, standing(2), "text", "text", True),
+            lambda: change_constraint(policy, CATALOG, standing(2), "page", "words", True),
+            lambda: remove_constraint(policy, standing(1), "page"),
+            lambda: remove_rule(policy, RulePosition("a", 4, RULES[3])),
+            lambda: remove_rule(policy, RulePosition("c", 0, RULES[3])),
+        )
+    ] == [
+        "no tool `nots`",
+        "`notes` has no operation `ash`",
+        "a rule for no operation would never hold: name one, or let it hold for all",
+        "no tool `*`",
+        "no tool `gone`",
+        "`notes.find` takes no `page`; it takes `op`, `words`",
+        "`notes` takes no ``; it takes `op`, `words`, `page`, `text`",
+        "`clock` takes no ``; it takes nothing",
+        f"`wide` takes no `z`; it takes {ALL_OTHERS}",
+        "`page` of `notes.write` is constrained already: change that one",
+        "the rule does not constrain `op` any more",
+        "the rule constrains no arguments",
+        "the rule does not constrain `text` any more",
+        "`notes.write` takes no `words`; it takes `op`, `page`, `text`",
+        "the rule constrains no arguments",
+        "tool rule 5 of `a` is not what it was",
+        "no agent `c`",
+    ]
+    two = RulePosition("b", 0, ToolRule("notes", ArgumentConstraints({"page": True, "text": True})))
+    policy = Policy(agents={"b": Agent("b", tool_rules=(two.rule,))})
+    said = refusal(lambda: change_constraint(policy, CATALOG, two, "page", "text", True))
+    assert said == "the rule constrains `text` already"
+
+
+def test_tool_that_names_no_argument_may_be_constrained_by_any() -> None:
+    after = rules_after(set_constraint(POLICY, CATALOG, "a", "clock", "zone", {"const": "UTC"}))
+    assert after == (*RULES, ToolRule("clock", ArgumentConstraints({"zone": {"const": "UTC"}})))
+
+
+def test_rule_about_other_tools_stays_so_when_it_is_bound() -> None:
+    rule = ToolRule("notes", RequiresPrecedingTools(), ("clock", "operation:find"), 3, "id", {"k": 1})
+    policy = Policy(agents={"a": Agent("a", tool_rules=(rule,))})
+    edit = bind_rule(policy, CATALOG, RulePosition("a", 0, rule), ("write",))
+    assert apply(policy, edit).agents["a"].tool_rules == (replace(rule, conditions=("clock", "operation:write")),)
+    assert edit.name == "order before of `a` is for `notes.write`"
 
 
 def test_constraints_of_one_rule_are_changed_one_by_one() -> None:
@@ -177,15 +242,9 @@ def test_constraints_of_one_rule_are_changed_one_by_one() -> None:
     moved = rules_after(change_constraint(POLICY, CATALOG, standing(2), "page", "text", {"const": "x"}))
     assert moved[2].rule_type == ArgumentConstraints({"text": {"const": "x"}})
     assert rules_after(remove_constraint(POLICY, standing(2), "page")) == (*RULES[:2], RULES[3])
-    with pytest.raises(EditRefused, match="constrains no arguments"):
-        remove_constraint(POLICY, standing(1), "page")
-    with pytest.raises(EditRefused, match="the rule does not constrain `text` any more"):
-        change_constraint(POLICY, CATALOG, standing(2), "text", "text", {"const": "x"})
 
 
-def test_a_constraint_that_stands_is_never_replaced_by_a_new_one() -> None:
-    with pytest.raises(EditRefused, match=r"`page` of `notes\.write` is constrained already"):
-        set_constraint(POLICY, CATALOG, "a", "notes", "page", {"maxLength": 99}, ("write",))
+def test_arguments_that_a_rule_constrains_already_are_not_free() -> None:
     assert free_fields(POLICY.agents["a"], NOTES, ("write",)) == ("op", "text")
     assert free_fields(POLICY.agents["a"], NOTES) == ("op", "words", "page", "text")
 
@@ -234,6 +293,13 @@ def test_names_read_well_in_the_undo_menu() -> None:
         set_limit(POLICY, CATALOG, "a", "notes", ExitLoop(), ("write",)).name,
         set_limit(POLICY, CATALOG, "a", "notes", RateLimit(1, 90.0)).name,
         remove_rule(POLICY, standing(1)).name,
+        bind_rule(POLICY, CATALOG, standing(1), ("write", "find")).name,
+        bind_rule(POLICY, CATALOG, standing(2), None).name,
+        bind_rule(POLICY, CATALOG, standing(2), None, "page").name,
+        set_constraint(POLICY, CATALOG, "a", "notes", "text", {"maxLength": 3}, ("write",)).name,
+        set_constraint(POLICY, CATALOG, "a", "notes", "text", None, required=True).name,
+        change_constraint(POLICY, CATALOG, standing(2), "page", "text", None, required=True).name,
+        remove_constraint(POLICY, standing(2), "page").name,
         *(
             change_rule(POLICY, standing(1), kind).name.removesuffix(" for `a`")
             for kind in (
@@ -251,6 +317,13 @@ def test_names_read_well_in_the_undo_menu() -> None:
         "end the loop after `notes.write` for `a`",
         "limit `notes` to 1 call per 1 min 30 s for `a`",
         "remove the limit of calls of `notes` for `a`",
+        "limit of calls of `a` is for `notes.find`, `notes.write`",
+        "constraint of `a` is for all operations of `notes`",
+        "constraint of `page` of `a` is for all operations of `notes`",
+        "constrain `text` of `notes.write` for `a`",
+        "require `text` of `notes` for `a`",
+        "require `text` of `notes.write` for `a`",
+        "remove the constraint of `page` of `notes.write` for `a`",
         "go on after `notes`",
         "pause 2 s between calls of `notes`",
         "change the groups of `notes`",
@@ -270,18 +343,36 @@ def test_what_needs_a_capability_is_named_whole_or_by_operation() -> None:
 
 
 def test_a_grant_is_joined_changed_and_revoked() -> None:
-    once = apply(POLICY, grant(POLICY, "a", NetRead(("x.org",))))
-    twice = apply(once, grant(once, "a", NetRead(("y.org", "x.org"))))
+    once = apply(POLICY, first := grant(POLICY, "a", NetRead(("x.org",))))
+    twice = apply(once, second := grant(once, "a", NetRead(("y.org", "x.org"))))
     assert twice.agents["a"].capabilities == (NetRead(("x.org", "y.org")),)
-    with pytest.raises(EditRefused, match="granted that `NetRead` already"):
-        grant(twice, "a", NetRead(("y.org",)))
     held = apply(twice, grant(twice, "a", Exec()))
-    with pytest.raises(EditRefused, match="`Exec` is granted already"):
-        grant(held, "a", Exec(1.0))
-    changed = apply(held, change_capability(held, Granted("a", 1, Exec()), Exec(2.0)))
-    assert changed.agents["a"].capabilities[1] == Exec(2.0)
-    with pytest.raises(EditRefused, match="is not what it was"):
-        revoke(changed, Granted("a", 1, Exec()))
+    changed = apply(held, third := change_capability(held, Granted("a", 1, Exec()), Exec(2.0)))
+    assert changed.agents["a"].capabilities == (NetRead(("x.org", "y.org")), Exec(2.0))
+    last = revoke(changed, Granted("a", 0, NetRead(("x.org", "y.org"))))
+    assert apply(changed, last).agents["a"].capabilities == (Exec(2.0),)
+    assert [one.name for one in (first, second, third, last)] == [
+        "grant `NetRead` to `a`",
+        "widen `NetRead` of `a`",
+        "change `Exec` of `a`",
+        "revoke `NetRead` of `a`",
+    ]
+    assert refusal(lambda: grant(twice, "a", NetRead(("y.org",)))) == "`a` is granted that `NetRead` already"
+    assert refusal(lambda: grant(held, "a", Exec(1.0))) == "`Exec` is granted already: change what stands there"
+    assert refusal(lambda: revoke(changed, Granted("a", 1, Exec()))) == "capability 2 of `a` is not what it was"
+
+
+def test_example_of_folders_is_what_the_policy_names() -> None:
+    kinds = (CapabilityKind.FS_READ, CapabilityKind.FS_WRITE, CapabilityKind.DB_READ, CapabilityKind.CLOCK_READ)
+    docs = (Source("d", "docs"), Source("e", "docs"), Source("n", "more"))
+    roots = Roots("files", "tmp", "vault")
+    policies = (None, Policy(), Policy(sources=docs), Policy(sources=docs, roots=roots))
+    assert [[scope_example(kind, policy) for kind in kinds] for policy in policies] == [
+        ["notes, drafts/2024", "notes, drafts/2024", "notes, tags", ""],
+        ["notes, drafts/2024", "notes, drafts/2024", "notes, tags", ""],
+        ["docs, more", "docs, more", "notes, tags", ""],
+        ["files, tmp", "files, tmp", "notes, tags", ""],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -295,17 +386,46 @@ def test_a_near_miss_is_found_among_many_keys(count: int, key: str, near: str) -
 
 
 def test_approvals_keys_name_a_tier_a_tool_or_an_operation() -> None:
-    assert approval_keys(CATALOG)[3:] == ("notes", "notes.find", "notes.write", "clock")
-    with pytest.raises(EditRefused, match=r"did you mean `notes\.find`"):
-        set_approval(POLICY, CATALOG, "a", "notes.fnd", Verdict.ASK)
-    with pytest.raises(EditRefused, match="has no approvals key `clock`"):
-        remove_approval(POLICY, "a", "clock")
-    twice = apply(POLICY, set_approval(POLICY, CATALOG, "a", "clock", Verdict.DENY))
-    with pytest.raises(EditRefused, match="has an approvals key `clock` already"):
-        rename_approval(twice, CATALOG, "a", "notes.write", "clock")
-    assert dict(apply(twice, remove_approval(twice, "a", "notes.write")).agents["a"].approvals) == {
-        "clock": Verdict.DENY
-    }
+    tiers = ("read_only", "side_effecting", "privileged")
+    assert approval_keys(CATALOG) == (*tiers, "notes", "notes.find", "notes.write", "clock")
+    twice = apply(POLICY, added := set_approval(POLICY, CATALOG, "a", "clock", Verdict.DENY))
+    renamed = rename_approval(twice, CATALOG, "a", "notes.write", "notes")
+    removed = remove_approval(twice, "a", "notes.write")
+    changed = set_approval(replace(POLICY), (), "a", "notes.write", Verdict.ALLOW)
+    after = [
+        apply(one, edit).agents["a"].approvals for one, edit in ((twice, renamed), (twice, removed), (POLICY, changed))
+    ]
+    assert [list(one.items()) for one in after] == [
+        [("notes", Verdict.ASK), ("clock", Verdict.DENY)],
+        [("clock", Verdict.DENY)],
+        [("notes.write", Verdict.ALLOW)],
+    ]
+    assert [one.name for one in (added, renamed, removed, changed)] == [
+        "deny `clock` for `a` by approvals",
+        "approvals key `notes` instead of `notes.write` for `a`",
+        "remove the approvals key `notes.write` of `a`",
+        "allow `notes.write` for `a` by approvals",
+    ]
+    assert rename_approval(POLICY, CATALOG, "a", "notes.write", "notes.write").is_empty
+    unknown = "is neither a tier nor a tool nor `tool.operation`"
+    assert [
+        refusal(make)
+        for make in (
+            lambda: set_approval(POLICY, CATALOG, "a", "notes.fnd", Verdict.ASK),
+            lambda: set_approval(POLICY, CATALOG, "a", "xyz", Verdict.ASK),
+            lambda: rename_approval(POLICY, CATALOG, "a", "notes.write", "xyz"),
+            lambda: remove_approval(POLICY, "a", "clock"),
+            lambda: rename_approval(POLICY, CATALOG, "a", "clock", "clock"),
+            lambda: rename_approval(twice, CATALOG, "a", "notes.write", "clock"),
+        )
+    ] == [
+        f"`notes.fnd` {unknown}; did you mean `notes.find`?",
+        f"`xyz` {unknown}",
+        f"`xyz` {unknown}",
+        "`a` has no approvals key `clock`",
+        "`a` has no approvals key `clock`",
+        "`a` has an approvals key `clock` already",
+    ]
 
 
 def test_a_wrong_key_is_told_the_nearest_of_thousands() -> None:

@@ -69,12 +69,75 @@ def test_renamed_source_is_followed_by_the_lists_of_agents() -> None:
     assert apply(after, inverse(edit)) == POLICY
 
 
-@pytest.mark.parametrize("name", ["ONE", "", " ", " x", "a\nb"])
-def test_name_that_cannot_be_is_refused(name: str) -> None:
-    with pytest.raises(EditRefused):
-        sourceedit.add_source(POLICY, Source(name, "x"))
-    with pytest.raises(EditRefused):
-        sourceedit.change_source(POLICY, "two", replace(POLICY.sources[1], source_id=name))
+SPACES = "the name of a source has no spaces around it and no control characters"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ONE", "a source is named `one` already"),
+        ("", "a source needs a name"),
+        (" ", "a source needs a name"),
+        (" x", SPACES),
+        ("a\nb", SPACES),
+        ("a\x1fb", SPACES),
+        ("a\x7fb", SPACES),
+        ("two ", SPACES),
+    ],
+)
+def test_name_that_cannot_be_is_refused(name: str, said: str) -> None:
+    for make in (
+        lambda: sourceedit.add_source(POLICY, Source(name, "x")),
+        lambda: sourceedit.change_source(POLICY, "two", replace(POLICY.sources[1], source_id=name)),
+    ):
+        with pytest.raises(EditRefused) as refused:
+            make()
+        assert str(refused.value) == said
+    with pytest.raises(EditRefused, match="no source `four`"):
+        sourceedit.set_default_level(POLICY, "four", Permission.NONE)
+    with pytest.raises(EditRefused, match="source `two` has no rule 1"):
+        sourceedit.set_level(POLICY, "two", 0, Permission.NONE)
+    with pytest.raises(EditRefused, match="source `one` has no rule 0"):
+        sourceedit.remove_rule(POLICY, "one", -1)
+
+
+def test_edits_of_levels_change_what_they_are_named_by() -> None:
+    rule = PermissionRule("x", Permission.ADMIN, "why")
+    edits = [
+        sourceedit.set_level(POLICY, "one", 1, Permission.NONE),
+        sourceedit.set_rule(POLICY, "one", 4, rule),
+        sourceedit.set_default_level(POLICY, "one", Permission.HUMAN),
+        sourceedit.add_rule(POLICY, "one", rule),
+        sourceedit.add_rule(POLICY, "one", rule, 0),
+        sourceedit.remove_rule(POLICY, "one", 2),
+        sourceedit.move_rule(POLICY, "one", 3, 0),
+        sourceedit.move_rules(POLICY, "one", (3, 4), 0),
+        sourceedit.remove_source(POLICY, "three"),
+        sourceedit.add_source(POLICY, Source("four", "4")),
+    ]
+    assert [edit.name for edit in edits] == [
+        "set `b` of `one` to none",
+        "change rule `e` of `one`",
+        "set the default of `one` to human",
+        "add rule `x` to `one`",
+        "add rule `x` to `one`",
+        "remove rule `c` of `one`",
+        "move rule `d` of `one`",
+        "move 2 rules of `one`",
+        "remove source `three` and take it from 1 agent",
+        "add source `four`",
+    ]
+    after = [apply(POLICY, edit) for edit in edits]
+    assert [patterns(policy) for policy in after[:8]] == [
+        *("abcde", "abcdx", "abcde", "abcdex", "xabcde", "abde", "dabce", "deabc"),
+    ]
+    one = after[0].sources[0].permission_rules[1]
+    assert (one.permission, after[2].sources[0].default_permission) == (Permission.NONE, Permission.HUMAN)
+    assert after[1].sources[0].permission_rules[4].identity == RULES[4].identity
+    assert after[9].sources == (*POLICY.sources, Source("four", "4"))
+    assert after[8].agents["other"].sources == ()
+    alone = replace(POLICY, agents={})
+    assert sourceedit.remove_source(alone, "three").name == "remove source `three`"
 
 
 def test_case_of_an_own_name_can_be_changed() -> None:
@@ -87,9 +150,16 @@ def test_case_of_an_own_name_can_be_changed() -> None:
     [
         ({"watch": True}, "follow changes of `two`"),
         ({"max_file_bytes": 2048}, "set the size limit to 2,048 bytes of `two`"),
+        ({"source_id": "deux"}, "change the id of `two`"),
+        ({"base_path": "x"}, "set the folder to `x` of `two`"),
+        ({"default_permission": Permission.ADMIN}, "set the default to admin of `two`"),
         ({"base_path": "x", "watch": True}, "change source `two`"),
+        ({}, "change source `two`"),
     ],
 )
 def test_edit_of_settings_says_what_changes(change: dict[str, object], name: str) -> None:
     after = replace(POLICY.sources[1], **change)  # pyright: ignore[reportArgumentType]
     assert sourceedit.change_source(POLICY, "two", after).name == name
+    watching = replace(POLICY, sources=(replace(after, watch=True, source_id="two"),))
+    stops = sourceedit.change_source(watching, "two", replace(watching.sources[0], watch=False))
+    assert stops.name == "stop following changes of `two`"
