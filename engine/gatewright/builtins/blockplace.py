@@ -38,7 +38,14 @@ def text_argument(arguments: Mapping[str, JsonValue], name: str) -> str | None:
 async def edited(context: ToolExecutionContext, label: str, edit: Edit) -> JsonValue:
     """Do an edit as the call was allowed to; what became of the block. Raises ToolFailure."""
     try:
-        return await context.require_blocks().edit(context.caller, label, edit)
+        return await context.require_blocks().edit(
+            label,
+            edit,
+            agent_id=context.agent_id,
+            granted=context.granted,
+            approved=context.approved,
+            approved_change=context.approved_change,
+        )
     except ToolFailure as failure:
         raise no_file_block(label, failure) from None
 
@@ -46,6 +53,8 @@ async def edited(context: ToolExecutionContext, label: str, edit: Edit) -> JsonV
 async def noted(context: ToolExecutionContext, label: str, note: Note) -> JsonValue:
     """The same for a change of what is known about a block."""
     try:
-        return await context.require_blocks().note(context.caller, label, note)
+        return await context.require_blocks().note(
+            label, note, agent_id=context.agent_id, granted=context.granted, approved=context.approved
+        )
     except ToolFailure as failure:
         raise no_file_block(label, failure) from None

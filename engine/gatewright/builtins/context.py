@@ -79,7 +79,9 @@ class ContextTool(Tool):
     @operation(actions=(Action.OVERWRITE,))
     async def swap(self, context: ToolExecutionContext, archive: Label, load: Label) -> JsonValue:
         """Put one block away and take another out, both or neither."""
-        data = await context.require_blocks().swap(context.caller, archive, load)
+        data = await context.require_blocks().swap(
+            archive, load, agent_id=context.agent_id, granted=context.granted, approved=context.approved
+        )
         return done(f"`{archive}` is put away, and `{load}` is a working block again", data)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:

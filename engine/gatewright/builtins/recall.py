@@ -53,7 +53,10 @@ class RecallTool(Tool):
         self, context: ToolExecutionContext, content: Content, metadata: Metadata | None = None
     ) -> JsonValue:
         """Keep a new entry."""
-        return done("the entry is kept", await context.require_blocks().insert_entry(context.caller, content, metadata))
+        made = await context.require_blocks().insert_entry(
+            content, metadata, agent_id=context.agent_id, granted=context.granted
+        )
+        return done("the entry is kept", made)
 
     @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
     async def search(self, context: ToolExecutionContext, query: Query, limit: Limit = 10) -> JsonValue:

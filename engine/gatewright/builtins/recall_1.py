@@ -49,13 +49,17 @@ class RecallOneTool(Tool):
     @operation(actions=(Action.APPEND,))
     async def insert(self, context: ToolExecutionContext, label: NewLabel, value: Value) -> JsonValue:
         """Keep a text under a new label."""
-        data = await context.require_blocks().insert_archived(context.caller, label, value)
+        data = await context.require_blocks().insert_archived(
+            label, value, agent_id=context.agent_id, granted=context.granted
+        )
         return done(f"the text is kept under `{label}`", data)
 
     @operation(actions=(Action.APPEND,))
     async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:
         """Add text at the end of what is kept under a label."""
-        data = await context.require_blocks().append_archived(context.caller, label, value)
+        data = await context.require_blocks().append_archived(
+            label, value, agent_id=context.agent_id, granted=context.granted, approved=context.approved
+        )
         return done(f"the text was added to `{label}`", data)
 
     @operation(actions=(Action.READ,))
@@ -67,7 +71,9 @@ class RecallOneTool(Tool):
     @operation(actions=(Action.DELETE,))
     async def delete(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Forget what is kept under a label."""
-        data = await context.require_blocks().delete_archived(context.caller, label)
+        data = await context.require_blocks().delete_archived(
+            label, agent_id=context.agent_id, granted=context.granted, approved=context.approved
+        )
         return done(f"`{label}` is forgotten", data)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:

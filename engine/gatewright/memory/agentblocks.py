@@ -17,7 +17,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.memory.archive import Archive
 from gatewright.memory.entrytable import EntryFilter, EntryKind, Hit
 from gatewright.policy.permission import Action, Permission
-from gatewright.policy.target import Assessment, BlockTarget, Caller, Later, Refusal
+from gatewright.policy.target import Assessment, BlockTarget, Later, Refusal
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
@@ -88,27 +88,39 @@ class AgentBlocks:
 
     # in a thread
 
-    async def edit(self, caller: Caller, label: str, edit: Edit) -> JsonValue:
-        """Do an edit; answers label, whether anything changed, size, and whether there is something to undo or redo."""
+    async def edit(
+        self,
+        label: str,
+        edit: Edit,
+        *,
+        agent_id: str,
+        granted: Action | None,
+        approved: bool = False,
+        approved_change: Callable[[], str | None] | None = None,
+    ) -> JsonValue:
+        """Do an edit; answers label, whether anything changed, size, and whether there is something to undo or redo.
+
+        ``approved_change`` gives the change that somebody agreed to, as ``assess`` told it: no other one is made.
+        """
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
-            change = caller.approved_change
-            approved = caller.approved
             changed = service.edit(
-                label, edit, author=author, granted=granted, approved=approved, approved_change=change
+                label, edit, author=author, granted=granted, approved=approved, approved_change=approved_change
             )
             return _after(service, changed, author)
 
-        return await self._granted(caller, work)
+        return await self._granted(agent_id, granted, work)
 
-    async def note(self, caller: Caller, label: str, note: Note) -> JsonValue:
+    async def note(
+        self, label: str, note: Note, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
         """Pin, unpin, archive or unarchive; answers what is known afterwards."""
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
-            changed = service.note(label, note, author=author, granted=granted, approved=caller.approved)
+            changed = service.note(label, note, author=author, granted=granted, approved=approved)
             return {**_known(service.info(label, author)), "changed": changed.step is not None}
 
-        return await self._granted(caller, work)
+        return await self._granted(agent_id, granted, work)
 
     async def info(self, label: str, *, agent_id: str) -> JsonValue:
         """What is known of a block: schema, type, permission, size, whether it is pinned."""
@@ -123,7 +135,7 @@ class AgentBlocks:
 
         return await aio.to_thread(work)
 
-    async def insert_archived(self, caller: Caller, label: str, text: str) -> JsonValue:
+    async def insert_archived(self, label: str, text: str, *, agent_id: str, granted: Action | None) -> JsonValue:
         """Make an archived block of the agent's with a text; answers what is known of it."""
         from gatewright.memory.record import BlockType
 
@@ -131,45 +143,53 @@ class AgentBlocks:
             service.create(label, author=author, granted=granted, content=text, type=BlockType.ARCHIVAL)
             return _known(service.info(label, author))
 
-        return await self._granted(caller, work)
+        return await self._granted(agent_id, granted, work)
 
-    async def append_archived(self, caller: Caller, label: str, text: str) -> JsonValue:
+    async def append_archived(
+        self, label: str, text: str, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
         """Add text at the end of an archived block; answers as ``edit``."""
         from gatewright.blocks.edit import Append
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
-            approved, edit = caller.approved, Append(text)
+            edit = Append(text)
             changed = service.edit(label, edit, author=author, granted=granted, approved=approved, archived=True)
             return _after(service, changed, author)
 
-        return await self._granted(caller, work)
+        return await self._granted(agent_id, granted, work)
 
-    async def delete_archived(self, caller: Caller, label: str) -> JsonValue:
+    async def delete_archived(
+        self, label: str, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
         """Forget an archived block; answers its label."""
 
         def work(service: BlockService, _: str, granted: Action) -> JsonValue:
-            return {"label": service.delete(label, granted=granted, approved=caller.approved, archived=True).label}
+            return {"label": service.delete(label, granted=granted, approved=approved, archived=True).label}
 
-        return await self._granted(caller, work)
+        return await self._granted(agent_id, granted, work)
 
-    async def swap(self, caller: Caller, archive: str, load: str) -> JsonValue:
+    async def swap(
+        self, archive: str, load: str, *, agent_id: str, granted: Action | None, approved: bool = False
+    ) -> JsonValue:
         """Archive one block and take another out of there; neither where one of them cannot be. Answers both labels."""
         from gatewright.memory.blockrule import noted
 
         def work(service: BlockService, author: str, granted: Action) -> JsonValue:
             with self._shelf.store.exclusive():
                 noted(service.get(load), "unarchive", 0.0)
-                service.note(archive, "archive", author=author, granted=granted, approved=caller.approved)
-                service.note(load, "unarchive", author=author, granted=granted, approved=caller.approved)
+                service.note(archive, "archive", author=author, granted=granted, approved=approved)
+                service.note(load, "unarchive", author=author, granted=granted, approved=approved)
             return {"archived": archive, "loaded": load}
 
-        return await self._granted(caller, work)
+        return await self._granted(agent_id, granted, work)
 
-    async def insert_entry(self, caller: Caller, content: str, metadata: Mapping[str, JsonValue] | None) -> JsonValue:
+    async def insert_entry(
+        self, content: str, metadata: Mapping[str, JsonValue] | None, *, agent_id: str, granted: Action | None
+    ) -> JsonValue:
         """Keep a text in the agent's archive, if that is granted; answers id and time."""
 
         def work() -> JsonValue:
-            made = self._archive(caller.agent_id).insert(content, metadata, granted=caller.granted)
+            made = self._archive(agent_id).insert(content, metadata, granted=granted)
             return {"id": made.entry_id, "created_at": iso_utc(made.created_at)}
 
         return await aio.to_thread(work)
@@ -229,11 +249,13 @@ class AgentBlocks:
             files=self._files,
         )
 
-    async def _granted(self, caller: Caller, work: Callable[[BlockService, str, Action], JsonValue]) -> JsonValue:
+    async def _granted(
+        self, agent_id: str, granted: Action | None, work: Callable[[BlockService, str, Action], JsonValue]
+    ) -> JsonValue:
         """What ``work`` does in a thread with the agent's blocks, in its name, as far as that was granted."""
-        if caller.granted is None:
+        if granted is None:
             raise ToolFailure("nothing was granted", code="not-granted")
-        return await aio.to_thread(work, self._service(caller.agent_id), owner_of(caller.agent_id), caller.granted)
+        return await aio.to_thread(work, self._service(agent_id), owner_of(agent_id), granted)
 
 
 def _told(found: Iterable[Hit], blocks: Mapping[str, str]) -> list[JsonValue]:

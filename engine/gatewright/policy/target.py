@@ -21,19 +21,6 @@ NOT_PERMITTED = "not-permitted"
 
 
 @frozen
-class Caller:
-    """On whose behalf a tool acts: what its agent was ``granted`` (None: nothing), and whether somebody agreed.
-
-    ``approved_change`` gives the change that they agreed to, as it was shown: no other one is made.
-    """
-
-    agent_id: str
-    granted: Action | None = None
-    approved: bool = False
-    approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
-
-
-@frozen
 class Located:
     """A place in a source: ``relative`` is canonical with ``/`` (``.`` for the base), ``absolute`` is resolved.
 

@@ -12,7 +12,6 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Action
-from gatewright.policy.target import Caller
 from gatewright.tools.declaration import ResourceBounds
 from gatewright.tools.port import SourcePort, WebPort
 
@@ -105,11 +104,6 @@ class ToolExecutionContext:
     on_piece: OnPiece | None = field(default=None, compare=False, repr=False)
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
     again: Again | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def caller(self) -> Caller:
-        """On whose behalf the tool acts."""
-        return Caller(self.agent_id, self.granted, self.approved, self.approved_change)
 
     @property
     def cancelled(self) -> bool:

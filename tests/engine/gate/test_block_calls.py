@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -16,7 +16,9 @@ from gatewright.blocks.edit import Append, Overwrite
 from gatewright.gate import Approval, ApprovalRequest, AuditLog, Remember, StageTrace
 from gatewright.memory import BlockType
 from gatewright.policy.permission import Action, Permission
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from gatewright.tools import LabelParameter, Normalization, ResultType, Tool, ToolExecutionContext, operation
 from gatewright.workspace import Workspace
 from tests.engine.gate.blockbench import POLICY, BlockBench, opened
 
@@ -725,3 +727,35 @@ async def test_state_outlasts_the_workspace(tmp_path: Path) -> None:
     assert again.own().value("notes") == "one\ntwo\n"
     assert again.own().get("notes").pinned
     again.workspace.close()
+
+
+class Jot(Tool):
+    """A tool of a program's own, written as docs/tools.md says."""
+
+    name = "jot"
+    description = "Adds lines to blocks."
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    result_type = ResultType.OBJECT
+    normalization = Normalization.JSON
+
+    @operation(actions=(Action.APPEND,))
+    async def add(self, context: ToolExecutionContext, label: Annotated[str, LabelParameter()], line: str) -> JsonValue:
+        """Add a line."""
+        return await context.require_blocks().edit(
+            label, Append(line), agent_id=context.agent_id, granted=context.granted, approved=context.approved
+        )
+
+
+async def test_a_tool_of_a_programs_own_edits_a_block_as_far_as_the_call_was_granted(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text("gatewright = 1\n\n[agents.ann]\ntools = ['jot']\n", encoding="utf-8")
+    with Workspace.open(tmp_path, tools=[Jot()], keys=tmp_path / "keys") as workspace:
+        blocks = workspace.blocks("ann")
+        for label, level in (("notes", Permission.APPEND), ("fixed", Permission.READ_ONLY)):
+            blocks.create(label, author="operator", content="one\n", permission=level)
+        calls = [
+            await workspace.call("ann", "jot", {"op": "add", "label": label, "line": "two\n"})
+            for label in ("notes", "fixed")
+        ]
+
+        assert [call.status for call in calls] == ["allowed", "denied"]
+        assert [blocks.value(label) for label in ("notes", "fixed")] == ["one\ntwo\n", "one\n"]
