@@ -36,7 +36,6 @@ MAX_DEPTH = 64
 _SHOWN_LINE = 300
 _BEFORE_HIT = 100
 _TOLD = 200
-_EVERY_ENTRIES = 512
 _EVERY_CHARS = 8_192
 
 LevelOf = Callable[["RootPlace", Sequence[Identity]], "LevelDecision | None"]
@@ -238,10 +237,10 @@ class Walk:
                 raise ToolFailure("this path is not available", code="not-available")
             for entry in entries:
                 self._looked_at += 1
-                if self._looked_at % _EVERY_ENTRIES == 0 and self._is_over():
+                if self._is_over():
                     return
                 if self._looked_at > MAX_LOOKED_AT:
-                    self._why = self._why or "there are too many files and folders; choose a smaller folder"
+                    self._why = "there are too many files and folders; choose a smaller folder"
                     return
                 try:
                     status = entry.stat(follow_symlinks=False)

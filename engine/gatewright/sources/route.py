@@ -106,7 +106,7 @@ def relative_in(label: str) -> str | None:
     """The canonical relative path that a label ends with, or None."""
     found = _LABEL.fullmatch(label)
     parsed = parse_model_path(found[1]) if found is not None else None
-    if found is None or not isinstance(parsed, ModelPath) or parsed.absolute:
+    if found is None or not isinstance(parsed, ModelPath):
         return None
     relative = _normal(parsed.parts)
     return relative if relative == found[1] and relative != BASE else None
@@ -114,7 +114,7 @@ def relative_in(label: str) -> str | None:
 
 def _by_absolute(path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSource, str] | Refusal:
     normal = _normal(path.parts)
-    absolute = "/" if normal in {None, BASE} else f"/{normal}"
+    absolute = "/" if normal == BASE else f"/{normal}"
     found = [(source, relative) for source in sources if (relative := source.relative_of(absolute)) is not None]
     if normal is None or not found:
         return Refusal("outside-base", f"`{path}` lies outside the agent's sources", _OUTSIDE_HINT)
@@ -122,8 +122,6 @@ def _by_absolute(path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSo
 
 
 def _normal(parts: Sequence[str]) -> str | None:
-    if ".." not in parts:
-        return "/".join(parts) or BASE
     kept: list[str] = []
     for part in parts:
         if part != "..":

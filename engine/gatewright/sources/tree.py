@@ -95,7 +95,7 @@ class Walk:
         with entries_of(self.source.folder, parts) as entries:
             for entry in entries:
                 self._examined += 1
-                if self._examined > self.max_examined or (self._examined % 256 == 0 and self.clock() > self._until):
+                if self._examined > self.max_examined or self.clock() > self._until:
                     self.stopped = "there is more than can be looked at in one go"
                     break
                 try:

@@ -14,6 +14,7 @@ import pytest
 from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.gate import Status
 from gatewright.policy.permission import Action
+from gatewright.policy.target import FileTarget, Refusal
 from gatewright.policy.verdict import Verdict
 from gatewright.sources.rootfolder import RootFolders
 from gatewright.tools.parameter import FileParameter
@@ -103,6 +104,85 @@ async def test_no_way_out_of_any_root(
         decision = maze.decide(tool, **{parameter: given, **rest})
         assert (decision.verdict, decision.stage) == (Verdict.DENY, "arguments"), decision.reason
         assert "passwd" not in (decision.model_message or "")
+
+
+def test_every_refusal_of_a_path_says_why_to_the_operator_and_what_to_do_to_the_model(tmp_path: Path) -> None:
+    roots = '[workspace]\nroots = { shared = "shared", tmp = "tmp" }\n'
+    more = '[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "shared/docs"\n'
+    more += '[[sources]]\nid = "inner"\ntype = "file"\nbase_path = "shared/docs/in"\n'
+    (tmp_path / "ws/shared/docs/in").mkdir(parents=True)
+    bench = opened(tmp_path, policy_text(roots=roots, more=more))
+    port, top, tmp = port_of(bench), str(bench.folder / "shared"), str(bench.folder / "tmp")
+    bench.write("shared/a.md", "x")
+    (bench.folder / "shared/link").symlink_to("a.md")
+    other = "that path is not available to you; choose another one"
+    either, above = "begin the path with `shared/` or `tmp/`", "the path leads above its folder; leave out `..`"
+    linked = "the path leads through a symbolic link, which is not followed"
+    for path, code, reason, hint in (
+        ("../x", "outside-base", "`../x` leads above root `shared`", above),
+        ("tmp/../../x", "outside-base", "`tmp/../../x` leads above root `tmp`", above),
+        ("vault/x", "no-root", "`vault/x`: the policy names no folder for root `vault`", either),
+        ("/etc/x", "outside-roots", "`/etc/x` lies in none of the roots", either),
+        ("/../x", "outside-roots", "`/../x` lies in none of the roots", either),
+        (f"{top}/../x", "outside-roots", f"`{top}/../x` lies in none of the roots", either),
+        ("a.md/", "not-a-folder", f"`{top}/a.md` is no folder, and the path ends as one", other),
+        ("none/", "not-a-folder", f"`{top}/none` is no folder, and the path ends as one", other),
+        ("link", "symlink", f"`{top}/link`: {linked}", other),
+        ("a.md/x", "not-a-folder", f"`{top}/a.md/x`: a part of the path is not a folder", other),
+        ("", "path-empty", "the path is empty", "give a path, `.` is the top folder"),
+    ):
+        assert port.find(path, roots=("shared", "tmp", "vault")) == Refusal(code, reason, hint), path
+    taken = "`shared/a.md` is in root `shared`, and this takes paths in `tmp` and `vault` only"
+    begin = "begin the path with `tmp/`"
+    assert port.find("shared/a.md", roots=("tmp", "vault")) == Refusal("outside-roots", taken, begin)
+    taken = "`a.md` is in root `shared`, and this takes paths in `vault` only"
+    assert port.find("a.md", roots=("vault",)) == Refusal("outside-roots", taken, other)
+    for path, shown, source_id, inside in (
+        ("a.md", "shared/a.md", None, None),
+        ("docs/x", "shared/docs/x", "docs", "x"),
+        ("docs/in/x", "shared/docs/in/x", "inner", "x"),
+        (f"{top}/docs/in", "shared/docs/in", "inner", "."),
+        ("shared", "shared", None, None),
+    ):
+        absolute = f"{top}/{shown.removeprefix('shared').lstrip('/')}".rstrip("/")
+        wanted = FileTarget("path", shown, absolute, True, source_id, "shared", inside)
+        assert port.find(path, roots=("shared",), parameter="path", writes=True) == wanted
+    (bench.folder / "tmp").rename(bench.folder / "away")
+    gone = "the folder of root `tmp` is not there"
+    assert port.find("tmp/x", roots=("tmp",)) == Refusal("root-missing", f"{gone}: `{tmp}`", gone)
+    (bench.folder / "tmp").mkdir()
+    taken = "another folder stands in the place of root `tmp`"
+    reason = f"{taken}: `{tmp}`; reading the policy again attaches what stands there now"
+    assert port.find("tmp/x", roots=("tmp",)) == Refusal("root-replaced", reason, taken)
+    bench.workspace.close()
+
+
+async def test_what_is_protected_is_available_to_no_call_that_holds_its_path(tmp_path: Path) -> None:
+    bench = opened(tmp_path, policy_text(roots='[workspace]\nroots = { shared = "." }\n'))
+    port, policy, state = port_of(bench), str(bench.folder / "policy.toml"), str(bench.folder / ".gatewright")
+    bench.write("a.md", "x")
+    for change in (
+        port.read(policy),
+        port.write(policy, "x", Action.OVERWRITE),
+        port.write(f"{state}/new", "x", Action.APPEND),
+        port.edit(policy, "gatewright", "x", Action.OVERWRITE),
+        port.delete(policy, recursive=False, granted=Action.DELETE),
+        port.delete(state, recursive=True, granted=Action.DELETE),
+        port.copy(policy, f"{bench.folder}/copy", Action.APPEND),
+        port.copy(f"{bench.folder}/a.md", policy, Action.OVERWRITE),
+        port.list_folder(state, stopped=idle),
+        port.search(state, lambda _: 0, hits=9, stopped=idle),
+    ):
+        with pytest.raises(ToolFailure) as told:
+            await change
+        assert (told.value.code, str(told.value)) == ("not-available", "this path is not available")
+    assert port.note_of(policy) == "this path is not available"
+    shut = "protected, or in the folder of a source that was moved: no tool reaches it"
+    for path in (policy, f"{policy}/x", f"{state}/new"):
+        hint = "that path is not available to you; choose another one"
+        assert port.find(path, roots=("shared",)) == Refusal("protected", f"`{path}` is {shut}", hint)
+    assert not (bench.folder / "copy").exists()
+    bench.workspace.close()
 
 
 def test_words_for_the_model_are_the_same_whatever_stands_there(maze: RootBench) -> None:

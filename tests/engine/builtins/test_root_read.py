@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from gatewright.gate import Status
-from gatewright.sources import rootwalk
-from tests.engine.builtins.rootbench import RootBench
+from gatewright.sources import rootfolder, rootwalk
+from tests.engine.builtins.rootbench import RootBench, opened, policy_text
+from tests.support.checkout import ROOT
 
 
 async def test_text_is_read_under_each_spelling_of_its_path(bench: RootBench) -> None:
@@ -182,6 +184,57 @@ async def test_only_what_is_beyond_a_limit_is_left_out(bench: RootBench, monkeyp
     assert searched["stopped"] == "enough text was searched; search a smaller folder"
     (bench.folder / "shared/dir/3").unlink()
     assert (await bench.data("file_delete", path="dir", recursive=True))["removed"] == 4
+
+
+async def test_limits_are_those_that_the_page_tells_and_the_time_is_looked_at_on_the_way(bench: RootBench) -> None:
+    page = (ROOT / "docs/tools.md").read_text("utf-8")
+    for words in (
+        f"{rootwalk.MAX_LISTED:,} names",
+        f"{rootwalk.MAX_SEARCHED_BYTES / 2**20:g} MiB and {rootwalk.MAX_LOOKED_AT:,} entries",
+        f"{rootwalk.MAX_DEPTH} folders deep",
+        f"up to {rootwalk.MAX_REMOVED:,} files and folders",
+        f"of at most {rootfolder.MAX_TEXT_BYTES / 2**20:g} MiB;",
+        f"of at most {rootfolder.MAX_COPY_BYTES / 2**20:g} MiB,",
+    ):
+        assert words in page
+    roots = bench.workspace.gate.in_force().ports.roots
+    assert roots is not None
+    looks = list[str]()
+
+    def looked() -> bool:
+        looks.append("")
+        return False
+
+    for length, count in ((8_190, 2), (8_191, 4)):
+        path = bench.write("shared/a", "\n".join(["x" * length] * 4))
+        looks.clear()
+        await roots.search(str(path), lambda _: None, hits=1, stopped=looked)
+        assert len(looks) == count
+    over = "the time was over; choose a smaller folder"
+    listed = await roots.list_folder(str(bench.folder / "shared"), stopped=lambda: True)
+    assert listed == {"path": "shared", "entries": [], "stopped": over}
+    found = await roots.search(str(path), lambda _: 0, hits=1, stopped=lambda: True)
+    assert found == {"path": "shared/a", "hits": [], "files": 1, "stopped": over}
+
+
+async def test_folder_of_a_source_that_is_moved_in_while_it_is_searched_gives_nothing_away(tmp_path: Path) -> None:
+    (tmp_path / "ws/docs/sub").mkdir(parents=True)
+    source = '[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "docs"\n'
+    bench = opened(tmp_path, policy_text(more=source))
+    roots = bench.workspace.gate.in_force().ports.roots
+    assert roots is not None
+    for name in ("shared/top/a", "shared/top/b", "shared/top/sub/c", "docs/b", "docs/sub/c"):
+        bench.write(name, name)
+
+    def moved(line: str) -> int:
+        if line == "shared/top/a":
+            (bench.folder / "shared/top").rename(bench.folder / "shared/old")
+            (bench.folder / "docs").rename(bench.folder / "shared/top")
+        return 0
+
+    found = await roots.search(str(bench.folder / "shared/top"), moved, hits=9, stopped=lambda: False)
+    assert found == {"path": "shared/top", "hits": ["shared/top/a:1:shared/top/a"], "files": 1}
+    bench.workspace.close()
 
 
 async def test_a_long_line_is_cut_to_what_is_around_its_hit(bench: RootBench) -> None:

@@ -2,11 +2,13 @@
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
 from gatewright.base.errors import ToolFailure
+from gatewright.policy.permission import Action
 from gatewright.sources import descriptor
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.failure import failure_of
@@ -77,6 +79,110 @@ def test_a_folder_that_is_held_is_busy_and_one_that_cannot_be_locked_is_not(
         told = failure.code, str(failure)
     os.close(folder)
     assert told == ((code, "another program holds this folder: try again") if code else None)
+
+
+async def test_a_folder_on_the_way_that_cannot_be_opened_is_told_in_the_same_words(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("sub/a.md", "x")
+    at, real = bench.at("sub/a.md"), os.open
+
+    def refuse(path: str, *rest: int, **more: int | None) -> int:
+        if path == "sub":
+            raise OSError(errno.EACCES, "somewhere", "/secret/sub")
+        return real(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(ToolFailure) as told:
+        await bench.port.read(at)
+    words = "the file system refuses it (permission denied)"
+    assert (told.value.code, str(told.value)) == ("no-access", words)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+async def test_a_saved_file_keeps_its_owner_and_without_that_its_owner_s_rights_go(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, at = bench.write("a.md", "one\n"), bench.at("a.md")
+    for owner, group in ((1234, 4321), (1234, os.getegid()), (os.geteuid(), 4321)):
+        os.chown(path, owner, group)
+        path.chmod(0o6755)
+        await bench.port.append(at, "two\n")
+        await bench.port.save(at, Action.APPEND)
+        now = path.stat()
+        assert (now.st_uid, now.st_gid, now.st_mode & 0o7777) == (owner, group, 0o6755)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    await bench.port.append(at, "three\n")
+    await bench.port.save(at, Action.APPEND)
+    assert path.stat().st_mode & 0o7777 == 0o755
+
+
+def test_what_is_written_or_removed_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, done = base_folder(tmp_path).open(), list[str]()
+    fsync, rename, unlink = os.fsync, os.rename, os.unlink
+
+    def synced(descriptor: int) -> None:
+        done.append("sync folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "sync file")
+        fsync(descriptor)
+
+    def renamed(*names: str, **folders: int) -> None:
+        done.append("rename")
+        rename(*names, **folders)
+
+    def removed(name: str, *, dir_fd: int) -> None:
+        done.append("remove")
+        unlink(name, dir_fd=dir_fd)
+
+    for name, call in (("fsync", synced), ("rename", renamed), ("unlink", removed)):
+        monkeypatch.setattr(os, name, call)
+    monkeypatch.setattr(os, "supports_dir_fd", {*os.supports_dir_fd, renamed, removed})
+    descriptor.write_new(folder, "a.md", b"one\n")
+    descriptor.remove(folder, "a.md")
+    (tmp_path / "sub").mkdir()
+    descriptor.remove_folder(folder, "sub")
+    os.close(folder)
+    assert done == ["sync file", "rename", "sync folder", "remove", "sync folder", "sync folder"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_no_folder_can_be_held_open_no_file_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for call in (os.open, os.stat, os.mkdir, os.unlink, os.rename):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "supports_dir_fd", os.supports_dir_fd - {call})
+            fault = base_folder(tmp_path).fault()
+        assert fault is not None
+        words = "files cannot be used on this system, which cannot hold a folder open"
+        assert (fault.code, str(fault)) == ("not-supported", words)
+    for name in ("O_NOFOLLOW", "O_DIRECTORY"):
+        with monkeypatch.context() as patch:
+            patch.delattr(os, name)
+            assert base_folder(tmp_path).fault() is not None
+    assert base_folder(tmp_path).fault() is None
+
+
+async def test_files_are_opened_without_following_waiting_or_taking_a_terminal(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.write("sub/a.md", "one\n")
+    at, real, flags = bench.at("sub/a.md"), os.open, dict[str, int]()
+
+    def noted(path: str, how: int, *rest: int, **more: int | None) -> int:
+        flags["new" if str(path).endswith(".tmp") else str(path)] = how
+        return real(path, how, *rest, **more)
+
+    monkeypatch.setattr(os, "open", noted)
+    await bench.port.append(at, "two\n")
+    await bench.port.save(at, Action.APPEND)
+    await bench.port.create(bench.at("sub/new.md"), "x")
+    careful = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    made = os.O_WRONLY | os.O_CREAT | os.O_EXCL | careful
+    passed = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_PATH
+    wanted = {"a.md": careful, "new": made, "new.md": made, "sub": passed, str(bench.folder): passed}
+    assert {name: flags[name] & ~os.O_CLOEXEC for name in wanted} == wanted
 
 
 def test_a_new_file_that_cannot_be_filled_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,3 +102,13 @@ def test_what_is_kept_stays_bounded_and_right(bench: Bench) -> None:
     assert places.known(source, deep).file.relative == deep
     assert places.known(source, long).file.relative == long
     assert len(places) <= 1_024
+    places = KnownPlaces({"docs": source}, source.protected)
+    for relative, kept in (("x" * 512, 1), ("x" * 513, 1), ("/".join("d" * 15), 2), ("/".join("d" * 16), 2)):
+        places.known(source, relative)
+        places.known(source, relative)
+        assert len(places) == kept
+    for number in range(1_022):
+        places.known(source, f"{number}.md")
+    assert len(places) == 1_024
+    places.known(source, "last.md")
+    assert len(places) == 1

@@ -1,6 +1,7 @@
 """Temporary files of a killed save: shown to nobody, cleared by the next save once they are stale."""
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def left(bench: Bench, name: str = LEFT, age_s: float = STALE_S + 60) -> Path:
 
 def test_name_that_is_made_for_a_long_one_is_recognised() -> None:
     assert is_leftover(temporary_name("a" * 300))
+    assert re.fullmatch(r"\.a{60}\.[0-9a-f]{12}\.tmp", temporary_name("a" * 61))
 
 
 @pytest.mark.parametrize("name", [LEFT, ".x.tmp.ffffffffffff.tmp", "sub/" + LEFT])
@@ -53,6 +55,10 @@ async def test_next_save_in_the_folder_clears_what_is_stale_and_nothing_else(ben
     bench.write("a.md", "one\n")
     stale, fresh = left(bench), left(bench, ".a.md.aaaaaaaaaaaa.tmp", age_s=1)
     other, elsewhere = left(bench, ".notes.tmp"), left(bench, "sub/" + LEFT)
+    if os.geteuid() == 0:
+        others = left(bench, ".d.md.0123456789ab.tmp")
+        os.chown(others, 1234, -1)
+        os.utime(others, (1, 1))
     linked = bench.folder / ".b.md.0123456789ab.tmp"
     os.link(other, linked)
     folder = bench.folder / ".c.md.0123456789ab.tmp"
@@ -64,6 +70,7 @@ async def test_next_save_in_the_folder_clears_what_is_stale_and_nothing_else(ben
 
     assert not stale.exists()
     assert all(path.exists() for path in (fresh, other, elsewhere, linked, folder))
+    assert os.geteuid() != 0 or (bench.folder / ".d.md.0123456789ab.tmp").exists(), "that of somebody else"
     assert (bench.folder / "a.md").read_text() == "one\ntwo\n"
 
 

@@ -66,6 +66,71 @@ def test_an_unknown_source_and_a_foreign_one_get_the_same_words(two: Bench) -> N
     assert isinstance(two.manager.locate("only.md", source_id=None, allowed=()), Refusal)
 
 
+def test_a_refusal_says_why_to_the_operator_and_what_to_do_to_the_model(two: Bench) -> None:
+    outside, none = "give a path inside the source, relative to its top folder", "there is no such source"
+    no_source = Refusal("no-source", "no source of the agent is attached", "no source is attached")
+    two.write("a.md", "x")
+    above = f"{two.folder}/../x"
+    for path, source_id, allowed, wanted in (
+        ("a.md", None, (), no_source),
+        ("a.md", None, ("gone",), no_source),
+        ("a.md", "other", ("docs",), ("unknown-source", "source `other` is not one of the agent's sources", none)),
+        ("a.md", "gone", ("docs", "gone"), ("unknown-source", "source `gone` is not attached", none)),
+        ("../x", None, ("docs", "other"), ("outside-base", "`../x` leads above the base", outside)),
+        ("/etc/x", None, ("docs",), ("outside-base", "`/etc/x` lies outside the agent's sources", outside)),
+        ("/../x", None, ("docs",), ("outside-base", "`/../x` lies outside the agent's sources", outside)),
+        (above, None, ("docs",), ("outside-base", f"`{above}` lies outside the agent's sources", outside)),
+        (
+            "a.md/",
+            "docs",
+            ("docs",),
+            ("not-a-folder", "`a.md` in source `docs`: this is a file, not a folder", "this is a file, not a folder"),
+        ),
+        (
+            "no/",
+            "docs",
+            ("docs",),
+            ("not-found", "`no` in source `docs`: there is no such folder", "there is no such folder"),
+        ),
+        ("", None, ("docs",), ("path-empty", "the path is empty", "give a path, `.` is the top folder")),
+    ):
+        found = two.manager.locate(path, source_id=source_id, allowed=allowed)
+        assert found == (wanted if isinstance(wanted, Refusal) else Refusal(*wanted)), path
+    assert two.manager.locate_label("x", allowed=()) == no_source
+    reason = f"`{'x' * 200}` is the label of no place in the agent's sources"
+    found = two.manager.locate_label("x" * 201, allowed=("docs",))
+    assert found == Refusal("unknown-label", reason, "there is no such block label")
+    two.folder.rename(two.folder.with_name("away"))
+    two.folder.mkdir()
+    hint = "another folder stands in the place of this source's"
+    reason = f"`a.md` in source `docs`: {hint}; reading the policy again attaches what stands there now"
+    assert two.refused("a.md", "docs") == Refusal("source-replaced", reason, hint)
+
+
+def test_a_path_that_a_source_could_not_hold_is_one_of_the_next_but_one_behind_a_link_is_not(
+    two: Bench, tmp_path: Path
+) -> None:
+    two.write("file", "x")
+    (two.folder / "way").symlink_to(".")
+    for name in ("file", "way"):
+        (tmp_path / "other" / name).mkdir()
+        (tmp_path / "other" / name / "a.md").write_text("x")
+    assert two.at("file/a.md").source_id == "other"
+    link = "the path leads through a symbolic link, which is not followed"
+    assert two.refused("way/a.md") == Refusal("symlink", f"`way/a.md` in source `docs`: {link}", link)
+    assert two.at("nowhere/a.md").source_id == "docs"
+    two.folder.rename(tmp_path / "away")
+    assert two.at("only.md").source_id == "other"
+
+
+def test_a_source_over_everything_takes_every_absolute_path(bench: Bench) -> None:
+    bench.manager.start(source_of("all", default=Permission.READ_ONLY), Path("/"))
+    assert bench.at("/", "all").relative == "."
+    assert bench.at("/nowhere/..", "all").relative == "."
+    assert bench.at("/nowhere.md") == Located("all", "nowhere.md", "/nowhere.md")
+    assert bench.at(f"{bench.folder}/a.md").source_id == "docs"
+
+
 def test_a_source_that_is_not_allowed_is_never_meant(two: Bench, tmp_path: Path) -> None:
     found = two.manager.locate("only.md", source_id=None, allowed=("docs",))
     assert isinstance(found, Located)

@@ -10,6 +10,7 @@ from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, Located
+from gatewright.sources.basefolder import base_folder
 from gatewright.sources.level import strictest_level
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
@@ -34,6 +35,13 @@ def test_no_source_needs_no_file_tool(bench: Bench) -> None:
     manager = SourceManager(lambda: pytest.fail("registered"), bench.blocks, Protection())
     manager.follow([])()
     assert manager.ids == ()
+    bench.manager.follow([(source_of(), base_folder(bench.folder))])()
+    assert bench.registered == ["on"]
+    withdraw = bench.manager.follow([])
+    assert bench.registered == ["on"]
+    withdraw()
+    withdraw()
+    assert bench.registered == ["on", "off"]
 
 
 def test_a_source_is_attached_once(bench: Bench, tmp_path: Path) -> None:
@@ -223,6 +231,29 @@ async def test_the_level_is_asked_after_waiting_for_the_file(bench: Bench, monke
     with pytest.raises(ToolFailure, match="may not be changed in this way"):
         await bench.manager.append(at, "two\n", approved=True)
     assert (await bench.manager.read(at)).origin == "disk"
+
+
+async def test_a_call_that_waited_while_its_source_was_moved_does_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    at, blocks = bench.at("a.md"), bench.blocks
+    exclusive = blocks.exclusive
+
+    def moved_meanwhile() -> AbstractContextManager[None]:
+        bench.manager.follow([(source_of(), base_folder(tmp_path))])
+        return exclusive()
+
+    monkeypatch.setattr(blocks, "exclusive", moved_meanwhile)
+    with pytest.raises(ToolFailure) as refused:
+        await bench.manager.create(at, "x")
+    words = "the source of this path is not attached any more"
+    assert (refused.value.code, str(refused.value)) == ("no-source", words)
+    bench.manager.follow([])
+    with pytest.raises(ToolFailure) as refused:
+        bench.manager.level(at)
+    assert (refused.value.code, str(refused.value)) == ("no-source", words)
+    assert not (tmp_path / "a.md").exists()
+    assert not (bench.folder / "a.md").exists()
 
 
 async def test_pinned_sources_act_by_the_rules_that_they_were_pinned_with(bench: Bench) -> None:

@@ -100,6 +100,12 @@ def test_long_texts_are_compared_by_the_lines_that_stand_once() -> None:
     assert changes(["a"] * 300, ["b"] * 300) == [(0, 300, 0, 300)]
 
 
+def test_a_gap_without_lines_that_stand_once_is_compared_up_to_two_hundred_lines_on_both_sides() -> None:
+    same = ["a", "b"] * 99
+    assert changes(["p", *same, "q"], ["r", *same, "s"]) == [(0, 1, 0, 1), (199, 200, 199, 200)]
+    assert changes(["p", *same, "q", "q"], ["r", *same, "s"]) == [(0, 201, 0, 200)]
+
+
 @given(base=TEXTS, mine=TEXTS, other=TEXTS)
 def test_merging_is_the_same_from_both_sides(base: str, mine: str, other: str) -> None:
     assert merge_texts(base, mine, other).text == merge_texts(base, other, mine).text

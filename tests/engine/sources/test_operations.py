@@ -218,6 +218,9 @@ async def test_block_with_edits_whose_file_is_gone_is_not_overwritten_and_can_st
     path, at = bench.write("a.md", "one\n"), bench.at("a.md")
     source = bench.manager.get("docs")
     assert source is not None
+    await bench.port.load(at)
+    path.unlink()
+    await bench.port.create(at, "one\n")
     await bench.port.append(at, "two\n")
     path.unlink()
 
@@ -462,6 +465,15 @@ async def test_the_text_of_what_is_no_text_cannot_be_had(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     await bench.manager.append(bench.at("a.md"), "two\n")
     assert bench.manager.text_of(bench.at("a.md")) == "one\ntwo\n"
+    bench.blocks.put(bench.port.label_of(bench.at("a.md")), source_id="docs", snapshot=b"junk", disk_digest="x")
+    assert bench.manager.text_of(bench.at("a.md")) is None
+
+
+def test_a_text_of_more_than_four_million_characters_is_not_compared(bench: Bench) -> None:
+    bench.manager.update(source_of(max_file_bytes=5 * 1024 * 1024))
+    for more, is_compared in ((0, True), (1, False)):
+        bench.write("a.md", "x" * (4 * 1024 * 1024 + more))
+        assert (bench.manager.text_of(bench.at("a.md")) is not None) is is_compared
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -23,24 +24,28 @@ def tree(bench: Bench) -> Bench:
 
 def test_a_folder_is_scanned_with_levels_and_reasons_folders_first(tree: Bench) -> None:
     listing = tree.manager.overlay("docs").scan()
-    assert not listing.truncated
-    assert [entry.name for entry in listing.entries] == [".gatewright", "sub", "a.key", "b.md", "link", "policy.toml"]
-    by_name = {entry.name: entry for entry in listing.entries}
-    assert by_name["a.key"] == Entry("a.key", "a.key", False, Permission.NONE, 0, "*.key", False)
-    assert by_name["sub"] == Entry("sub", "sub", True, Permission.ADMIN, 1, "sub/", False)
-    assert by_name["b.md"].index is None
-    assert by_name["policy.toml"].protected
-    assert by_name[".gatewright"].permission is Permission.NONE
-    assert by_name["link"].unusable is not None
-    assert "symbolic link" in by_name["link"].unusable
+    linked = "the path leads through a symbolic link, which is not followed"
+    entries = (
+        Entry(".gatewright", ".gatewright", True, Permission.NONE, None, None, True),
+        Entry("sub", "sub", True, Permission.ADMIN, 1, "sub/", False),
+        Entry("a.key", "a.key", False, Permission.NONE, 0, "*.key", False),
+        Entry("b.md", "b.md", False, Permission.READ_WRITE, None, None, False),
+        Entry("link", "link", False, Permission.READ_WRITE, None, None, False, linked),
+        Entry("policy.toml", "policy.toml", False, Permission.NONE, None, None, True),
+    )
+    assert listing == Listing(entries, truncated=False)
 
 
 def test_a_folder_below_is_scanned_by_its_relative_path(tree: Bench) -> None:
     entries = tree.manager.overlay("docs").scan("sub").entries
-    assert [(entry.relative, entry.permission, entry.index) for entry in entries] == [
-        ("sub/c.md", Permission.ADMIN, 1),
-        ("sub/d.key", Permission.NONE, 0),
-    ]
+    assert entries == (
+        Entry("c.md", "sub/c.md", False, Permission.ADMIN, 1, "sub/", False),
+        Entry("d.key", "sub/d.key", False, Permission.NONE, 0, "*.key", False),
+    )
+    assert tree.manager.overlay("docs").scan("./sub/").entries == entries
+    (tree.folder / "sub" / os.fsdecode(b"caf\xe9")).touch()
+    shown = tree.manager.overlay("docs").scan("sub").entries[1]
+    assert shown == Entry("caf\ufffd", os.fsdecode(b"sub/caf\xe9"), False, Permission.ADMIN, 1, "sub/", False)
 
 
 def test_a_scan_stops_at_its_limit_and_when_cancelled(tree: Bench) -> None:
@@ -48,6 +53,10 @@ def test_a_scan_stops_at_its_limit_and_when_cancelled(tree: Bench) -> None:
     short = overlay.scan(limit=2)
     assert (len(short.entries), short.truncated) == (2, True)
     assert overlay.scan(cancelled=lambda: True).entries == ()
+    looks = iter([False] * 6)
+    assert overlay.scan(cancelled=lambda: next(looks, True)) == Listing((), truncated=True)
+    whole = overlay.scan(limit=6)
+    assert (len(whole.entries), whole.truncated) == (6, False)
 
 
 def test_beginning_of_a_large_folder_is_told_before_the_rest_of_it_is_looked_at(tree: Bench) -> None:

@@ -85,6 +85,7 @@ REFUSED: tuple[tuple[Callable[[FileSource], object], str, str], ...] = (
     (lambda s: s.insert("plain", 1, "\0"), "not-text", NUL),
     (lambda s: s.patch("edited", "@@ -1 +1 @@\n-mine\n+\ud800\n"), "not-text", HALF),
     (lambda s: s.load("gone"), "not-found", LEFT),
+    (lambda s: s.load("large"), "too-large", "the file is larger than the limit of 100,000 bytes"),
     (lambda s: s.load("no"), "not-found", "there is no such file"),
     (lambda s: s.reload("plain"), "no-block", NO_BLOCK),
     (lambda s: s.block_info("plain"), "no-block", NO_BLOCK),

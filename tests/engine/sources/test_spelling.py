@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.permission import Permission
+from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import FileTarget, Refusal
 from gatewright.sources import descriptor, spelling
 from gatewright.sources.basefolder import base_folder
+from gatewright.sources.spelling import differs_by_process
 from tests.engine.sources.bench import Bench, source_of
 from tests.engine.sources.folding import fold_below
 
@@ -84,6 +85,49 @@ async def test_two_spellings_of_one_base_are_one_folder_and_the_stricter_level_h
     assert folding.manager.level(folding.at("inner.md", "first")).permission is Permission.READ_ONLY
 
 
+def test_another_spelling_of_a_base_names_what_is_in_it(folding: Bench) -> None:
+    folding.manager.stop("docs")
+    folding.manager.start(source_of("inner", (("key.md", Permission.NONE),)), folding.folder / "Docs")
+    for text, name in (("dOCS/KEY.md", "key.md"), ("docs/new.md", "new.md"), ("DOCS", ".")):
+        found = folding.manager.named_by(f"{folding.folder}/{text}", Action.READ, folders=None, contents=False)
+        assert found is not None
+        assert [(one.source_id, one.relative) for one in found] == [("inner", name)]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="this system has no such paths")
+def test_a_path_that_means_something_else_in_each_process_is_known_through_links_too(tmp_path: Path) -> None:
+    names = {"fds": "/dev/fd", "near": "./../x/./fds/3", "own": "/proc/self", "fine": "nowhere/cwd", "n0": "target"}
+    names |= {f"n{number + 1}": f"n{number}" for number in range(40)}
+    (tmp_path / "x").mkdir()
+    for name, target in names.items():
+        (tmp_path / "x" / name).symlink_to(target)
+    for path, differs in (
+        ("/dev/stdin", False),
+        ("/dev/stdout", False),
+        ("/dev/stderr", False),
+        ("/dev/./stderr", True),
+        ("/dev/fd/0", True),
+        ("/dev/null", False),
+        ("/proc/self", False),
+        ("/proc/self/status", False),
+        ("/proc/self/cwd", True),
+        ("/proc/self/root/etc", True),
+        ("/proc/thread-self/exe", True),
+        ("/proc/self/task/1/fd/7", True),
+        ("/proc/self/map_files/0-1", True),
+        ("/proc/self/fd", False),
+        ("/proc/self/../self/fd/7", True),
+        ("/proc/self/fd/../status", False),
+        ("x/fds/3", True),
+        ("x/near", True),
+        ("x/own/cwd", True),
+        ("x/fine", False),
+        ("x/n39", False),
+        ("x/n40", True),
+    ):
+        assert differs_by_process(path if path.startswith("/") else f"{tmp_path}/{path}") is differs, path
+
+
 async def test_a_folder_that_tells_spellings_apart_is_asked_once_until_it_changes(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +154,14 @@ async def test_a_folder_that_tells_spellings_apart_is_asked_once_until_it_change
         os.utime(bench.folder, ns=(1, 1))
     descriptor.look_along(steps, base)
     assert looked[2:] == [*steps, str(bench.folder / "A.MD")]
+
+    bench.write("\u00fc/a.md", "x")
+    steps = descriptor.steps_of(str(bench.folder), ("\u00fc", "a.md"))
+    descriptor.look_along(steps, base)
+    looked.clear()
+    descriptor.look_along(steps, base)
+    others = [str(bench.folder / name) for name in ("\u00dc", "u\u0308")]
+    assert looked == [*steps[:2], *others, steps[2]], "a name in ASCII is asked no more"
 
 
 def test_what_is_remembered_of_folders_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

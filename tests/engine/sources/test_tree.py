@@ -1,6 +1,7 @@
 """Folders as wholes: what is found below one, and what goes with one."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -9,6 +10,7 @@ import pytest
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.permission import Action, Permission
+from gatewright.policy.target import LevelDecision
 from gatewright.sources.tree import Doomed, Walk, doomed, remove_tree
 from tests.engine.sources.bench import Bench, source_of
 
@@ -34,8 +36,18 @@ def tree(bench: Bench, tmp_path: Path) -> Bench:
 async def test_everything_that_may_be_read_is_found_in_order(tree: Bench) -> None:
     await tree.port.load(tree.at("a/x.md"))
     rows = await tree.manager.list_tree(tree.at("."))
-    assert paths(rows) == ["a", "a/deep", "a/deep/z.md", "a/x.md", "a/y.txt", "b.md", "c"]
-    assert rows[3] == {"path": "a/x.md", "kind": "file", "size": 4, "permission": "admin", "loaded": True}
+    folder = {"kind": "folder", "permission": "admin", "loaded": False}
+    file = {"kind": "file", "size": 4, "permission": "admin", "loaded": False}
+    assert rows == [
+        {"path": "a"} | folder,
+        {"path": "a/deep"} | folder,
+        {"path": "a/deep/z.md"} | file,
+        {"path": "a/x.md"} | file | {"loaded": True},
+        {"path": "a/y.txt"} | file | {"permission": "read_only"},
+        {"path": "b.md"} | file,
+        {"path": "c"} | folder,
+    ]
+    assert await tree.manager.list_tree(tree.at("a"), recursive=False) == [rows[1], *rows[3:5]]
 
 
 async def test_a_pattern_finds_files_below_the_folder(tree: Bench) -> None:
@@ -69,7 +81,48 @@ def test_the_walk_ends_in_time(tree: Bench) -> None:
     assert found < 300
 
 
+def test_what_goes_while_a_folder_is_looked_at_is_passed_over(tree: Bench) -> None:
+    source, level_of = tree.manager.get("docs"), tree.manager.overlay("docs").level_of
+    assert source is not None
+    met: list[str] = []
+
+    def gone_but_one(relative: str, is_folder: bool, identities: Sequence[tuple[int, int]]) -> LevelDecision:
+        for path in () if met else (tree.folder / "a").glob("*.*"):
+            if path.name != relative.rpartition("/")[2]:
+                path.unlink()
+        met.append(relative)
+        return level_of(relative, is_folder, identities)
+
+    found = [one.relative for one in Walk(source, gone_but_one).below("a", enter=lambda _: False)]
+    assert found == sorted({*met, "a/deep"})
+    assert len(found) < 4
+
+
+def test_folders_are_looked_into_two_hundred_deep(tree: Bench) -> None:
+    source, level_of = tree.manager.get("docs"), tree.manager.overlay("docs").level_of
+    assert source is not None
+    tree.write("d/" * 200 + "x", "x")
+    walk = Walk(source, level_of)
+    found = list(walk.below("d", enter=lambda _: True))
+    assert (len(found), found[-1].relative, walk.stopped) == (200, "d/" * 200 + "x", None)
+    walk = Walk(source, level_of)
+    found = [one for one in walk.below(".", enter=lambda _: True) if one.relative.startswith("d")]
+    assert (len(found), walk.stopped) == (200, "folders more than 200 deep")
+
+
 # deleting
+
+
+@pytest.mark.parametrize("name", ["shut/in.md", os.fsdecode(b"caf\xe9.md")])
+async def test_a_folder_with_something_that_no_call_may_name_stays(tree: Bench, name: str) -> None:
+    tree.write(f"d/{name}", "x")
+    with pytest.raises(ToolFailure) as told:
+        tree.manager.assess_delete(tree.at("d"), recursive=True)
+    words = "the folder holds something that may not be removed"
+    assert (told.value.code, str(told.value)) == ("not-permitted", words)
+    with pytest.raises(ToolFailure, match=words):
+        await tree.manager.delete(tree.at("d"), recursive=True, asked=True, approved=True)
+    assert (tree.folder / "d" / name).exists()
 
 
 async def test_a_folder_goes_only_when_that_is_asked_for(tree: Bench) -> None:
