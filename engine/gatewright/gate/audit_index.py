@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -60,7 +59,8 @@ _CALLS = """SELECT calls.seq, last, wall_s, CAST(calls.kind AS TEXT), calls.call
     coalesce(ended, ''), elapsed_ms, CASE rows.kind WHEN 'ToolInvoked' THEN CAST(rows.body AS TEXT) END
   FROM calls LEFT JOIN main.rows ON rows.seq = calls.seq
   WHERE calls.seq IN (SELECT value FROM json_each(?)) ORDER BY calls.seq DESC"""
-_CHANGED = "SELECT min(calls.seq) FROM main.rows JOIN calls ON calls.call_id = rows.call_id WHERE rows.seq > ?"
+_CHANGED = """SELECT min(ifnull(min(calls.seq), ?1), ?1) FROM main.rows JOIN calls ON calls.call_id = rows.call_id
+  WHERE rows.seq >= ?1"""
 _TALLY = "SELECT agent, verdict, count(*) FROM calls WHERE wall_s >= ? AND verdict <> '' GROUP BY 1, 2"
 _CHOICES = "SELECT DISTINCT agent, tool, operation, client FROM calls"
 
@@ -181,8 +181,9 @@ class AuditIndex:
 
     def read_older(self, most: int = AT_ONCE) -> bool:
         """Read so many rows more, from the newest to the oldest; whether there are more."""
-        with self._database.reading() as connection:
-            if self._follow(connection) and connection is not None and self._oldest:
+        with self._database.reading() as found:
+            connection = self._follow(found)
+            if connection is not None:
                 begin = max(self._oldest - most, 0)
                 self._read(connection, begin, self._oldest)
                 self._oldest = begin
@@ -190,9 +191,9 @@ class AuditIndex:
 
     def read_newer(self) -> int | None:
         """Read what was written since; every call before the answer's number is as it was. None: nothing new."""
-        with self._database.reading() as connection:
-            was = self._connection
-            if not self._follow(connection) or connection is None:
+        with self._database.reading() as found:
+            was, connection = self._connection, self._follow(found)
+            if connection is None:
                 return None if was is None else 0
             end, begin = _end_of(connection), self._newest
             if was is not connection:
@@ -201,23 +202,18 @@ class AuditIndex:
                 return None if end == begin else self._begin_again(connection)
             self._read(connection, begin, end)
             self._newest = end
-            (changed,) = connection.execute(_CHANGED, (begin,)).fetchone()
-            first = begin + 1 if changed is None else int(changed)
-            return min(first, begin + 1)
+            (changed,) = connection.execute(_CHANGED, (begin + 1,)).fetchone()
+            return int(changed)
 
     def numbers(self, wanted: AuditFilter, *, begin: int = 0) -> array[int]:
         """The numbers of the calls that fit, from ``begin`` on, newest first: 8 bytes for each."""
         condition, values = wanted.condition()
         question = f"SELECT seq FROM calls WHERE {condition} AND seq >= ? ORDER BY seq DESC"
-        with self._reading() as connection:
-            found = connection.execute(question, (*values, begin)) if connection else ()
-            return array("q", (number for (number,) in found))
+        return array("q", (number for (number,) in self._select(question, *values, begin)))
 
     def calls(self, numbers: Iterable[int]) -> tuple[LoggedCall, ...]:
         """The calls with these numbers, newest first; one that is not there is left out."""
-        with self._reading() as connection:
-            found = connection.execute(_CALLS, (json.dumps(list(numbers)),)) if connection else ()
-            return tuple(_call_of(row) for row in found)
+        return tuple(_call_of(row) for row in self._select(_CALLS, json.dumps(list(numbers))))
 
     def counts(self, wanted: AuditFilter, begin_s: float, stretch_s: float) -> tuple[CallCount, ...]:
         """How many calls fit in each stretch of time from ``begin_s`` on, of each verdict."""
@@ -226,56 +222,38 @@ class AuditIndex:
             f"SELECT CAST((wall_s - ?) / ? AS INTEGER), verdict, count(*) FROM calls "
             f"WHERE {condition} AND wall_s >= ? AND verdict <> '' GROUP BY 1, 2"
         )
-        with self._reading() as connection:
-            if connection is None:
-                return ()
-            return tuple(
-                CallCount(*row) for row in connection.execute(question, (begin_s, stretch_s, *values, begin_s))
-            )
+        return tuple(CallCount(*row) for row in self._select(question, begin_s, stretch_s, *values, begin_s))
 
     def tally(self, since_s: float) -> dict[str, dict[str, int]]:
         """How many calls each agent made since a moment, by verdict; reads as much of the log as that needs."""
         while self._begins_after(since_s) and self.read_older():
             pass
         found: dict[str, dict[str, int]] = {}
-        with self._reading() as connection:
-            rows = connection.execute(_TALLY, (since_s,)) if connection else ()
-            for agent, verdict, count in rows:
-                found.setdefault(agent, {})[verdict] = count
+        for agent, verdict, count in self._select(_TALLY, since_s):
+            found.setdefault(agent, {})[verdict] = count
         return found
 
     def _begins_after(self, moment_s: float) -> bool:
         """Whether what was read so far may lack a call since that moment."""
-        with self._reading() as connection:
-            (first,) = connection.execute("SELECT min(wall_s) FROM calls").fetchone() if connection else (None,)
-        return first is None or first >= moment_s
+        span = self.span()
+        return span is None or span[0] >= moment_s
 
     def span(self) -> tuple[float, float] | None:
         """When the first and the last row were written, in seconds since 1970; None where there is none."""
-        with self._reading() as connection:
-            if connection is None:
-                return None
-            first, last = connection.execute("SELECT min(wall_s), max(wall_s) FROM calls").fetchone()
-        return None if first is None else (first, last)
+        found = list(self._select("SELECT min(wall_s), max(wall_s) FROM calls"))
+        return found[0] if found and found[0][0] is not None else None
 
     def choices(self) -> AuditChoices:
         """What calls can be told apart by."""
-        with self._reading() as connection:
-            found: list[tuple[str, str, str, str | None]] = (
-                connection.execute(_CHOICES).fetchall() if connection else []
-            )
+        found = list(self._select(_CHOICES))
         agents, tools, clients = {row[0] for row in found}, {row[1] for row in found}, {row[3] or "" for row in found}
         tools |= {f"{tool}.{operation}" for _, tool, operation, _ in found if operation}
         return AuditChoices(*(tuple(sorted(names - {""})) for names in (agents, tools, clients)))
 
     def rows_of(self, call: LoggedCall) -> tuple[AuditRow, ...]:
         """The rows of one call, oldest first."""
-        with self._reading() as connection:
-            if connection is None:
-                return ()
-            question = f"{SELECT_ROWS} WHERE seq BETWEEN ? AND ? AND (call_id = ? OR seq = ?) ORDER BY seq"
-            found = connection.execute(question, (call.seq, call.last, call.call_id or None, call.seq))
-            return tuple(AuditRow(*row) for row in found)
+        question = f"{SELECT_ROWS} WHERE seq BETWEEN ? AND ? AND (call_id = ? OR seq = ?) ORDER BY seq"
+        return tuple(AuditRow(*row) for row in self._select(question, call.seq, call.last, call.call_id, call.seq))
 
     def rows(self, wanted: AuditFilter) -> Iterator[AuditRow]:
         """Every row of the calls that fit, oldest first; a page at a time, so that others may ask in between."""
@@ -284,8 +262,8 @@ class AuditIndex:
             f"{SELECT_ROWS} WHERE CASE call_id WHEN '' THEN '#' || seq ELSE call_id END IN "
             f"(SELECT call_id FROM calls WHERE {condition}) ORDER BY seq"
         )
-        with self._reading() as connection:
-            found = connection.execute(question, values) if connection else None
+        with self._database.reading() as connection:
+            found = connection.execute(question, values) if connection and connection is self._connection else None
             page = found.fetchmany(_AT_A_TIME) if found is not None else []
         while page and found is not None:
             yield from (AuditRow(*row) for row in page)
@@ -300,24 +278,24 @@ class AuditIndex:
             self._database.close()
             self._connection = None
 
-    @contextmanager
-    def _reading(self) -> Generator[Connection | None]:
-        """The file with its index; None while nothing of it was read."""
+    def _select(self, question: str, *values: str | float) -> Iterator[tuple[Any, ...]]:
+        """What the file with its index answers; nothing while nothing of it was read."""
         with self._database.reading() as connection:
-            yield connection if connection is self._connection else None
+            if connection is not None and connection is self._connection:
+                yield from connection.execute(question, values)
 
-    def _follow(self, connection: Connection | None) -> bool:
-        """Begin anew where another file lies there than the one that was read; whether there is a log."""
+    def _follow(self, connection: Connection | None) -> Connection | None:
+        """Begin anew where another file lies there than the one that was read; None where there is no log."""
         if connection is None or not has_rows(connection):
             self._connection, self._oldest, self._newest = None, 0, 0
-            return False
+            return None
         if connection is not self._connection:
             connection.text_factory = _text
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute(_TABLE)
             self._connection = connection
             self._oldest = self._newest = _end_of(connection)
-        return True
+        return connection
 
     def _begin_again(self, connection: Connection) -> int:
         """Rows were taken away at the end: what is shown is what is there."""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import (
     AuditEntry,
     AuditLog,
+    AuditReport,
     AuditUnavailable,
     RowKind,
     Status,
@@ -27,6 +31,7 @@ from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, Operator, World
+from tests.support.clock import ManualClock
 
 Tamper = Callable[[sqlite3.Connection], object]
 
@@ -42,13 +47,18 @@ def filled(folder: Path, rows: int = 5) -> AuditLog:
     return log
 
 
-def tampered(folder: Path, change: Tamper) -> tuple[str, ...]:
-    log = filled(folder)
+def tampered(folder: Path, change: Tamper, rows: int = 5) -> AuditReport:
+    log = filled(folder, rows)
     log.close()
     with closing(sqlite3.connect(log.path)) as connection:
         change(connection)
         connection.commit()
-    return log_of(folder).verify().problems
+    return log_of(folder).verify()
+
+
+def plain(folder: Path, *told: object) -> tuple[str, ...]:
+    """What is told, with the id of a log and the folder of the test by short names."""
+    return tuple(re.sub(r"log-[0-9a-f]{16}", "LOG", str(one)).replace(str(folder), "@") for one in told)
 
 
 def test_untouched_log_is_sound(tmp_path: Path) -> None:
@@ -73,29 +83,73 @@ def test_call_that_was_begun_and_never_ended_is_told_and_is_no_problem(tmp_path:
     ]
 
 
+CHANGED = "row {} was changed, moved or added"
+
+
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "rows", "proved_to", "problems"),
     [
-        ("UPDATE rows SET body = replace(body, '2', '3') WHERE seq = 4", "row 4 was changed"),
-        ("UPDATE rows SET time = '2020' WHERE seq = 2", "row 2 was changed"),
-        ("UPDATE rows SET agent = 'b' WHERE seq = 6", "row 6 was changed"),
-        ("UPDATE rows SET agent = x'00ff' WHERE seq = 3", "row 3 is not readable"),
-        ("UPDATE rows SET mac = 'x' WHERE seq = 3", "row 3 was changed"),
-        ("DELETE FROM rows WHERE seq = 3", "row 3 is missing"),
-        ("DELETE FROM rows WHERE seq = 1", "first row"),
-        ("DELETE FROM rows WHERE seq > 3", "ends after row 3"),
-        ("DELETE FROM rows", "with 6 rows is gone"),
-        ("UPDATE rows SET body = replace(body, 'log-', 'log+') WHERE seq = 1", "the key of the log"),
+        ("UPDATE rows SET body = replace(body, '2', '3') WHERE seq = 4", 5, 3, [CHANGED.format(4)]),
+        ("UPDATE rows SET time = '2020' WHERE seq = 2", 5, 1, [CHANGED.format(2)]),
+        ("UPDATE rows SET agent = 'b' WHERE seq = 6", 5, 5, [CHANGED.format(6)]),
+        ("UPDATE rows SET agent = x'00ff' WHERE seq = 3", 5, 2, ["row 3 is not readable"]),
+        ("UPDATE rows SET mac = 'x' WHERE seq = 3", 4, 2, [CHANGED.format(3), CHANGED.format(4)]),
+        ("UPDATE rows SET mac = x'00' WHERE seq = 3", 4, 2, [CHANGED.format(3)]),
+        ("DELETE FROM rows WHERE seq = 3", 4, 2, ["row 3 is missing, so row 4 is not proved"]),
+        ("DELETE FROM rows WHERE seq IN (3, 4)", 3, 2, ["rows 3 to 4 are missing, so row 5 is not proved"]),
+        ("DELETE FROM rows WHERE seq = 1", 0, 0, ["the first row does not name a log"]),
+        ("DELETE FROM rows WHERE seq > 3", 3, 3, ["the log ends after row 3, but its anchor stands at row 6"]),
+        ("DELETE FROM rows", 0, 0, ["the log `LOG` with 6 rows is gone"]),
+        (
+            "UPDATE rows SET body = replace(body, 'log-', 'log+') WHERE seq = 1",
+            0,
+            0,
+            ["the key of the log `LOG` is not in `@/keys`"],
+        ),
         (
             "INSERT INTO rows SELECT 7, time, kind, call_id, agent, '', tool, operation, body, mac FROM rows LIMIT 1",
-            "row 7 was changed, moved or added",
+            6,
+            6,
+            [CHANGED.format(7)],
         ),
     ],
 )
-def test_change_without_the_key_is_found(tmp_path: Path, statement: str, said: str) -> None:
-    problems = tampered(tmp_path, lambda connection: connection.execute(statement))
+def test_change_without_the_key_is_found(
+    tmp_path: Path, statement: str, rows: int, proved_to: int, problems: list[str]
+) -> None:
+    report = tampered(tmp_path, lambda connection: connection.execute(statement))
 
-    assert any(said in problem for problem in problems), problems
+    said = plain(tmp_path, *(problem.replace("log+", "log-") for problem in report.problems))
+    assert (report.rows, report.proved_to, said) == (rows, proved_to, tuple(problems))
+
+
+@pytest.mark.parametrize("rows", [50, 51])
+def test_no_more_than_fifty_problems_are_told_and_how_many_more_there_are(tmp_path: Path, rows: int) -> None:
+    report = tampered(tmp_path, lambda connection: connection.execute("UPDATE rows SET agent = '' WHERE seq > 1"), rows)
+    told = [CHANGED.format(seq) for seq in range(2, 52)]
+
+    assert report.problems == (*told, *(["and 1 more problems"] * (rows - 50)))
+
+
+def test_report_and_rows_say_themselves_as_json(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "state", tmp_path / "keys", clock=ManualClock(1_790_000_000.0))
+    log.append([AuditEntry(RowKind.TOOL_INVOKED, "call-1", "a", "s", "file", "read", {"n": "é"})] * 600)
+    (row,) = log.rows(after=600)
+    reached = list(log.verify_in_pieces())
+    report = log.verify()
+    log.close()
+    time = "2026-09-21T14:13:20.000Z"
+
+    assert row.to_json() == {
+        "seq": 601, "time": time, "kind": "ToolInvoked", "call_id": "call-1", "agent": "a", "session": "s",
+        "tool": "file", "operation": "read", "body": {"n": "é"}, "mac": row.mac,
+    }  # fmt: skip
+    assert '"body": {"n": "é"}' in row.to_line()
+    spoiled = replace(row, body="[]", agent=b"\x00", session=None)  # pyright: ignore[reportArgumentType]
+    assert [spoiled.to_json()[name] for name in ("body", "agent", "session")] == ["[]", "b'\\x00'", None]
+    assert reached == [1, 251, 501]
+    unended: list[JsonValue] = [{"call_id": "call-1", "agent": "a", "tool": "file", "time": time}]
+    assert report.to_json() == {"rows": 601, "sound": True, "problems": [], "unended": unended}
 
 
 def test_swapped_rows_are_found(tmp_path: Path) -> None:
@@ -103,26 +157,85 @@ def test_swapped_rows_are_found(tmp_path: Path) -> None:
         for old, new in ((2, 99), (3, 2), (99, 3)):
             connection.execute("UPDATE rows SET seq = ? WHERE seq = ?", (new, old))
 
-    assert tampered(tmp_path, swap) == tuple(f"row {seq} was changed, moved or added" for seq in (2, 3, 4))
+    assert tampered(tmp_path, swap).problems == tuple(CHANGED.format(seq) for seq in (2, 3, 4))
 
 
-def test_removed_log_is_found(tmp_path: Path) -> None:
+def test_removed_log_is_found_and_one_in_its_place(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.close()
     shutil.rmtree(log.path.parent)
+    assert plain(tmp_path, *log_of(tmp_path).verify().problems) == ("the log `LOG` with 6 rows is gone",)
 
-    assert "is gone" in log_of(tmp_path).verify().problems[0]
-
-
-def test_log_put_in_the_place_of_another_is_found(tmp_path: Path) -> None:
-    log = filled(tmp_path)
-    log.close()
-    shutil.rmtree(log.path.parent)
     again = filled(tmp_path, 1)
-    report = again.verify()
+    problems = again.verify().problems
     again.close()
 
-    assert any("lay here before" in problem for problem in report.problems)
+    assert plain(tmp_path, *problems) == ("another log, `LOG` with 6 rows, lay here before",)
+
+
+def test_log_that_was_moved_goes_on_once_somebody_says_so_and_a_copy_or_a_changed_one_never_does(
+    tmp_path: Path,
+) -> None:
+    log = filled(tmp_path, 2)
+    log.close()
+    shutil.copytree(log.path.parent, tmp_path / "other" / "state")
+    other = AuditLog(tmp_path / "other" / "state", tmp_path / "keys")
+
+    def refusals() -> set[str]:
+        told = set[str]()
+        for act in (other.check, lambda: other.append([AuditEntry(RowKind.TOOL_INVOKED)])):
+            with pytest.raises(AuditUnavailable) as caught:
+                act()
+            told |= {*plain(tmp_path, caught.value, *other.verify().problems)}
+        return told
+
+    copied = "this is a copy of the audit log in `@/state`; move it away to begin a new one here"
+    assert refusals() == {copied}
+    with pytest.raises(AuditUnavailable) as caught:
+        other.accept_move("dana")
+    assert plain(tmp_path, caught.value) == (copied,)
+
+    shutil.rmtree(log.path.parent)
+    kept = "the audit log was kept in `@/state` until now; if the workspace was moved here, `gatewright audit verify "
+    assert refusals() == {f"{kept}--moved` has it go on; if not, move it away to begin a new one"}
+    changing = "UPDATE rows SET agent = '{}' WHERE seq = 2"
+    with closing(sqlite3.connect(other.path)) as connection:
+        connection.execute(changing.format("b"))
+        connection.commit()
+        with pytest.raises(AuditUnavailable) as caught:
+            other.accept_move("dana")
+        connection.execute(changing.format("a"))
+        connection.commit()
+    unsound = "the audit log `@/other/state/audit.sqlite3` does not hold: row 2 was changed, moved or added"
+    assert plain(tmp_path, caught.value) == (unsound,)
+
+    for _ in range(2):
+        other.accept_move("dana")
+    other.append([AuditEntry(RowKind.TOOL_INVOKED)])
+    report, rows = other.verify(), list(other.rows(after=3))
+    other.close()
+
+    assert (report.rows, report.problems, [row.kind for row in rows]) == (5, (), ["LogMoved", "ToolInvoked"])
+    body = '{"from":"@/state","log":"LOG","to":"@/other/state","who":"dana"}'
+    assert plain(tmp_path, rows[0].body) == (body,)
+
+
+def test_digests_and_the_key_of_proofs_are_those_of_the_log(tmp_path: Path) -> None:
+    assert (log_of(tmp_path).proof_key(), log_of(tmp_path).proof_key("log-0123456789abcdef")) == (None, None)
+    log, again = filled(tmp_path, 1), log_of(tmp_path)
+    digests = [one.digest({"a": 1}) for one in (log, again)]
+    keys = [one.proof_key() for one in (log, again, log_of(tmp_path))]
+    other = filled(tmp_path / "other", 1)
+
+    assert digests == [digests[0]] * 2
+    assert keys == [keys[0]] * 3
+    assert keys[0] is not None
+    assert keys[0][0] in next(log.rows()).body
+    assert log.proof_key(keys[0][0]) == keys[0]
+    assert other.proof_key() not in (None, keys[0])
+    assert {other.digest({"a": 1}), log.digest({"a": 2})}.isdisjoint(digests)
+    for one in (log, again, other):
+        one.close()
 
 
 def test_old_copy_of_the_log_is_found(tmp_path: Path) -> None:
@@ -134,7 +247,7 @@ def test_old_copy_of_the_log_is_found(tmp_path: Path) -> None:
     shutil.rmtree(log.path.parent)
     shutil.move(tmp_path / "copy", log.path.parent)
 
-    assert "ends after row 3" in log_of(tmp_path).verify().problems[0]
+    assert log_of(tmp_path).verify().problems == ("the log ends after row 3, but its anchor stands at row 4",)
 
 
 def test_two_processes_continue_one_chain(tmp_path: Path) -> None:
@@ -154,11 +267,13 @@ def test_log_without_its_key_is_a_clear_error(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "keys")
     again = log_of(tmp_path)
 
-    with pytest.raises(AuditUnavailable, match="its key is not in"):
-        again.check()
-    with pytest.raises(AuditUnavailable, match="its key is not in"):
-        again.append([AuditEntry(RowKind.TOOL_INVOKED)])
-    assert "key of the log" in again.verify().problems[0]
+    missing = "its key is not in `@/keys`; put the key back, or move the log away to begin a new one"
+    for act in (again.check, lambda: again.append([AuditEntry(RowKind.TOOL_INVOKED)]), lambda: again.digest(1)):
+        with pytest.raises(AuditUnavailable) as caught:
+            act()
+        assert plain(tmp_path, caught.value) == (f"the audit log `@/state/audit.sqlite3` exists and {missing}",)
+    assert plain(tmp_path, *again.verify().problems) == ("the key of the log `LOG` is not in `@/keys`",)
+    assert again.proof_key() is None
 
 
 def test_key_is_readable_by_its_owner_only(tmp_path: Path) -> None:

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gatewright.gate import AuditEntry, AuditFilter, AuditIndex, AuditLog, AuditUnavailable, LoggedCall, RowKind
+from gatewright.base.clock import iso_utc
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate import (
+    AuditChoices,
+    AuditEntry,
+    AuditFilter,
+    AuditIndex,
+    AuditLog,
+    AuditUnavailable,
+    LoggedCall,
+    RowKind,
+)
 from gatewright.gate.audit_index import words_of
 from tests.support.clock import ManualClock
 from tests.support.logged_calls import BEGIN_S, call_rows, fill_log
@@ -165,6 +178,11 @@ def test_rows_of_another_process_come_on_top_and_complete_what_was_begun(tmp_pat
     log.append([*last[1:], *call_rows(3, verdict="deny")])
     changed = index.read_newer()
     after = found(index)
+    log.append([AuditEntry(RowKind.CATALOG_ACCEPTED), *call_rows(4)])
+    log.append([AuditEntry(RowKind.CATALOG_ACCEPTED)])
+    assert [index.read_newer(), index.read_newer()] == [11, None]
+    log.append([AuditEntry(RowKind.CATALOG_ACCEPTED)])
+    assert (index.read_newer(), index.read_rows, index.read_older()) == (16, (16, 16), False)
     index.close()
     log.close()
 
@@ -207,6 +225,51 @@ def test_rows_that_belong_to_no_call_say_what_happened(tmp_path: Path) -> None:
         ("GrantRevoked", False, "Ann took back what Bo had answered for longer"),
         ("CatalogAccepted", False, "Ann accepted tools of catalog `github`: 4"),
     ]
+
+
+def test_call_is_told_whole_and_its_arguments_in_short(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "state", tmp_path / "keys", clock=ManualClock(BEGIN_S))
+    given: dict[str, JsonValue] = {"op": "read", "a": "a" * 98, "b": "b" * 99, "c": [1, {"d": None}]}
+    log.append(call_rows(7, reason="why", client="cli", arguments=given | {f"n{at}": at for at in range(6)}))
+    log.append([AuditEntry(RowKind.TOOL_INVOKED, "call-8", "a", "s", "echo", "", {"arguments": [1]})])
+    log.close()
+    index = whole(tmp_path / "state")
+    bare, call, opened = found(index)
+    index.close()
+
+    short = f'a={"a" * 98}  b={"b" * 98}…  c=[1, {{"d": null}}]  n0=0  n1=1  n2=2  n3=3  n4=4'
+    names = "archivist", "session-0", "file", "read", "allow", "why", "cli", "ToolCompleted"
+    assert call == LoggedCall(2, 4, BEGIN_S, "ToolInvoked", "call-0000000000000007", *names, 0.4, short)
+    assert bare == LoggedCall(
+        5, 5, BEGIN_S, "ToolInvoked", "call-8", "a", "s", "echo", "", "", "", "", "", None
+    )  # fmt: skip
+    assert (call.called, bare.called, opened.called) == ("file.read", "echo", "LogOpened")
+    assert opened.to_json() == {
+        "time": iso_utc(BEGIN_S), "seq": 1, "last": 1, "kind": "LogOpened", "call_id": "", "agent": "", "session": "",
+        "tool": "", "operation": "", "verdict": "", "reason": "the log begins", "client": "", "ended": "",
+        "elapsed_ms": None, "arguments": "",
+    }  # fmt: skip
+    assert replace(opened, wall_s=None).to_json()["time"] is None
+
+
+def test_index_of_what_was_not_read_or_is_gone_is_empty(filled: Path, tmp_path: Path) -> None:
+    def answers(index: AuditIndex) -> tuple[object, ...]:
+        wanted = AuditFilter()
+        counts = index.counts(wanted, 0.0, 1.0)
+        return found(index), counts, list(index.rows(wanted)), index.span(), index.choices(), index.read_rows
+
+    assert answers(AuditIndex(filled)) == ((), (), [], None, AuditChoices(), (0, 0))
+    log = log_of(tmp_path)
+    log.append(call_rows(1))
+    log.close()
+    index = whole(tmp_path / "state")
+    (call, _) = found(index)
+    shutil.rmtree(tmp_path / "state")
+
+    assert (index.read_newer(), index.read_newer(), index.read_older()) == (0, None, False)
+    assert answers(index) == ((), (), [], None, AuditChoices(), (0, 0))
+    assert (index.rows_of(call), index.tally(0.0)) == ((), {})
+    index.close()
 
 
 def test_where_there_is_no_log_there_is_no_call_and_the_first_one_shows(tmp_path: Path) -> None:
@@ -309,6 +372,10 @@ def test_log_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None
         (RowKind.LOG_OPENED, {"log": "x"}, "the log begins"),
         (RowKind.TOOL_INVOKED, {"x": 1}, ""),
         (RowKind.LOG_OPENED, [], "not readable"),
+        (RowKind.POLICY_CHANGED, {"changes": "one"}, ""),
+        (RowKind.POLICY_CHANGED, {"refused": True}, "refused: "),
+        (RowKind.CATALOG_ACCEPTED, {"who": "me"}, "me accepted tools of catalog ``: 0"),
+        (RowKind.LOG_MOVED, {"who": "me"}, "me moved the log from `` to ``"),
     ],
 )
 def test_what_a_row_of_no_call_says_is_a_sentence(kind: RowKind, body: object, words: str) -> None:
