@@ -16,11 +16,8 @@ from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, Log
 from gatewright.blocks.edit import (
     Append,
     Edit,
-    Increment,
-    InsertText,
     Overwrite,
     Redo,
-    RemoveItem,
     Replace,
     SetField,
     Undo,
@@ -53,14 +50,13 @@ def some_edit(dice: random.Random) -> Edit:
     return dice.choice(
         [
             Append(letters, "t"),
-            InsertText(1, letters, "t"),
             Replace("ab", letters, section="t"),
             Replace("[bc]+", "x", regex=True, everywhere=True, section="t"),
             Overwrite(letters, "t"),
             SetField("a", letters, "m"),
-            Increment("n", dice.randrange(1, 9), "m"),
+            SetField("n", dice.randrange(1, 9), "m"),
             Append(letters, "i"),
-            RemoveItem(0, "i"),
+            Overwrite([letters], "i"),
             Append(letters, "log"),
             Undo(),
             Undo(),

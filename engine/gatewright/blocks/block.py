@@ -1,15 +1,12 @@
 """A block: a schema, a Loro document that holds to it, and the steps that led there.
 
-Every change goes through ``edit`` or ``merge``; each is done whole or not at all. A merge that would break a type, a
-limit, a required or read-only field or the order of a log is refused whole, and the block stays as it was: whoever
-merges mends their side first. Not for use from two threads at once.
+Every change goes through ``edit``, and is done whole or not at all. Not for use from two threads at once.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Sequence
 
 import loro
 
@@ -20,24 +17,20 @@ from gatewright.blocks.difftext import diff_text
 from gatewright.blocks.edit import Append, Edit, Overwrite, Redo, Undo, kind_of
 from gatewright.blocks.field import FieldType, check_type
 from gatewright.blocks.guard import guarded, passing
-from gatewright.blocks.history import CREATE, MERGE, Step, redo_target, undo_target, way
+from gatewright.blocks.history import CREATE, Step, redo_target, undo_target, way
 from gatewright.blocks.initial import content_of, with_defaults
-from gatewright.blocks.item import check_new
-from gatewright.blocks.limit import check_growth, check_parts, check_whole
+from gatewright.blocks.limit import check_growth, check_parts
 from gatewright.blocks.part import CounterOp, Document, ListOp, MapOp, Op, counter_name
 from gatewright.blocks.plan import Hand, plan
 from gatewright.blocks.render import plain, render
 from gatewright.blocks.schema import (
     BlockSchema,
     CompositeSchema,
-    ListSchema,
     LogSchema,
     MapSchema,
     PartSchema,
     TextSchema,
 )
-
-_MAX_UPDATE_BYTES = 32 * 1024 * 1024
 
 
 @frozen
@@ -193,22 +186,6 @@ class Block:
             other._document.apply(ops)
         return diff_text(name, self.plain(), other.plain())
 
-    def merge(self, update: bytes, hand: Hand) -> Step | None:
-        """Take in what a copy of this block was given meanwhile; None when there is nothing new.
-
-        Raises ToolFailure (``bad-update``, or what the result breaks): then nothing is changed.
-        """
-        merged = self._merged(update)
-        if self._document.loro.oplog_vv.includes_vv(merged.oplog_vv):
-            return None
-        other = Document(merged, self.schema)
-        check_whole(other, self.char_limit)
-        self._check_kept(other, hand)
-        with guarded(WeMustFix("a merge that was tried cannot be done")):
-            self._document.loro.import_(update)
-        self._document.forget()
-        return self._record(hand, MERGE, undoable=False)
-
     def note(self, hand: Hand, kind: str) -> Step:
         """Record something that did not change the content, such as that it was pinned."""
         return self._record(hand, kind, has_changes=False, undoable=False)
@@ -323,37 +300,6 @@ class Block:
                             FieldType.COUNTER, self._document.counter(section, field.name) + by, f"field `{field.name}`"
                         )
 
-    def _merged(self, update: bytes) -> loro.LoroDoc:
-        """A copy with the update taken in."""
-        if len(update) > _MAX_UPDATE_BYTES:
-            raise ToolFailure(f"the update is larger than {_MAX_UPDATE_BYTES:,} bytes", code="bad-update")
-        with guarded(WeMustFix("a block cannot be copied")):
-            copy = self._document.loro.fork()
-        with guarded(ToolFailure("this is no update of a block", code="bad-update")):
-            status = copy.import_(update)
-        if status.pending:
-            raise ToolFailure(
-                "the update builds on edits that this block never had or no longer keeps", code="bad-update"
-            )
-        return copy
-
-    def _check_kept(self, other: Document, hand: Hand) -> None:
-        """Raises ToolFailure when a merge changes what is read-only or takes an entry out of a log."""
-        for section, part in self._document.parts.items():
-            before, after = self._document.part(section), other.part(section)
-            if isinstance(part, LogSchema) and not _is_subsequence(
-                cast("list[JsonValue]", before), cast("list[JsonValue]", after)
-            ):
-                raise ToolFailure("the merge would take entries out of a log", code="append-only")
-            if hand.may_all:
-                continue
-            if before != after and _is_read_only(self.schema, section):
-                raise ToolFailure(f"section `{section}` is read-only", code="read-only")
-            if isinstance(part, MapSchema):
-                _check_read_only(part, before, after)
-            elif isinstance(part, ListSchema | LogSchema) and any(field.read_only for field in part.fields):
-                check_new(part.fields, cast("list[JsonValue]", before), cast("list[JsonValue]", after))
-
 
 def _new_document() -> loro.LoroDoc:
     with guarded(WeMustFix("a new document cannot be made")):
@@ -364,21 +310,3 @@ def _with_own_name(document: loro.LoroDoc) -> loro.LoroDoc:
     """The document with a name for its edits that nobody else has, also where the library's own dice were forked."""
     document.peer_id = secrets.randbits(63)
     return document
-
-
-def _is_read_only(schema: BlockSchema, section: str) -> bool:
-    return isinstance(schema, CompositeSchema) and any(
-        item.name == section and item.read_only for item in schema.sections
-    )
-
-
-def _check_read_only(part: MapSchema, before: JsonValue, after: JsonValue) -> None:
-    old, new = cast("Mapping[str, JsonValue]", before), cast("Mapping[str, JsonValue]", after)
-    for field in part.fields:
-        if field.read_only and old.get(field.name) != new.get(field.name):
-            raise ToolFailure(f"field `{field.name}` is read-only", code="read-only")
-
-
-def _is_subsequence(few: list[JsonValue], many: list[JsonValue]) -> bool:
-    left = iter(many)
-    return all(any(item == other for other in left) for item in few)

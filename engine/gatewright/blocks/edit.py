@@ -1,7 +1,6 @@
 """Edits of a block as values, each with one meaning.
 
-``section`` names a composite's section; None for the others. Lines and items are counted from 1 in ``line``, from 0 in
-``index`` as JSON arrays are.
+``section`` names a composite's section; None for the others.
 """
 
 from __future__ import annotations
@@ -50,55 +49,11 @@ class Patch:
 
 
 @frozen
-class InsertText:
-    """Insert ``content`` as it is before a line; one past the last line is the end."""
-
-    line: int
-    content: str
-    section: str | None = None
-
-
-@frozen
 class SetField:
     """Give a field a value; None takes it away. ``section`` None in a composite: ``field`` names a whole section."""
 
     field: str
     value: JsonValue
-    section: str | None = None
-
-
-@frozen
-class Increment:
-    """Add ``by`` to a counter; concurrent ones add up."""
-
-    field: str
-    by: int = 1
-    section: str | None = None
-
-
-@frozen
-class InsertItem:
-    """Insert an item before the one at ``index``; the number of items is the end."""
-
-    index: int
-    item: JsonValue
-    section: str | None = None
-
-
-@frozen
-class SetItem:
-    """Put an item in the place of the one at ``index``."""
-
-    index: int
-    item: JsonValue
-    section: str | None = None
-
-
-@frozen
-class RemoveItem:
-    """Take an item away."""
-
-    index: int
     section: str | None = None
 
 
@@ -123,20 +78,7 @@ class Redo:
     """Do again what this author took back last."""
 
 
-Edit = (
-    Append
-    | Replace
-    | Patch
-    | InsertText
-    | SetField
-    | Increment
-    | InsertItem
-    | SetItem
-    | RemoveItem
-    | Overwrite
-    | Undo
-    | Redo
-)
+Edit = Append | Replace | Patch | SetField | Overwrite | Undo | Redo
 
 
 def kind_of(edit: Edit) -> str:
@@ -148,18 +90,8 @@ def kind_of(edit: Edit) -> str:
             return "replace"
         case Patch():
             return "patch"
-        case InsertText():
-            return "insert"
         case SetField():
             return "set_field"
-        case Increment():
-            return "increment"
-        case InsertItem():
-            return "insert_item"
-        case SetItem():
-            return "set_item"
-        case RemoveItem():
-            return "remove_item"
         case Overwrite():
             return "overwrite"
         case Undo():

@@ -66,16 +66,11 @@ def check_value(field: Field, value: JsonValue) -> JsonValue:
     return None
 
 
-def check_kept(fields: Sequence[Field], item: JsonValue, held: JsonValue = None) -> None:
-    """Raises ToolFailure (``read-only``) when a read-only field of an item is not as in ``held``.
-
-    Of a new item (``held`` None) such a field has its default.
-    """
+def check_kept(fields: Sequence[Field], item: JsonValue) -> None:
+    """Raises ToolFailure (``read-only``) when a read-only field of a new item has another value than its default."""
     for field in fields:
-        if field.read_only and isinstance(item, dict):
-            wanted = held.get(field.name) if isinstance(held, dict) else field.default
-            if item.get(field.name) != wanted:
-                raise ToolFailure(f"field `{field.name}` is read-only", code="read-only")
+        if field.read_only and isinstance(item, dict) and item.get(field.name) != field.default:
+            raise ToolFailure(f"field `{field.name}` is read-only", code="read-only")
 
 
 def check_type(kind: FieldType, value: JsonValue, what: str) -> JsonValue:

@@ -16,7 +16,7 @@ from gatewright.base.frozen import frozen
 from gatewright.blocks.delta import Delta, delta_between
 from gatewright.blocks.guard import guarded
 
-UNDO, REDO, CREATE, MERGE = "undo", "redo", "create", "merge"
+UNDO, REDO, CREATE = "undo", "redo", "create"
 
 
 @frozen
@@ -25,7 +25,7 @@ class Step:
 
     ``number``: from 1 without gaps; ``at_s``: s since 1970; ``kind``: the edit's name; ``target``: the step that an
     undo or redo concerned; ``has_changes``: False for what only changed the block's record (pinned, archived);
-    ``undoable``: False for what nobody takes back (a merge, an entry of a log).
+    ``undoable``: False for what nobody takes back (an entry of a log).
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""How large a block may become, and whether all of it is as its schema says. It plans nothing.
+"""How large a block may become, and whether it has the parts of its schema and no others. It plans nothing.
 
 ``char_limit`` counts the characters of texts; of other values those of their JSON and of their field's name. An edit
 that makes a block smaller is always let through, also when the block is over a limit that was lowered.
@@ -6,12 +6,8 @@ that makes a block smaller is always let through, also when the block is over a 
 
 from __future__ import annotations
 
-import loro
-
 from gatewright.base.errors import ToolFailure
-from gatewright.base.jsonvalue import JsonValue
-from gatewright.blocks.field import FieldType, check_json, check_value
-from gatewright.blocks.item import checked_item
+from gatewright.blocks.field import FieldType
 from gatewright.blocks.part import Document, ListOp, Op, counter_name, list_name, map_name, text_name
 from gatewright.blocks.schema import MAX_CHARS, MAX_ITEMS, ListSchema, LogSchema, MapSchema, PartSchema, TextSchema
 
@@ -51,26 +47,6 @@ def check_items(schema: PartSchema, count: int) -> None:
         raise ToolFailure(f"there would be {count:,} {what}, more than the limit of {limit:,}", code="too-many-items")
 
 
-def check_whole(document: Document, char_limit: int | None) -> None:
-    """Raises ToolFailure unless all that the document holds is what its schema and limits let it hold.
-
-    For what was not planned by us: a merge.
-    """
-    check_parts(document)
-    for section, schema in document.parts.items():
-        if isinstance(schema, MapSchema):
-            _check_map(document, section, schema)
-        elif isinstance(schema, ListSchema | LogSchema):
-            items = document.loro.get_list(list_name(section, schema))
-            if any(not isinstance(item, loro.ValueOrContainer.Value) for item in _each(items)):
-                raise ToolFailure("it holds an item that is no plain value", code="wrong-schema")
-            values = document.items(section)
-            check_items(schema, len(values))
-            for value in values:
-                _check_item(value, schema)
-    check_chars(document.chars(), char_limit)
-
-
 def check_parts(document: Document) -> None:
     """Raises ToolFailure for a part that the schema does not have, and whatever Loro raises for one it cannot read."""
     known: set[str] = set()
@@ -90,29 +66,3 @@ def _containers(section: str, schema: PartSchema) -> set[str]:
         counters = {counter_name(section, field.name) for field in schema.fields if field.type is FieldType.COUNTER}
         return {map_name(section), *counters}
     return {list_name(section, schema)}
-
-
-def _check_map(document: Document, section: str, schema: MapSchema) -> None:
-    stored = document.loro.get_map(map_name(section))
-    plain = {field.name for field in schema.fields if field.type is not FieldType.COUNTER}
-    for key in stored.keys():  # noqa: SIM118 - no Python mapping
-        if key not in plain or not isinstance(stored.get(key), loro.ValueOrContainer.Value):
-            raise ToolFailure("it holds a field that this block does not have", code="wrong-schema")
-    values = document.fields(section)
-    for field in schema.fields:
-        check_value(field, values.get(field.name))
-
-
-def _check_item(value: JsonValue, schema: ListSchema | LogSchema) -> None:
-    if isinstance(schema, ListSchema):
-        checked_item(value, schema)
-        return
-    check_json(value)
-    if not isinstance(value, dict):
-        raise ToolFailure("an entry is an object", code="wrong-type")
-    for field in schema.fields:
-        check_value(field, value.get(field.name))
-
-
-def _each(items: loro.LoroList) -> list[object]:
-    return [items.get(at) for at in range(len(items))]

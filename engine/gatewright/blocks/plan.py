@@ -11,21 +11,7 @@ from gatewright.base.clock import iso_utc
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, is_text
-from gatewright.blocks.edit import (
-    Append,
-    Edit,
-    Increment,
-    InsertItem,
-    InsertText,
-    Overwrite,
-    Patch,
-    Redo,
-    RemoveItem,
-    Replace,
-    SetField,
-    SetItem,
-    Undo,
-)
+from gatewright.blocks.edit import Append, Edit, Overwrite, Patch, Redo, Replace, SetField, Undo
 from gatewright.blocks.field import Field, FieldType, check_kept, check_type, check_value
 from gatewright.blocks.item import check_new, checked_item, checked_object_of, names_of, read_entry, read_item
 from gatewright.blocks.part import (
@@ -125,20 +111,8 @@ class _Part:
                 self._need_text()
                 _check_text(edit.patch)
                 return self._text_op(patch_splices(self._document.text(self._section), edit.patch))
-            case InsertText():
-                return self._text_op(self._inserted(edit))
             case SetField():
                 return self._field_set(edit.field, edit.value)
-            case Increment():
-                return self._incremented(edit)
-            case InsertItem():
-                at = self._index(edit.index, edit_end=True)
-                return self._list_op(at, 0, self._item(edit.item))
-            case SetItem():
-                at = self._index(edit.index)
-                return self._list_op(at, 1, self._item(edit.item, self._document.items(self._section)[at]))
-            case RemoveItem():
-                return self._list_op(self._index(edit.index), 1)
             case Overwrite():
                 return self.overwritten(edit.content)
             case Undo() | Redo():
@@ -182,11 +156,6 @@ class _Part:
             or text[splice.start : splice.start + splice.removed] != splice.inserted
         )
 
-    def _inserted(self, edit: InsertText) -> tuple[Splice, ...]:
-        self._need_text()
-        _check_text(edit.content)
-        return (Splice(_line_begin(self._document.text(self._section), edit.line), 0, edit.content),)
-
     # map
 
     def _field(self, name: str) -> Field:
@@ -216,13 +185,6 @@ class _Part:
         check_type(FieldType.COUNTER, self._document.counter(self._section, field.name) + by, f"field `{field.name}`")
         return (CounterOp(counter_name(self._section, field.name), by),) if by else ()
 
-    def _incremented(self, edit: Increment) -> tuple[Op, ...]:
-        field = self._field(edit.field)
-        if field.type is not FieldType.COUNTER:
-            raise ToolFailure(f"field `{field.name}` is no counter", code="wrong-type")
-        check_type(FieldType.COUNTER, edit.by, "the step")
-        return self._counted(field, edit.by)
-
     def _map_overwritten(self, content: JsonValue, schema: MapSchema) -> tuple[Op, ...]:
         if not isinstance(content, dict):
             raise ToolFailure("the content is an object of fields", code="wrong-type")
@@ -244,7 +206,7 @@ class _Part:
                 return self._text_op((Splice(self._document.text_length(self._section), 0, text),))
             case ListSchema():
                 count = self._document.item_count(self._section)
-                return self._list_op(count, 0, self._item(read_item(content, self._schema)))
+                return self._list_op(count, 0, self._item(read_item(content, self._schema), self._schema))
             case LogSchema():
                 return self._list_op(self._document.item_count(self._section), 0, self._entry(content, self._schema))
             case MapSchema():
@@ -257,14 +219,6 @@ class _Part:
             return ()
         return (ListOp(list_name(self._section, self._schema), start, removed, inserted),)
 
-    def _index(self, index: int, *, edit_end: bool = False) -> int:
-        if not isinstance(self._schema, ListSchema):
-            raise _unfit(self._schema)
-        count = self._document.item_count(self._section)
-        if not 0 <= index < count + edit_end:
-            raise ToolFailure(f"there is no item {index}: the list has {count} items, from 0", code="no-item")
-        return index
-
     def _items(self, content: list[JsonValue], schema: ListSchema) -> list[JsonValue]:
         """All items anew: those that were there keep what is read-only in them."""
         items = [checked_item(item, schema) for item in content]
@@ -272,14 +226,10 @@ class _Part:
             check_new(schema.fields, self._document.items(self._section), items)
         return items
 
-    def _item(self, item: JsonValue, held: JsonValue = None) -> JsonValue:
-        """An item as it is kept: a new one, or one in the place of ``held``."""
-        schema = self._schema
-        if not isinstance(schema, ListSchema):
-            raise _unfit(schema)
+    def _item(self, item: JsonValue, schema: ListSchema) -> JsonValue:
         found = checked_item(item, schema)
         if not self._hand.may_all:
-            check_kept(schema.fields, found, held)
+            check_kept(schema.fields, found)
         return found
 
     def _entry(self, content: JsonValue, schema: LogSchema) -> JsonValue:
@@ -311,22 +261,6 @@ def _text_of(content: JsonValue) -> str:
 def _check_text(text: str) -> None:
     if not is_text(text):
         raise ToolFailure("the text holds half of a surrogate pair", code="not-text")
-
-
-def _line_begin(text: str, line: int) -> int:
-    """Where a line (from 1) begins; one past the last line is the end."""
-    at, wanted = 0, line
-    while wanted > 1:
-        at = text.find("\n", at) + 1
-        if at == 0:
-            break
-        wanted -= 1
-    if line == 1 or (line > 1 and wanted == 1):
-        return at
-    count = text.count("\n") + (bool(text) and not text.endswith("\n"))
-    if line == count + 1:
-        return len(text)
-    raise ToolFailure(f"there is no line {line}: the text has {count} lines", code="no-line")
 
 
 def _difference(old: str, new: str) -> Splice:

@@ -1,6 +1,6 @@
 """What may be done with the blocks of one owner: every writing goes through the one table of levels.
 
-A caller first asks ``level`` and ``assess`` (no effect), lets the gate decide, and then calls the operation with the
+A caller first asks ``find`` and ``preview`` (no effect), lets the gate decide, and then calls the operation with the
 action that was ``granted``. An operation is refused and changes nothing when it turns out to need more, when the level
 denies it by now, or asks about it and nobody ``approved`` the call. What is acknowledged is durable. Unknown labels and
 those of level none get the same words.
@@ -39,7 +39,6 @@ from gatewright.memory.blockrule import (
 from gatewright.memory.record import BlockRecord, BlockType
 from gatewright.memory.shelf import Opened, Shelf
 from gatewright.policy.permission import Action, Permission, verdict_for
-from gatewright.policy.target import Assessment
 from gatewright.policy.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -122,16 +121,6 @@ class BlockService:
         record = self._shelf.record(self._owners, label)
         return None if record is None else (record, self._level_of(record))
 
-    def level(self, label: str) -> Permission:
-        """The level of a block, as it holds for agents."""
-        with self._reading(label) as opened:
-            return self._level_of(opened.record)
-
-    def assess(self, label: str, edit: Edit, author: str) -> Assessment:
-        """The action that an edit needs, and its diff when asked for."""
-        with self._reading(label):
-            return Assessment(action_of(edit), later=lambda: self.preview(label, edit, author))
-
     def preview(self, label: str, edit: Edit, author: str) -> str | None:
         """The diff that an edit would make now; None when the block cannot be opened.
 
@@ -186,11 +175,6 @@ class BlockService:
         """The content as it was after a step."""
         with self._reading(label) as opened:
             return opened.block.at(number).value
-
-    def export(self, label: str) -> bytes:
-        """A snapshot that a copy can be made of, edited elsewhere and merged back."""
-        with self._reading(label) as opened:
-            return opened.block.snapshot()
 
     # writing
 
@@ -269,17 +253,6 @@ class BlockService:
             self._refuse_archived(opened, meant=archived)
             hand = self._hand(author)
             step = opened.block.edit(self._fitted(opened, edit), hand)
-            if step is not None:
-                self._check(opened)
-                opened.record = replace(opened.record, updated_at=hand.at_s)
-            return Changed(opened.record, step)
-
-    def merge(self, label: str, update: bytes, *, author: str, granted: Action, approved: bool = False) -> Changed:
-        """Take in what a copy was given meanwhile; refused whole when the result would break the schema or a limit."""
-        with self._changing(label, Action.OVERWRITE, granted, approved) as (_, opened):
-            self._refuse_archived(opened)
-            hand = self._hand(author)
-            step = opened.block.merge(update, hand)
             if step is not None:
                 self._check(opened)
                 opened.record = replace(opened.record, updated_at=hand.at_s)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gatewright.blocks.edit import Increment
+from gatewright.blocks.edit import SetField
 from gatewright.memory import BlockService
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.permission import Action
@@ -62,6 +62,8 @@ def check(path: Path, before: int, acknowledged: dict[int, str]) -> int:
         for number, wanted in acknowledged.items():
             assert digest(service.value_at(LABEL, number)) == wanted
         assert digest(service.value(LABEL)) == digest(service.value_at(LABEL, numbers[-1]))
-        step = service.edit(LABEL, Increment("n", 1, "m"), author="operator", granted=Action.OVERWRITE).step
+        step = service.edit(
+            LABEL, SetField("n", max(acknowledged) + 100, "m"), author="operator", granted=Action.OVERWRITE
+        ).step
         assert step is not None
         return step.number

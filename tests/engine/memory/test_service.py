@@ -8,8 +8,7 @@ import pytest
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.blocks import CompositeSchema, Field, FieldType, ListSchema, MapSchema, Section, TextSchema, Viewport
-from gatewright.blocks.block import Block
-from gatewright.blocks.edit import Append, InsertText, Overwrite, Redo, Replace, SetField, Undo
+from gatewright.blocks.edit import Append, Overwrite, Redo, Replace, SetField, Undo
 from gatewright.blocks.plan import Hand
 from gatewright.blocks.text import TextBlock
 from gatewright.memory import BlockRecord, BlockService, BlockType
@@ -92,10 +91,8 @@ def test_a_label_that_could_mislead_is_refused(service: BlockService, label: str
 
 def test_an_archived_block_refuses_edits_and_pins_and_can_still_be_read(service: BlockService) -> None:
     service.create("n", author=ANN, content="one")
-    update = service.export("n")
     service.note("n", "archive", author=ANN, granted=ALL)
     for change in (
-        lambda: service.merge("n", update, author=ANN, granted=ALL),
         lambda: service.edit("n", Append("x"), author=ANN, granted=ALL),
         lambda: service.edit("n", Undo(), author=ANN, granted=ALL),
         lambda: service.note("n", "pin", author=ANN, granted=ALL),
@@ -150,14 +147,11 @@ def test_info_says_size_level_and_what_can_be_undone(service: BlockService) -> N
     assert service.info("n", ANN).can_redo
 
 
-def test_an_assessment_says_the_action_and_shows_the_change_without_doing_it(service: BlockService) -> None:
+def test_a_preview_shows_the_change_without_doing_it(service: BlockService) -> None:
     service.create("n", author=ANN, content="one\n")
-    assessment = service.assess("n", Append("two\n"), ANN)
-    assert assessment.action is Action.APPEND
-    assert (assessment.change() or "").endswith(" one\n+two\n")
-    assert service.assess("n", Replace("one", "1"), ANN).action is Action.OVERWRITE
+    assert (service.preview("n", Append("two\n"), ANN) or "").endswith(" one\n+two\n")
     with refused("nothing-to-undo"):
-        service.assess("n", Undo(), ANN).change()
+        service.preview("n", Undo(), ANN)
     assert service.value("n") == "one\n"
     assert len(service.history("n")) == 1
 
@@ -200,20 +194,6 @@ def test_a_delete_forgets_the_block_and_its_history(service: BlockService) -> No
         service.value("n")
     service.create("n", author=ANN, content="two")
     assert [step.kind for step in service.history("n")] == ["create"]
-
-
-def test_a_copy_edited_elsewhere_is_merged_back_or_refused_whole(service: BlockService) -> None:
-    service.create("n", author=ANN, content="middle\n", char_limit=30)
-    copy = Block.restore(TextSchema(), service.export("n"))
-    copy.edit(InsertText(1, "top\n"), Hand("bob"))
-    service.edit("n", Append("end\n"), author=ANN, granted=ALL)
-    service.merge("n", copy.snapshot(), author="agent:bob", granted=ALL)
-    assert service.value("n") == "top\nmiddle\nend\n"
-    copy.edit(Append("x" * 30), Hand("bob"))
-    with refused("too-large"):
-        service.merge("n", copy.snapshot(), author="agent:bob", granted=ALL)
-    service.edit("n", Undo(), author=ANN, granted=ALL)
-    assert service.value("n") == "top\nmiddle\n"
 
 
 def test_many_edits_are_folded_into_a_snapshot_and_undo_still_works(tmp_path: Path, store: BlockStore) -> None:

@@ -13,7 +13,7 @@ from gatewright.policy.permission import Action, Permission
 WRITER = """
 import sys
 from pathlib import Path
-from gatewright.blocks.edit import Append, InsertText, Undo
+from gatewright.blocks.edit import Append, Undo
 from gatewright.memory.block_store import BlockStore
 from gatewright.memory.blocks import BlockService
 from gatewright.policy.permission import Action, Permission
@@ -21,8 +21,7 @@ path, name, label = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 service = BlockService(BlockStore(path), levels=lambda _: Permission.ADMIN)
 sys.stdin.readline()
 for number in range(40):
-    edit = Append(f"{name}{number}\\n") if number % 2 else InsertText(1, f"{name}{number}\\n")
-    service.edit(label, edit, author=name, granted=Action.OVERWRITE)
+    service.edit(label, Append(f"{name}{number}\\n"), author=name, granted=Action.OVERWRITE)
     if number % 10 == 9:
         service.edit(label, Undo(), author=name, granted=Action.OVERWRITE)
 """
