@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Policy, Source
@@ -21,14 +22,14 @@ PathCondition = Mapping[str, "JsonValue"]
 def path_condition(limit: Limit, op: OperationFacts) -> PathCondition | None:
     """What the limit asks of the paths of a call; None where it speaks of anything else."""
     match limit:
-        case ToolRule(rule_type=ArgumentConstraints(fields, required)) if op.places.issuperset(required):
+        case ToolRule(rule_type=ArgumentConstraints(fields, required)):
             condition: PathCondition = {"properties": dict(fields)}
         case PolicyRule(when=Mapping() as when) if when.keys() <= {"properties", "required"}:
-            condition = when
+            condition, required = when, cast("Sequence[str]", when.get("required", ()))
         case _:
             return None
-    spoken = condition.get("properties")
-    return condition if isinstance(spoken, Mapping) and spoken and op.places.issuperset(spoken) else None
+    spoken = cast("Mapping[str, object]", condition.get("properties", {}))
+    return condition if spoken and op.places.issuperset((*spoken, *required)) else None
 
 
 class PlaceRight:

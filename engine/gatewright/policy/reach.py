@@ -61,10 +61,10 @@ class Reach:
             address: Address | None = ("agents", agent.agent_id, "sources") if agent.sources is not None else None
             text = f"agent `{agent.agent_id}` has no file source"
             return Reason(Layer.SOURCE, Verdict.DENY, "no-source", text, address)
-        limits = [self._limit(source, facts, op) for source in self._sources]
-        open_ones = [source for source, limit in zip(self._sources, limits, strict=True) if limit is None]
+        limits = [(source, self._limit(source, facts, op)) for source in self._sources]
+        open_ones = [source for source, limit in limits if limit is None]
         if not open_ones:
-            return next(limit for limit in limits if limit is not None)
+            return limits[0][1]
         best = min(
             (min(self._level(source, op.actions), key=STRICTNESS.__getitem__) for source in open_ones),
             key=STRICTNESS.__getitem__,

@@ -244,14 +244,10 @@ class ToolRight:
         self.shown = shown
         self._rows = rows
 
-    def __repr__(self) -> str:
-        return f"ToolRight({self.facts.name}, listed={self.listed}, {self.operations}, {self.reasons})"
-
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, ToolRight) and self.__reduce__() == other.__reduce__())
+        return isinstance(other, ToolRight) and self.__reduce__() == other.__reduce__()
 
-    def __hash__(self) -> int:
-        return hash((self.facts, self.listed, self.reasons, self.shown))
+    __hash__ = None  # pyright: ignore[reportAssignmentType]  # its rows are worked out late
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ToolRight, (self.facts, self.listed, self.reasons, self.shown, self.operations)

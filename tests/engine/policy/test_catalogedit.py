@@ -88,3 +88,11 @@ def test_an_edit_refuses_to_land_on_a_catalog_that_moved_on() -> None:
         apply(moved, edit)
     with pytest.raises(EditRefused, match="catalog `git` changed"):
         apply(POLICY, Edit("twice", (CatalogChange(None, GIT),)))
+
+
+def test_catalog_says_what_runs_it_and_where_its_tools_are_written_down() -> None:
+    assert (GIT.file, GIT.runs) == ("catalogs/git.json", "mcp-server-git")
+    assert (HUB.file, HUB.runs) == ("catalogs/hub.json", "https://hub.example/mcp")
+    host = Catalog("own", CatalogType.HOST, manifest="own.json")
+    assert (host.file, host.runs) == ("own.json", "")
+    assert replace(GIT, args=("-v", "a b")).runs == "mcp-server-git -v 'a b'"

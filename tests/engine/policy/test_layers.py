@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.builtins import file_tool
 from gatewright.policy.document import Agent, Defaults, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, NetRead, NetWrite
@@ -288,8 +289,17 @@ def test_constraint_and_condition_on_nothing_but_the_path_go_by_the_path() -> No
 
     assert depending(policy_of(agent, scripts), AT_PATHS, "append") == (DENIES, frozenset[Verdict]())
     assert depending(policy_of(agent, scripts), AT_PATHS, "delete") == (ASKS, frozenset[Verdict]())
-    mixed = replace(scripts, when={"properties": {"path": {"pattern": "x"}, "text": {"pattern": "y"}}})
-    assert depending(policy_of(agent, mixed), AT_PATHS, "delete") == (frozenset(), ASKS)
+    given = replace(scripts, when={**DRAFTS_ONLY_WHEN, "required": ["path"]})
+    assert depending(policy_of(agent, given), AT_PATHS, "delete") == (ASKS, frozenset[Verdict]())
+    others: list[dict[str, JsonValue]] = [
+        {**DRAFTS_ONLY_WHEN, "maxProperties": 1},
+        {**DRAFTS_ONLY_WHEN, "required": ["path", "text"]},
+        {"required": ["path"]},
+        {"required": ["path"], "properties": {}},
+        {"properties": {"path": {"pattern": "x"}, "text": {"pattern": "y"}}},
+    ]
+    for when in others:
+        assert depending(policy_of(agent, replace(scripts, when=when)), AT_PATHS, "delete") == (frozenset(), ASKS)
 
 
 def test_file_is_judged_by_its_level_the_constraints_on_its_path_and_the_policy_rules() -> None:
@@ -297,6 +307,9 @@ def test_file_is_judged_by_its_level_the_constraints_on_its_path_and_the_policy_
     asks = PolicyRule("asks", Verdict.ASK, operations=("delete",), when=DRAFTS_ONLY_WHEN)
     policy = policy_of(agent, asks)
 
+    tool = rights_by_layers(policy, "a", (AT_PATHS,))["file"]
+    found = {name: one.conditions for name, one in place_rights(policy, "a", tool).items()}
+    assert found == {"append": (DRAFTS_ONLY_WHEN,), "delete": (DRAFTS_ONLY_WHEN,)}
     assert [at(policy, "append", Permission.APPEND, met) for met in (True, False)] == [Verdict.ALLOW, Verdict.DENY]
     assert at(policy, "append", Permission.HUMAN, True) is Verdict.ASK
     assert at(policy, "append", Permission.READ_ONLY, True) is Verdict.DENY
@@ -379,6 +392,20 @@ def test_argument_that_is_a_path_goes_by_what_is_done_there_and_by_the_tier_wher
     assert row(policy, facts, "").by_path == outcomes
 
 
+def test_argument_counts_as_a_path_where_the_policy_says_so_or_discovery_is_sure() -> None:
+    read, write, delete, none = PathUse
+    every = [PathArgument("p", use, sure) for use in (None, *PathUse) for sure in ("declared", "high", "medium", "low")]
+
+    assert [(one.use, one.confidence) for one in every if one.counts] == [
+        (use, sure) for use in (None, read, write, delete) for sure in ("declared", "high")
+    ]
+    facts = OperationFacts("", SafetyTier.READ_ONLY, judged=NET, paths=(PathArgument("p", none, "high"),))
+    assert (facts.path_actions, facts.judgeable) == (frozenset(), NET)
+    facts = replace(facts, paths=(PathArgument("p", delete, "high"), PathArgument("q", None, "low")))
+    assert facts.path_actions == {Action.DELETE}
+    assert facts.judgeable == NET | FS | {CapabilityKind.FS_WRITE}
+
+
 def test_operation_that_asks_by_what_is_said_in_the_call_asks_for_some() -> None:
     policy = policy_of(None, PolicyRule("zones", Verdict.ASK, when={"required": ["zone"]}))
     right = row(policy, replace(CLOCK, operations=(replace(CLOCK.operations[0], parameters=("zone",)),)), "")
@@ -408,6 +435,9 @@ def test_settings_of_a_tool_change_its_tiers_and_with_them_what_asks() -> None:
     }
     assert (right.facts.tier, right.facts.description) == (SafetyTier.PRIVILEGED, "Ours.")
     assert overridden(policy, right.facts) == right.facts
+    other = rights_by_layers(policy_of(), "a", (FILE,))["file"]
+    assert (right == rights_by_layers(policy, "a", (FILE,))["file"], right == other) == (True, False)
+    assert (right.ticked_count, right.is_hidden) == (3, False)
 
 
 def test_settings_of_one_major_come_before_those_of_the_name() -> None:
@@ -463,10 +493,15 @@ def test_policy_rule_misfits_when_none_of_its_tools_has_the_operation() -> None:
 
     found = policy_rule_misfits(policy_of(None, deleting, burning), (FILE, CLOCK))
 
-    assert found.keys() == {"file", "clock"}
-    assert (found["file"].address, found["file"].rule_id) == (("policy", "rules", 1), "r")
+    text = "policy rule `r` names `burn`, which none of its tools has, so they are closed"
+    reason = Reason(Layer.POLICY, Verdict.DENY, "rule-unknown-operation", text, ("policy", "rules", 1), "r")
+    assert found == {"file": reason, "clock": reason}
+    assert policy_rule_misfits(policy_of(None, replace(burning, operations=None)), (FILE, CLOCK)) == {}
     assert not policy_rule_misfits(policy_of(None, deleting), (FILE, CLOCK))
     assert not policy_rule_misfits(policy_of(None, absent), (FILE, CLOCK))
+
+
+NEITHER = "no tool, and no operation of one,"
 
 
 def test_every_place_that_limits_a_tool_which_is_not_there_is_found() -> None:
@@ -487,37 +522,52 @@ def test_every_place_that_limits_a_tool_which_is_not_there_is_found() -> None:
     )
     rows = unknown_tools(policy, None, (FILE, CLOCK, FETCH), {"later"})
 
-    assert [(row.subject.address if row.subject else (), row.near_miss) for row in rows] == [
-        (("agents", "a", "tool_rules", 0), "clock"),
-        (("agents", "a", "tool_rules", 1), "file"),
-        (("agents", "a", "tool_rules", 3), "file.read"),
-        (("agents", "a", "tool_rules", 4), "fetch.get"),
-        (("agents", "a", "approvals", "file.burn"), "file.read"),
-        (("agents", "a", "approvals", "file@2"), "file@1"),
-        (("sources", "docs", "required_tools", 0), "clock"),
-        (("policy", "rules", 0), "file"),
-        (("tools", "clock.tick"), "clock"),
-        (("defaults", "approvals", "fetch.gte"), "fetch.get"),
+    said = [
+        (("agents", "a", "tool_rules", 0), "no tool", "clok", "clock"),
+        (("agents", "a", "tool_rules", 1), "no tool", "file.read", "file"),
+        (("agents", "a", "tool_rules", 3), NEITHER, "file.raed", "file.read"),
+        (("agents", "a", "tool_rules", 4), NEITHER, "fetch.git", "fetch.get"),
+        (("agents", "a", "approvals", "file.burn"), NEITHER, "file.burn", "file.read"),
+        (("agents", "a", "approvals", "file@2"), NEITHER, "file@2", "file@1"),
+        (("sources", "docs", "required_tools", 0), "no tool", "clocks", "clock"),
+        (("policy", "rules", 0), "no tool", "file.read", "file"),
+        (("tools", "clock.tick"), "no tool", "clock.tick", "clock"),
+        (("defaults", "approvals", "fetch.gte"), NEITHER, "fetch.gte", "fetch.get"),
     ]
-    assert [row.message.partition(" is named ")[0] for row in rows[2:4]] == ["no tool, and no operation of one,"] * 2
-    assert rows[0].message == "no tool is named `clok`"
+    assert list(rows) == [
+        Problem(Severity.ERROR, "unknown-tool", f"{what} is named `{name}`", near_miss=near, subject=Subject(address))
+        for address, what, name, near in said
+    ]
     assert unknown_tools(policy, policy, (FILE, CLOCK, FETCH), {"later"}) == ()
     other = replace(policy, agents={"a": Agent("a", tool_rules=rules[:1])}, tools={"x": ToolSettings()})
-    assert len(unknown_tools(other, policy, (FILE, CLOCK, FETCH), ())) == 2
+    assert [row.message for row in unknown_tools(other, policy, (FILE, CLOCK, FETCH), ())] == [
+        "no tool is named `clok`",
+        "no tool is named `x`",
+    ]
 
 
 def test_settings_that_name_what_the_tool_has_not_close_it() -> None:
     texts = replace(CLOCK, texts=frozenset({"zone"}))
     for settings, text, key in (
         (ToolSettings(paths={"zone": PathUse.READ}), None, ""),
-        (ToolSettings(paths={"zone": PathUse.READ, "place": PathUse.READ}), "`paths` names `place`, which", "paths"),
-        (ToolSettings(operation_tiers={"tick": SafetyTier.PRIVILEGED}), "a rule names `tick`", "operation_tiers"),
+        (
+            ToolSettings(paths={"zone": PathUse.READ, "place": PathUse.READ, "at": PathUse.READ}),
+            "`paths` names `place`, `at`, which `clock` does not take, so the tool is closed",
+            "paths",
+        ),
+        (
+            ToolSettings(operation_tiers={"tick": SafetyTier.PRIVILEGED, "a": SafetyTier.PRIVILEGED}),
+            "a rule names `a`, `tick`, which `clock` does not have, so the tool is closed",
+            "operation_tiers",
+        ),
         (ToolSettings(timeout_s=3.0), None, ""),
     ):
         for name in ("clock", "clock@1"):
             reason = setting_misfit(policy_of(tools={name: settings}), texts)
-            assert (None if reason is None else reason.address) == (None if text is None else ("tools", name, key))
-            assert reason is None or reason.text.startswith(text or "-")
+            address = ("tools", name, key)
+            assert reason == (
+                Reason(Layer.RULE, Verdict.DENY, "rule-unknown-operation", text, address) if text else None
+            )
     assert setting_misfit(policy_of(tools={"clock": ToolSettings(paths={"x": PathUse.READ})}), CLOCK) is None
 
 

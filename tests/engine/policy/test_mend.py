@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gatewright.base.problem import Problem, Severity, Subject
 from gatewright.policy.document import (
+    Agent,
     Catalog,
     CatalogType,
     Defaults,
@@ -20,9 +22,10 @@ from gatewright.policy.document import (
     ToolSettings,
     Web,
 )
-from gatewright.policy.edit import inverse
+from gatewright.policy.edit import apply, inverse
 from gatewright.policy.endpoint import Endpoints
 from gatewright.policy.kinds.capability import FsRead, FsWrite
+from gatewright.policy.mend import mends
 from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rightsdiff import (
@@ -34,9 +37,10 @@ from gatewright.policy.rightsdiff import (
     RightState,
     policy_diff,
 )
-from gatewright.policy.rule import MaxCalls, ToolRule
+from gatewright.policy.rule import ArgumentConstraints, ExclusiveGroups, MaxCalls, ToolRule
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
+from tests.engine.policy.test_layers import CLOCK
 
 POLICY = """gatewright = 1
 
@@ -170,6 +174,90 @@ def test_problem_of_another_policy_has_no_mend(workspace: Workspace) -> None:
     assert workspace.mends(problem) == ()
 
 
+LOW, HIGH = Permission.READ_ONLY, Permission.READ_WRITE
+A, B = PermissionRule("a", LOW), PermissionRule("b", LOW)
+X = Source("x", "x", LOW)
+ASK = PolicyRule("r", Verdict.ASK)
+MENDED = Policy(
+    agents={
+        "a": Agent(
+            "a",
+            tools=("file", "clock", "late"),
+            capabilities=(FsRead(("x",)),),
+            tool_rules=tuple(
+                ToolRule("file", kind)
+                for kind in (
+                    ExclusiveGroups(()),
+                    ExclusiveGroups((("file",),)),
+                    ArgumentConstraints({"a": True}),
+                    ArgumentConstraints({}, ("a",)),
+                )
+            ),
+        )
+    },
+    sources=(replace(X, permission_rules=(A,)), *(Source(name, name) for name in "yw")),
+)
+HERE = ("policy", "rules", 0)
+NEED = PolicyRule("r", Verdict.ASK, when={"required": ["b"], "properties": {"a": True}})
+
+
+@pytest.mark.parametrize(
+    ("code", "address", "rule", "names"),
+    [
+        ("no-source", ("agents", "a"), ASK, ["turn off `file` for `a`", "attach `x` to `a`", "attach `y` to `a`"]),
+        ("no-root", ("agents", "a", "tools", 1), ASK, ["take `clock` from the tools of `a`"]),
+        ("no-root", ("agents", "a", "tools", 7), ASK, []),
+        ("no-root", ("agents", "b", "tools", 0), ASK, []),
+        ("grant-reaches-nothing", ("agents", "a", "capabilities", 0), ASK, ["revoke `FsRead` of `a`"]),
+        ("grant-reaches-nothing", ("agents", "a", "capabilities", 1), ASK, []),
+        ("rule-shadowed", ("sources", "z", "permission_rules", 0), ASK, []),
+        ("rule-shadowed", ("sources", "x", "permission_rules", 0), ASK, ["remove rule `a` of `x`"]),
+        ("rule-without-effect", ("agents", "a", "tool_rules", 0), ASK, ["remove the groups of `file` for `a`"]),
+        ("never-callable", ("agents", "a", "tool_rules", 0), ASK, []),
+        ("rule-without-effect", ("agents", "a", "tool_rules", 1), ASK, []),
+        ("rule-without-effect", ("agents", "a", "tool_rules", 2), ASK, []),
+        ("rule-without-effect", ("agents", "a", "tool_rules", 3), ASK, []),
+        ("rule-without-effect", (*HERE, "tools", 0), replace(ASK, tools=("file",)), ["remove policy rule `r`"]),
+        ("rule-without-effect", (*HERE, "tools", 0), replace(ASK, tools=("x", "y")), ["take `x` from policy rule `r`"]),
+        ("rule-without-effect", (*HERE, "tools"), replace(ASK, tools=("x", "y")), []),
+        ("rule-without-effect", (*HERE, "tools", "x"), ASK, ["remove policy rule `r`"]),
+        ("rule-without-effect", (*HERE, "agents"), ASK, []),
+        ("rule-without-effect", (*HERE, "when"), ASK, ["remove policy rule `r`"]),
+        ("ask-when-omitted", HERE, NEED, ["let policy rule `r` ask only when its arguments are given"]),
+        ("ask-when-omitted", HERE, replace(NEED, when={"required": ["b"]}), []),
+        ("ask-when-omitted", HERE, replace(NEED, when=True), []),
+        ("arguments-open", ("agents", "a"), ASK, ["refuse arguments that the schema of `file` does not name"]),
+        ("no-such-code", HERE, ASK, []),
+    ],
+)
+def test_mend_is_found_by_the_code_and_the_part_of_the_policy(
+    code: str, address: tuple[str | int, ...], rule: PolicyRule, names: list[str]
+) -> None:
+    policy = replace(MENDED, rules=(rule,))
+    problem = Problem(Severity.WARNING, code, "", subject=Subject(address, ("a",), (("file", None),)))
+    found = mends(policy, (CLOCK, replace(CLOCK, name="file")), problem)
+    assert [edit.name for edit in found] == names
+    assert mends(policy, (), replace(problem, subject=None)) == ()
+
+
+def test_mend_changes_what_it_says_and_nothing_else() -> None:
+    def after(code: str, *address: str | int, at: int = 0, policy: Policy = MENDED) -> Policy:
+        problem = Problem(Severity.WARNING, code, "", subject=Subject(address, ("a",), (("file", None),)))
+        return apply(policy, mends(policy, (CLOCK, replace(CLOCK, name="file")), problem)[at])
+
+    agent = MENDED.agents["a"]
+    assert after("no-source", "agents", "a").agents["a"] == replace(agent, tools=("clock", "late"))
+    assert after("no-source", "agents", "a", at=2).agents["a"] == replace(agent, sources=("y",))
+    assert after("no-root", "agents", "a", "tools", 1).agents["a"] == replace(agent, tools=("file", "late"))
+    needing = replace(MENDED, rules=(NEED,))
+    (rule,) = after("ask-when-omitted", *HERE, policy=needing).rules
+    assert rule == replace(NEED, when={"required": ["a", "b"], "properties": {"a": True}})
+    closed = ToolSettings(extra_arguments=Verdict.DENY)
+    assert after("arguments-open", "agents").tools == {"file": closed}
+    held = replace(MENDED, tools={"file@1": ToolSettings(scrub=False)})
+    assert after("arguments-open", "agents", policy=held).tools == {"file@1": replace(closed, scrub=False)}
+
+
 EDITS = [
     ('base_path = "docs"', 'base_path = "other"'),
     ('default_permission = "read_write"\n', 'default_permission = "append"\nmax_file_bytes = 5000\n'),
@@ -247,12 +335,6 @@ def test_what_an_edit_changes_of_agents_is_told_row_by_row(edited: PolicyDiff) -
     assert gone == AgentDiff("b", is_gone=True)
     assert [agent.opens for agent in edited.agents] == [True, True, False]
     assert one.counts() == {ChangeKind.OFF: 3, ChangeKind.WRITTEN: 1}
-
-
-LOW, HIGH = Permission.READ_ONLY, Permission.READ_WRITE
-A, B = PermissionRule("a", LOW), PermissionRule("b", LOW)
-X = Source("x", "x", LOW)
-ASK = PolicyRule("r", Verdict.ASK)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,21 @@ import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy import policyedit
-from gatewright.policy.document import Defaults, Policy, Roots, ShellBackend, ShellSettings, Web
+from gatewright.policy.document import (
+    Agent,
+    Defaults,
+    PermissionRule,
+    Policy,
+    Roots,
+    ShellBackend,
+    ShellSettings,
+    Source,
+    SourceType,
+    Web,
+)
 from gatewright.policy.edit import Edit, Field, FieldChange, apply, inverse
-from gatewright.policy.endpoint import BlueskyEndpoint, DiscordEndpoint, Endpoints
+from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints
+from gatewright.policy.permission import Permission
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
@@ -218,3 +230,33 @@ def test_policy_rules_are_put_moved_and_removed_where_it_is_said() -> None:
         with pytest.raises(EditRefused) as refused:
             policyedit.remove_rules(policy, (index,))
         assert str(refused.value) == said
+
+
+def test_policy_says_what_its_workspace_provides_and_who_may_use_which_source() -> None:
+    kinds = (SourceType.FILE, SourceType.FOLDER_CHANGES) * 2
+    sources = tuple(Source(name, name, kind=kind) for name, kind in zip("abcd", kinds, strict=True))
+    some, every = Agent("some", sources=("a", "b")), Agent("every")
+    roots = Roots("s", vault="v")
+    policy = Policy(
+        sources=sources,
+        roots=roots,
+        shell=ShellSettings(ShellBackend.HOST),
+        endpoints=Endpoints(user=True, agent=AgentEndpoint()),
+        agents={"some": some, "every": every},
+    )
+
+    assert Policy().provides == frozenset()
+    assert policy.provides == {"shared", "vault", "shell", "endpoint user", "endpoint agent"}
+    assert (roots.folders, roots.folder("tmp"), roots.folder("x")) == ({"shared": "s", "vault": "v"}, None, None)
+    told = [[one.source_id for one in rows] for rows in (policy.file_sources, policy.sources_of(some))]
+    assert told == [["a", "c"], ["a"]]
+    told = [
+        [one.source_id for one in ask(one)] for ask in (policy.sources_of, policy.streams_of) for one in (some, every)
+    ]
+    assert told == [["a"], ["a", "c"], ["b"], ["b", "d"]]
+    assert (policy.source("c"), policy.source("x"), policy.catalog("x")) == (sources[2], None, None)
+    turned = replace(policy, agents={"every": every, "some": some})
+    assert (policy.is_same(replace(policy)), policy == turned, policy.is_same(turned)) == (True, True, False)
+    assert policy.recipients == {"agent": ("some", "every")}
+    levels = replace(sources[0], permission_rules=(PermissionRule("x", Permission.ADMIN),)).levels
+    assert levels == {Permission.READ_ONLY, Permission.ADMIN}

@@ -371,6 +371,14 @@ def test_what_is_ticked_is_written_with_as_little_as_it_needs(
     assert {name: ticked(after, name) for name in ticks} == {name: set(wanted) for name, wanted in ticks.items()}
 
 
+def test_agent_whose_boxes_stay_is_the_very_one_it_was() -> None:
+    agent = Agent("a", tools=("file@2", "clock", "file@1"), approvals={"file": Verdict.ASK})
+    boxes = Boxes(policy_of(agent), agent, CATALOG)
+    boxes.tick(boxes.facts("file"), frozenset(OPS))
+
+    assert boxes.agent is agent
+
+
 def test_tool_that_is_outmoded_is_off_without_a_list_and_left_out_of_the_one_that_is_written() -> None:
     old = ToolFacts("old", 1, (OperationFacts("", SafetyTier.READ_ONLY),), SafetyTier.READ_ONLY, outmoded=True)
     agent = Agent("a")

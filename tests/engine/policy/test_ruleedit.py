@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.report import Report
 from gatewright.builtins import file_tool
 from gatewright.policy.approvaledit import approval_keys, remove_approval, rename_approval, set_approval
@@ -44,6 +45,7 @@ from gatewright.policy.ruleedit import (
 )
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from gatewright.schema.selector import selector_of
 
 SIDE = SafetyTier.SIDE_EFFECTING
 
@@ -84,6 +86,16 @@ def test_field_of_the_operation_can_be_asked_for_and_what_is_not_taken_is_not() 
     bound = ToolRule("file", ArgumentConstraints({}, ("op",)), conditions=("operation:read",))
     assert {row.name for row in facts.operations if facts.asked_by(bound, row)} == {"read"}
     assert facts.asked_by(ToolRule("file", MaxCalls(1)), facts.operations[0]) == ()
+    said: list[dict[str, JsonValue]] = [{"properties": {"op": {"default": "read"}}}, {"properties": {"op": {}}}, {}]
+    selections = [selector_of("op", facts.operation_names, None, schema) for schema in said]
+    plain = replace(
+        facts, operations=(OperationFacts("read", SIDE, parameters=("path",), defaulted=frozenset({"path"})),)
+    )
+    asked = [replace(plain, selection=one).asked_by(rule, plain.operations[0]) for one in (None, *selections)]
+    assert asked == [(), (), ("op",), ("op",)]
+    none = ToolFacts("file", 1, (OperationFacts("", SIDE),), SIDE)
+    every = ToolRule(ANY_TOOL, rule.rule_type)
+    assert [none.asked_by(one, none.operations[0]) for one in (rule, every)] == [("op", "path", "nothing"), ()]
 
 
 def test_argument_named_required_has_a_rule_of_its_own() -> None:

@@ -2,17 +2,25 @@
 
 import pytest
 
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Place, Severity
 from gatewright.policy.rule import (
+    AllowedOperations,
     ArgumentConstraints,
+    ContinueLoop,
+    Cooldown,
     ExclusiveGroups,
+    ExitLoop,
+    MaxCalls,
     Needed,
     Periodic,
     RateLimit,
     RequiredBeforeExit,
     RequiredBeforeExitIf,
+    RequiresConsent,
     RequiresFollowingTools,
     RequiresPrecedingTools,
+    RuleKind,
     StartConstraint,
 )
 from tests.engine.policyfile.catalog import load, policy_of
@@ -57,6 +65,103 @@ def test_each_kind_is_read_with_its_conditions(written: str, conditions: tuple[s
     assert not loaded.problems
     (rule,) = policy_of(text).agents["a"].tool_rules
     assert (rule.rule_type, rule.conditions) == (kind, conditions)
+
+
+LIMITED, GIVEN = (
+    f"{what}; a refusal says which."
+    for what in ("Some argument values are limited", "Some optional arguments have to be given")
+)
+TEXT: dict[str, JsonValue] = {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "edit_name", "told"),
+    [
+        (
+            AllowedOperations(frozenset("ba")),
+            ["a", "b"],
+            "change the list of operations of x",
+            "Operations open to you: `a`, `b` and `c`.",
+        ),
+        (MaxCalls(1), 1, "limit x to 1 call", "At most 1 call per session."),
+        (MaxCalls(2000), 2000, "limit x to 2,000 calls", "At most 2000 calls per session."),
+        (
+            Cooldown(90.0),
+            "90s",
+            "pause 1 min 30 s between calls of x",
+            "Calls have to start at least 1 min 30 s apart.",
+        ),
+        (RateLimit(1, 60.0), {"calls": 1, "per": "1m"}, "limit x to 1 call per 1 min", "At most 1 call per 1 min."),
+        (
+            RateLimit(2000, 0.5),
+            {"calls": 2000, "per": "0.5s"},
+            "limit x to 2,000 calls per 500 ms",
+            "At most 2000 calls per 500 ms.",
+        ),
+        (Periodic(300.0), "5m", "remind of x every 5 min", "It is due every 5 min."),
+        (RequiresConsent(), {}, "consent for x", "A person has to agree first."),
+        (
+            RequiresConsent("money"),
+            {"scope": "money"},
+            "consent for x (scope money)",
+            "A person has to agree first (scope `money`).",
+        ),
+        (ArgumentConstraints({"a": True}), {"a": True}, "change the constraint of x", LIMITED),
+        (ArgumentConstraints({}, ("a",)), {"required": ["a"]}, "change the constraint of x", GIVEN),
+        (
+            ArgumentConstraints({"a": TEXT}, ("a",)),
+            {"a": TEXT, "required": ["a"]},
+            "change the constraint of x",
+            LIMITED,
+        ),
+        (Needed(), None, "change the need of x", None),
+        (ContinueLoop(), None, "go on after x", "After a successful call you keep the turn."),
+        (ExitLoop(), None, "end the loop after x", "A successful call ends your turn."),
+        (StartConstraint(), None, "change the start of x", "It has to succeed before any other tool is called."),
+        (
+            RequiresPrecedingTools(),
+            None,
+            "change the order before of x",
+            "It can be called once `a`, `b` and `c` succeeded in this session.",
+        ),
+        (
+            RequiresFollowingTools(),
+            None,
+            "change the order after of x",
+            "It cannot be called any more once `a`, `b` or `c` succeeded.",
+        ),
+        (
+            RequiredBeforeExit(),
+            None,
+            "change the requirement before the end of x",
+            "It has to succeed before you finish.",
+        ),
+        (
+            RequiredBeforeExitIf(),
+            None,
+            "change the requirement before the end of x",
+            "Once `a`, `b` and `c` succeeded, it has to succeed too before you finish.",
+        ),
+        (
+            ExclusiveGroups((("a", "b"), ("c",))),
+            [["a", "b"], ["c"]],
+            "change the groups of x",
+            "Only one of `a`, `b` and `c` can be used in a session.",
+        ),
+    ],
+)
+def test_each_kind_is_written_named_and_told_to_the_model(
+    kind: RuleKind, plain: object, edit_name: str, told: str | None
+) -> None:
+    assert (kind.plain(), kind.edit_name("x"), kind.told(("a", "b", "c"))) == (plain, edit_name, told)
+    names_others = kind.names_tools or isinstance(kind, AllowedOperations | ExclusiveGroups)
+    assert kind.told(()) == (None if names_others else told)
+    one = (
+        None
+        if isinstance(kind, ExclusiveGroups)
+        else told and told.replace("`a`, `b` and `c`", "`a`").replace("`a`, `b` or `c`", "`a`")
+    )
+    assert kind.told(("a",)) == one
 
 
 def test_the_same_kinds_are_read_in_a_file_of_patterns_shape() -> None:
