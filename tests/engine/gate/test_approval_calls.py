@@ -165,7 +165,8 @@ async def test_decision_under_a_standing_approval_says_so_and_uses_nothing_up(of
     decisions = [office.world.decide("vault", {}, session=office.session) for _ in range(3)]
 
     assert {decision.verdict for decision in decisions} == {Verdict.ALLOW}
-    assert grant.grant_id in decisions[0].trace[-1].reason
+    note = f"covered by the standing approval `{grant.grant_id}` of dana"
+    assert decisions[0].trace[-1].reason == note
     assert office.broker.standing() == (grant,)
 
 
@@ -279,13 +280,44 @@ async def test_refused_call_is_denied_and_asked_again_next_time(office: Office) 
     assert await office.asks("vault", {})
 
 
+async def test_refusal_is_told_to_operator_and_model_word_for_word(world: World) -> None:
+    refused = "an operator did not approve this call; go on without it"
+    asked = "this call needs the approval of an operator"
+    late, full = (
+        f"{asked}, and none came in time; go on without it",
+        f"{asked}, who could not be asked; go on without it",
+    )
+    many = "too many calls wait for an operator already; go on without this one, or try it again later"
+    gone = "the approval was taken back, or an equal call used it; make the call again if it is still needed"
+    rows = [
+        (Approval(False), "approval-refused", "the operator did not approve the call", refused),
+        (Approval(False, "eve", reason="x" * 501), "approval-refused", f"eve did not approve the call: {'x' * 500}",
+         f"{refused}. The operator says: {'x' * 500}"),
+        (Approval(False, code="approval-timed-out", reason="1 s"), "approval-timed-out", "1 s", late),
+        (Approval(False, code="approval-rate", reason="30"), "approval-rate", "30", many),
+        (Approval(False, code="approval-unavailable", reason="disk"), "approval-unavailable", "disk", full),
+        (Approval(False, code="approval-too-large", reason="2 MB"), "approval-too-large", "2 MB", full),
+        (Approval(False, code="approval-withdrawn", reason="eve"), "approval-withdrawn", "eve", gone),
+        (Approval(False, "eve", code="odd"), "odd", "eve did not approve the call", refused),
+    ]  # fmt: skip
+    for answer, *told in rows:
+
+        async def answers(_: ApprovalRequest, answer: Approval = answer) -> Approval:
+            return answer
+
+        outcome = await world.call("vault", {}, approver=answers)
+        found = [outcome.code, outcome.decision.reason, outcome.output.removeprefix(f"{PREFIX} ")]
+        assert found == told
+
+
 async def test_lasting_refusal_refuses_identical_calls_without_asking(office: Office) -> None:
     await office.call("vault", {}, Approval(False, "dana", Remember.DURATION, 600.0))
     again = await soon(office.start("vault", {}))
 
     assert (again.status, again.code, again.decision.stage) == (Status.DENIED, "approval-refused", "approval")
-    assert "dana" in again.decision.reason
-    assert "dana" not in again.output
+    assert again.decision.reason == "dana refused identical calls for a time"
+    assert again.decision.facts == {"grant": office.broker.standing()[0].grant_id}
+    assert again.output == f"{PREFIX} an operator did not approve this call; go on without it"
     assert await office.asks("vault", {"text": "other"})
     office.world.clock.advance(600.0)
     assert await office.asks("vault", {})
@@ -351,7 +383,7 @@ async def test_answer_does_not_hold_for_an_ask_that_came_while_it_was_waited_for
     outcome = await soon(call)
 
     assert (outcome.status, outcome.code) == (Status.DENIED, "approval-stale")
-    assert "mail" in outcome.decision.reason
+    assert outcome.decision.reason == "dana was not asked this: `vault` requires consent (scope mail)"
 
 
 async def test_answer_holds_when_less_is_asked_than_before(make_world: MakeWorld, make_broker: MakeBroker) -> None:
@@ -373,6 +405,7 @@ async def test_answer_does_not_hold_for_content_that_changed_meanwhile(office: O
     outcome = await soon(call)
 
     assert (outcome.status, outcome.code) == (Status.DENIED, "approval-stale")
+    assert outcome.decision.reason == "what dana approved is not what the call would do now"
     assert (office.world.docs / "shared.md").read_text("utf-8") == "something else entirely\n"
 
 
@@ -390,6 +423,8 @@ async def test_grant_revoked_before_the_execution_stops_the_call(
     outcome = await office.call("vault", {}, answer)
 
     assert (outcome.status, outcome.code, outcome.decision.stage) == (Status.DENIED, "approval-withdrawn", "execute")
+    reason = "the approval by dana was revoked, is over, or was used by an identical call"
+    assert outcome.decision.reason == reason
     assert office.world.row_kinds()[-1] == "ToolDenied"
     assert office.session.calls("vault") == 0
 

@@ -140,6 +140,89 @@ def test_so_much_is_taken_in_one_call_and_no_more(
     assert (decision.verdict, decision.code) == (Verdict.DENY, code)
 
 
+def test_denials_are_told_to_operator_and_model_word_for_word(open_world: World) -> None:
+    deliver: dict[str, Any] = {"text": "x", "targets": [{"url": "https://a.example"}]}
+    key = f"{open_world.docs}/secret/key"
+    elsewhere = "that path is not available to you; choose another one"
+    closed = "secret/key` of `docs` is none by rule 1 `secret/**`"
+    rows: list[tuple[str, dict[str, Any], str, str, str, str]] = [
+        ("rows", {"table": ""}, "bad-name", "", "`table` is empty, too long or holds control characters",
+         "`table` names are plain texts"),
+        ("settings_row", {"table": "t", "name": "b\x7f"}, "bad-name", "",
+         "`name` is empty, too long or holds control characters", "`variable` names are plain texts"),
+        ("setting", {"name": "a=b"}, "bad-name", "", "`name` holds `=`, which no variable's name does",
+         "leave `=` out of names"),
+        ("mixed", {"url": 3}, "argument-unjudgeable", "", "`url` is marked as url and holds something that is no text",
+         "`url` must hold texts only"),
+        ("file", {"op": "read", "path": "a", "source": "s" * 201}, "unknown-source", "",
+         f"agent `archivist` has no source `{'s' * 200}`", "the source must be one of `docs`"),
+        ("file", {"op": "append"}, "arguments-mismatch", "",
+         "/path: `append` needs `path`\n/content: `append` needs `content`",
+         "the arguments do not fit:\n/path: `append` needs `path`\n/content: `append` needs `content`"),
+        ("crawl", {"urls": ["https://a.example"] * 1_001}, "too-many-targets", "",
+         "more than 1,000 paths and addresses",
+         "more than 1,000 paths and addresses in one call; make several calls"),
+        ("crawl", {"urls": ["https://a.example/" + "b" * 2_000] * 131}, "too-many-targets", "",
+         "paths and addresses of more than 262,144 characters",
+         "paths and addresses of more than 262,144 characters in one call; make several calls"),
+        ("rows", {"table": "t" * 300_000}, "bad-name", "", "`table` is empty, too long or holds control characters",
+         "`table` names are plain texts"),
+        ("deliver", {**deliver, "text": "file:" * 30 + "//x"}, "unreadable-path", "",
+         "`text` can be read as too many different paths to tell where it leads", elsewhere),
+        ("deliver", {**deliver, "mirror": "https://u:p@b.example"}, "url-user", "",
+         "the URL names a user before the host", "leave user and password out of the URL"),
+        ("peek", {"path": "~/x"}, "path-home", "", "the path begins with `~`",
+         "give a path relative to the top folder"),
+        ("peek", {"path": "docs/secret/key"}, "level-none", "permission_rules[0]", f"`{closed}", elsewhere),
+        ("deliver", {**deliver, "targets": [{"url": "https://a.example", "label": key}]}, "level-none",
+         "permission_rules[0]", f"`targets.0.label` is `{key}`: `{closed}", elsewhere),
+        ("duplicate", {"source": "notes/a", "target": "docs/frozen.md"}, "level-denies", "permission_rules[1]",
+         "`frozen.md` of `docs` is read_only by rule 2 `frozen.md`, which denies overwrite",
+         "that path may not be changed in this way; choose another one or another way"),
+        ("duplicate", {"source": "docs/frozen.md", "target": "docs/shared.md"}, "level-asks", "permission_rules[2]",
+         "`shared.md` of `docs` is partner by rule 3 `shared.md`, which asks before overwrite", ""),
+    ]  # fmt: skip
+    for tool, arguments, *told in rows:
+        decision = open_world.decide(tool, arguments)
+        rule = decision.rule.rule_id.removeprefix("sources.docs.") if decision.rule else ""
+        model = (decision.model_message or "").removeprefix("Tool execution failed: ")
+        assert [decision.code, rule, decision.reason, model] == told
+
+
+def test_stages_say_word_for_word_what_the_arguments_name(open_world: World) -> None:
+    folder, long, cut = open_world.folder, "x" * 205, "x" * 200
+    first = f"`docs/frozen.md` is `{folder}/docs/frozen.md`, `frozen.md` of `docs`"
+    outside = folder.parent / "outside/secret"
+    resolved = "names are resolved and checked at execution"
+    note, deep = f"{folder}/docs/note.md", f"{folder}/docs/{long}"
+    rows: list[tuple[str, dict[str, Any], str, str, str]] = [
+        ("duplicate", {"source": "docs/frozen.md", "target": "docs/x.md"},
+         f"{first}; `docs/x.md` is `{folder}/docs/x.md`, `x.md` of `docs`",
+         "FsRead is granted, FsWrite is granted", "`frozen.md` is read_only, `x.md` is read_write"),
+        ("post", {"url": "https://a.example", "text": note},
+         f"`https://a.example` is `https://a.example/`; {resolved}; `text` `{note}` is `{note}`, `note.md` of `docs`",
+         "NetWrite is granted", "`note.md` of `docs` is read_write"),
+        ("peek", {"path": long}, f"`{cut}` is `{folder}/{long}`, `{long}`", "FsRead is granted", "no place named"),
+        ("peek", {"path": f"{outside}"}, f"`{outside}` is `{outside}`, `secret`", "FsRead is granted",
+         "no place named"),
+        ("fetch", {"url": f"https://a.example/{long}"},
+         f"`https://a.example/{'x' * 182}` is `https://a.example/{'x' * 182}`; {resolved}", "NetRead is granted",
+         "no place named"),
+        ("rows", {"table": long}, f"table `{cut}`", "DbRead is granted", "no place named"),
+        ("settings_row", {"table": "t", "name": "n"}, "table `t`; variable `n`",
+         "DbRead is granted, EnvRead is granted", "no place named"),
+        ("news", {}, "no path given", "NetRead is granted", "no place named"),
+        ("file", {"op": "read", "path": long}, f"`{cut}` is `{long}` of `docs`", "no capability needed",
+         f"`{long}` is read_write"),
+        ("echo", {"text": deep}, f"`text` `{deep[:200]}` is `{deep}`, `{long}` of `docs`", "no capability needed",
+         f"`{long}` of `docs` is read_write"),
+    ]  # fmt: skip
+    for tool, arguments, *said in rows:
+        decision = open_world.decide(tool, arguments)
+        assert [trace(decision, stage) for stage in ("arguments", "capability", "permission")] == said
+        assert decision.verdict is Verdict.ALLOW
+
+
 def test_operator_is_told_the_first_targets_and_how_many_more_there_are(open_world: World) -> None:
     urls = [f"https://{number}.a.example/" for number in range(22)]
     said = [trace(open_world.decide("crawl", {"urls": urls[:count]}), "arguments") for count in (20, 22)]

@@ -133,8 +133,6 @@ def _answered(state: CallState, asks: tuple[Finding, ...], answer: Answer) -> St
 
 def _standing(state: CallState, asks: tuple[Finding, ...]) -> Grant | None:
     """The grant that decides about the call: the one that the state brings along, else one from the book."""
-    if state.grant is None and state.services.grants is None:
-        return None
     subject = Subject(
         state.agent_id,
         state.user_id,
@@ -183,8 +181,6 @@ def _ask(state: CallState, finding: Finding) -> Ask:
 
 def _written(state: CallState, finding: Finding) -> str:
     """The policy rule behind an ask, so that one that replaces it under the same name asks again."""
-    if finding.address is None or finding.address[:2] != ("policy", "rules"):
-        return ""
     return next((repr(one.rule) for one in state.chosen.policy_rules if one.address == finding.address), "")
 
 

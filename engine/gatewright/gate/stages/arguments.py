@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 from typing import NamedTuple
 
 from gatewright.arguments.shell import ShellCommand, ShellRules, parse_command
@@ -107,9 +106,7 @@ def _run(state: CallState) -> StageResult:
     if objection is not None:
         return StageResult((objection,))
     missing = state.plan.tool.missing_arguments
-    issues = missing(operation.name, state.arguments)
-    if operation.parts:
-        issues = tuple(issue for one in operation.parts for issue in missing(one.name, state.arguments))
+    issues = [issue for one in operation.each for issue in missing(one.name, state.arguments)]
     if issues:
         lines = "\n".join(dict.fromkeys(f"{issue.pointer or '/'}: {issue.message}" for issue in issues))
         return denied("arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
@@ -122,9 +119,9 @@ def _run(state: CallState) -> StageResult:
     if result.findings:
         return result
     more = look_at_names(state, (item.pointer for item in given), found.words)
-    if more is None or more.findings:
-        return more or result
-    return StageResult(note=f"{result.note}; {more.note}")
+    if more is None:
+        return result
+    return more if more.findings else StageResult(note=f"{result.note}; {more.note}")
 
 
 def _canonical(state: CallState, given: list[_Given], found: _Found) -> StageResult:
@@ -146,17 +143,11 @@ def _canonical(state: CallState, given: list[_Given], found: _Found) -> StageRes
 
 
 def _marked(state: CallState) -> Iterator[tuple[Parameter, Mark, Pointer, JsonValue]]:
-    """Everything that stands where a marker is, one more than are accepted at most."""
-    arguments = state.arguments
+    """Everything that stands where a marker is."""
     for parameter in state.chosen.roles:
-        value = arguments.get(parameter.name, parameter.default)
-        if value is None:
-            continue
+        value = state.arguments.get(parameter.name, parameter.default)
         for mark in parameter.marks:
-            if not mark.at and isinstance(value, str):
-                yield parameter, mark, (), value
-                continue
-            for pointer, held in islice(values_at(value, mark.at), MAX_MARKED + 1):
+            for pointer, held in values_at(value, mark.at):
                 yield parameter, mark, pointer, held
 
 
@@ -164,12 +155,11 @@ def _located(state: CallState, given: list[_Given], found: _Found) -> StageResul
     source_id: str | None = None
     kinds = {type(item.mark.marker) for item in given}
     if not _IN_SOURCE.isdisjoint(kinds):
-        allowed = state.agent.source_ids if state.agent else ()
+        allowed = _allowed(state)
         if state.ports.sources is None or not allowed:
             none = _no_source(state)
             return denied(none.code, none.reason, none.hint)
-        if SourceParameter in kinds:
-            source_id = next(item.text for item in given if isinstance(item.mark.marker, SourceParameter))
+        source_id = next((item.text for item in given if isinstance(item.mark.marker, SourceParameter)), None)
         if source_id is not None and source_id not in allowed:
             names = ", ".join(f"`{name}`" for name in allowed)
             reason = f"agent `{state.agent_id}` has no source `{source_id[:_SHOWN]}`"
@@ -187,11 +177,11 @@ def _target(
     state: CallState, item: _Given, source_id: str | None, prefixes: tuple[str, ...]
 ) -> Target | Refusal | UrlRefused | CommandRefused:
     """What a marked text means, or why it is refused."""
-    sources, allowed = state.ports.sources, state.agent.source_ids if state.agent else ()
+    sources = state.ports.sources
     private = state.ports.web is not None and state.ports.web.allow_private
     match item.mark.marker:
         case PathParameter() if sources is not None:
-            return sources.locate(item.text, source_id=source_id, allowed=allowed)
+            return sources.locate(item.text, source_id=source_id, allowed=_allowed(state))
         case UrlParameter(schemes=schemes, effect=effect):
             writes = effect == "write"
             return parse_url(item.text, schemes=schemes, allow_private=private, parameter=item.where, writes=writes)
@@ -219,8 +209,7 @@ def _target(
 
 def _labelled(state: CallState, item: _Given, source_id: str | None) -> Located | BlockTarget | Refusal:
     """A label that says so is a file's; with a source, any other text is a path there; else it is a block's."""
-    sources, blocks = state.ports.sources, state.ports.blocks
-    allowed = state.agent.source_ids if state.agent else ()
+    sources, blocks, allowed = state.ports.sources, state.ports.blocks, _allowed(state)
     if source_id is None and blocks is not None and not item.text.startswith(FILE_LABEL):
         return blocks.find(item.text, agent_id=state.agent_id, parameter=item.where)
     if sources is None or not allowed:
@@ -228,6 +217,10 @@ def _labelled(state: CallState, item: _Given, source_id: str | None) -> Located 
     if source_id is None or item.text.startswith(FILE_LABEL):
         return sources.locate_label(item.text, allowed=allowed if source_id is None else (source_id,))
     return sources.locate(item.text, source_id=source_id, allowed=allowed)
+
+
+def _allowed(state: CallState) -> tuple[str, ...]:
+    return state.agent.source_ids if state.agent else ()
 
 
 def _no_source(state: CallState) -> Refusal:
