@@ -169,13 +169,12 @@ class Stage:
         world.clock.advance(case.get("after_s", 0))
         who = self._who(case)
         due = gate.reminders(case["agent"], who["session"]) if case["agent"] in gate.policy.agents else ()
-        decision = gate.decide(case["agent"], case["tool"], case["arguments"], **who)
+        given = case["arguments"].replace("<folder>", str(self.folder))
+        decision = gate.decide(case["agent"], case["tool"], given, **who)
         rows_before = len(self._rows())
         dana = self._dana(case)
         stages: list[StageTrace] = []
-        outcome = await gate.call(
-            case["agent"], case["tool"], case["arguments"], **who, approver=dana, on_stage=stages.append
-        )
+        outcome = await gate.call(case["agent"], case["tool"], given, **who, approver=dana, on_stage=stages.append)
         self.waiting.let_go.set()  # a tool that would not stop may end now, for nobody waits for it
         known = case["agent"] in gate.policy.agents
         return Played(

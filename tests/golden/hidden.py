@@ -14,7 +14,20 @@ FORMATS = ("mcp", "openai", "anthropic")
 ENGLISH = {
     *("append", "block", "build", "create", "delete", "down", "fail", "fetch", "file", "get", "info", "list", "load"),
     *("mixed", "news", "pages", "peek", "ping", "poke", "post", "put", "quote", "read", "replace", "rows", "save"),
-    *("setting", "shelf", "up", "wait", "weather", "counter", "context", "search", "deliver", "crash", "echo"),
+    *(
+        "setting",
+        "shelf",
+        "source",
+        "up",
+        "wait",
+        "weather",
+        "counter",
+        "context",
+        "search",
+        "deliver",
+        "crash",
+        "echo",
+    ),
 }
 """Names that are also words that a sentence may need; between quotation marks they are names all the same."""
 

@@ -169,7 +169,9 @@ def _named_finding(state: CallState, place: NamedPlace) -> Finding | None:
         return None
     at = Located(place.source_id, place.inside or place.relative, place.absolute)
     found = _finding(at, level, place.action, _called(state, place.action))
-    return None if found is None else replace(found, reason=f"{_named(place)}: {found.reason}")
+    if found is None:
+        return None
+    return replace(found, reason=_named(place) + found.reason.removeprefix(f"`{at.relative}` of `{at.source_id}`"))
 
 
 def _named(place: NamedPlace) -> str:
