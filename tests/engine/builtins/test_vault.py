@@ -69,11 +69,12 @@ async def test_log_has_two_steps_under_one_call(bench: RootBench) -> None:
     kinds = [kind for kind, _ in rows if kind not in {"LogOpened", "PolicyChanged"}]
     assert kinds == ["ToolInvoked", "CapabilityCheck", "CapabilityCheck", "PolicyDecision", "ToolCompleted"]
     read, write = (body for kind, body in rows if kind == "CapabilityCheck")
-    assert (read["step"], read["steps"], read["does"], read["path"]) == (1, 2, "read", "vault/s.bin")
-    assert (write["step"], write["steps"], write["does"], write["path"]) == (2, 2, "write", "tmp/out/s.bin")
-    assert [check["kind"] for check in read["checks"]] == ["FsRead"]
-    assert [check["kind"] for check in write["checks"]] == ["FsWrite"]
-    assert read["allowed"] is write["allowed"] is True
+    for step, (body, does, kind, path) in enumerate(
+        ((read, "read", "FsRead", "vault/s.bin"), (write, "write", "FsWrite", "tmp/out/s.bin")), 1
+    ):
+        checks = [{"kind": kind, "target": str(bench.folder / path), "allowed": True}]
+        what = {"step": step, "steps": 2, "does": does, "path": path, "allowed": True}
+        assert body == {"kinds": [kind], "checks": checks, **what}
 
 
 async def test_step_that_is_not_granted_is_the_one_that_the_log_denies(tmp_path: Path) -> None:

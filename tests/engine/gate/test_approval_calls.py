@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,19 +124,50 @@ async def test_question_carries_all_an_operator_must_see(office: Office) -> None
     assert question.digest == digest(bound), "what is kept by one version is found by the next"
 
 
-async def test_rows_of_an_approved_call_say_who_and_how_long(office: Office) -> None:
-    await office.call("vault", {}, TEN_MINUTES)
+@pytest.mark.parametrize("answer", [TEN_MINUTES, Approval(True, "dana", Remember.DURATION), Approval(False, "dana")])
+async def test_rows_of_a_call_that_asked_say_who_answered_and_for_how_long(office: Office, answer: Approval) -> None:
+    outcome = await office.call("vault", {}, answer, context=replace(context_for("ann"), client="cli 1"))
+    assert office.world.audit is not None
+    _, *rows = office.world.audit.rows()
+    told = [(row.kind, json.loads(row.body)) for row in rows]
+    question, grants = told[2][1]["digest"], [grant.grant_id for grant in office.broker.standing()]
+    made_grant = told[3][1]["grant"]
+    asks = "`vault` asks first as its tier is privileged"
 
-    assert office.world.row_kinds()[-5:] == [
-        "PolicyDecision",
-        "ApprovalRequested",
-        "ApprovalResolved",
-        "PolicyDecision",
-        "ToolCompleted",
+    def decision(number: int, verdict: str, code: str, reason: str, **more: object) -> tuple[str, dict[str, object]]:
+        named = {"decision": told[number][1]["decision"], "policy": outcome.decision.policy_digest}
+        said = {"code": code, "reason": reason, "rule": None, "stage": "approval", "verdict": verdict}
+        return "PolicyDecision", {**named, **said, **more}
+
+    lasts = answer is TEN_MINUTES
+    assert grants == [made_grant] * lasts
+    assert (made_grant is None) is not answer.approved
+    assert {(row.call_id, row.agent, row.session, row.tool, row.operation) for row in rows} == {
+        (outcome.call_id, "archivist", "session-1", "vault", "")
+    }
+    assert told[:4] == [
+        ("ToolInvoked", {"arguments": {}, "digest": office.world.audit.digest({}), "client": "cli 1"}),
+        decision(1, "ask", "approval-needed", asks),
+        ("ApprovalRequested", {"digest": question, "reasons": [asks], "scope": None}),
+        (
+            "ApprovalResolved",
+            {
+                "approved": answer.approved,
+                "grant": made_grant,
+                "remember": "duration" if lasts else "once",
+                "scope": None,
+                "seconds": 600.0 if lasts else None,
+                "who": "dana",
+            },
+        ),
     ]
-    resolved = bodies(office.world, "ApprovalResolved")[0]
-    assert (resolved["approved"], resolved["who"], resolved["remember"]) == (True, "dana", "duration")
-    assert (resolved["seconds"], resolved["grant"]) == (600.0, office.broker.standing()[0].grant_id)
+    if not answer.approved:
+        refusal = decision(4, "deny", "approval-refused", "dana did not approve the call")
+        assert told[4:] == [refusal, ("ToolDenied", {"code": "approval-refused"})]
+        return
+    ended = {"bytes": 5, "code": "", "hash": outcome.output_hash, "elapsed_ms": told[5][1]["elapsed_ms"]}
+    allowed = decision(4, "allow", "allowed", "`vault` is allowed", grant=made_grant)
+    assert told[4:] == [allowed, ("ToolCompleted", ended)]
 
 
 async def test_duration_covers_other_arguments_and_sessions_until_it_is_over(office: Office) -> None:

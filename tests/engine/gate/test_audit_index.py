@@ -83,6 +83,8 @@ def test_tally_of_the_last_hours_reads_no_more_of_the_log_than_it_needs(filled: 
     made = AuditIndex(filled)
     made.read_older(900)
 
+    assert made.tally(BEGIN_S + (CALLS - 100) * 60)
+    assert made.read_rows == (900, 20_101)
     tally = made.tally(since_s)
 
     assert {(agent, verdict): count for agent, row in tally.items() for verdict, count in row.items()} == wanted
@@ -259,6 +261,12 @@ def test_index_of_what_was_not_read_or_is_gone_is_empty(filled: Path, tmp_path: 
         return found(index), counts, list(index.rows(wanted)), index.span(), index.choices(), index.read_rows
 
     assert answers(AuditIndex(filled)) == ((), (), [], None, AuditChoices(), (0, 0))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/audit.sqlite3").touch()
+    assert (AuditIndex(tmp_path / "other").read_older(), AuditIndex(filled).tally(BEGIN_S + CALLS * 60 - 1)) == (
+        False,
+        {"researcher": {"allow": 1}},
+    )
     log = log_of(tmp_path)
     log.append(call_rows(1))
     log.close()

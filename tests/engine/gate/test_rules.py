@@ -7,8 +7,10 @@ from typing import Annotated, Any
 import pytest
 
 from gatewright.gate import Decision, Outcome, Session, Status
+from gatewright.gate.session import Reservation
 from gatewright.gate.verify import ProvenCall
 from gatewright.gate.violation import (
+    KEY,
     ConstraintViolation,
     CooldownActive,
     ExclusiveGroupViolation,
@@ -61,6 +63,153 @@ def denied(world: World, session: Session, tool: str, arguments: Any = None, *, 
 
 def allowed(world: World, session: Session, tool: str, arguments: Any = None) -> bool:
     return str(world.decide(tool, arguments or HELLO, session=session).verdict) == "allow"
+
+
+# the words of every kind
+
+ALL, ECHO = '"echo", "counter", "fail", "vault"', '"echo"'
+NO_MORE = "this tool may not be called again in this session; go on without it"
+GONE = "this tool cannot be used in this session any more; go on without it"
+
+
+@pytest.mark.parametrize(
+    ("tools", "rules", "before", "code", "reason", "model", "facts"),
+    [
+        (
+            ALL,
+            (rule("counter", '"StartConstraint"', "operation:up"), rule("vault", '"StartConstraint"')),
+            (),
+            "start-required",
+            "`counter` with `up` must have succeeded before any other tool",
+            "call `counter` with `up` first",
+            {},
+        ),
+        (
+            ALL,
+            (rule("echo", '"RequiresPrecedingTools"', "counter.up", "counter.down", "vault", "fail"),),
+            ("counter.up",),
+            "preceding-required",
+            "`counter` with `down`, `vault` and `fail` must have succeeded before `echo`",
+            "call `counter` with `down`, `vault` and `fail` first",
+            {},
+        ),
+        (
+            ECHO,
+            (rule("echo", '"RequiresPrecedingTools"', "vault"),),
+            (),
+            "preceding-required",
+            "`vault` must have succeeded before `echo`",
+            "this tool cannot be used yet; go on without it",
+            {},
+        ),
+        (
+            ALL,
+            (rule("echo", '"RequiresFollowingTools"', "counter.up", "vault", "fail"),),
+            ("counter.up", "vault"),
+            "too-late",
+            "`echo` must come before `counter` with `up` and `vault`, and that was called already",
+            "this tool has to come before `counter` with `up` and `vault`, which came first; go on without it",
+            {},
+        ),
+        (
+            ECHO,
+            (rule("echo", '"RequiresFollowingTools"', "vault"),),
+            ("vault",),
+            "too-late",
+            "`echo` must come before `vault`, and that was called already",
+            GONE,
+            {},
+        ),
+        (
+            ALL,
+            (rule("echo", '{ ExclusiveGroups = [["echo", "counter", "vault", "fail"]] }'),),
+            ("counter.up", "vault"),
+            "exclusive-group",
+            "`echo` excludes `counter` and `vault` within a session, and that was called already",
+            "this tool excludes `counter` and `vault`, which was called in this session; go on without it",
+            {},
+        ),
+        (
+            ECHO,
+            (rule("echo", '{ ExclusiveGroups = [["echo", "vault"]] }'),),
+            ("vault",),
+            "exclusive-group",
+            "`echo` excludes `vault` within a session, and that was called already",
+            GONE,
+            {},
+        ),
+        *(
+            (
+                ALL,
+                (rule("echo", f"{{ MaxCalls = {calls} }}"),),
+                ("echo",) * calls,
+                "max-calls",
+                f"`echo` may be called {told}",
+                NO_MORE,
+                {"calls": calls, "limit": calls},
+            )
+            for calls, told in (
+                (0, "0 times per session, and 0 calls were made"),
+                (1, "once per session, and 1 call was made"),
+                (2, "2 times per session, and 2 calls were made"),
+            )
+        ),
+        (
+            ALL,
+            (rule("echo", "{ Cooldown = 94.5 }"),),
+            ("echo",),
+            "cooldown",
+            "`echo` needs 1 min 34.5 s between calls; 90.5 s are left",
+            "this tool may be called again in 1 min 31 s; do something else until then",
+            {"wait_s": 90.5},
+        ),
+        (
+            ALL,
+            (rule("echo", "{ Cooldown = 4.0004 }"),),
+            ("echo",),
+            "cooldown",
+            "`echo` needs 4 s between calls; 0.0 s are left",
+            "this tool may be called again in 1 s; do something else until then",
+            {"wait_s": 0.0},
+        ),
+        (
+            ALL,
+            (
+                rule("echo", '"ExitLoop"'),
+                rule("counter", '"RequiredBeforeExit"', "operation:up"),
+                rule("vault", '"RequiredBeforeExit"'),
+            ),
+            (),
+            "exit-requirements-pending",
+            "`counter` with `up` and `vault` must have succeeded before `echo` may end the loop",
+            "call `counter` with `up` and `vault` before you finish",
+            {},
+        ),
+    ],
+)
+def test_broken_rule_is_told_to_the_operator_whole_and_to_the_model_without_what_is_hidden(
+    make_world: MakeWorld,
+    tools: str,
+    rules: tuple[str, ...],
+    before: tuple[str, ...],
+    code: str,
+    reason: str,
+    model: str,
+    facts: dict[str, float],
+) -> None:
+    world, session = make_world(policy(*rules, tools=tools)), Session()
+    for called in before:
+        name, _, operation = called.partition(".")
+        slot = session.reserve(name, operation, world.clock.monotonic_s())
+        assert isinstance(slot, Reservation)
+        session.settle(slot)
+        session.succeeded(name, operation)
+    world.clock.advance(4)
+    decision = denied(world, session, "echo")
+
+    assert (decision.code, decision.reason) == (code, reason)
+    assert decision.model_message == f"Tool execution failed: {model}"
+    assert {name: value for name, value in decision.facts.items() if name != KEY} == facts
 
 
 # StartConstraint
@@ -324,11 +473,15 @@ async def test_rate_holds_across_sessions_for_the_whole_period(make_world: MakeW
 
     assert decision.code == "rate-limit"
     assert violation_of(decision) == RateLimited("echo", 60.0)
-    assert decision.model_message is not None
-    assert "again in 1 min" in decision.model_message
+    assert decision.reason == "`echo` may be called 2 times per 1 min; 60.0 s are left"
+    told = "this tool was called too often; it may be called again in 1 min"
+    assert decision.model_message == f"Tool execution failed: {told}"
+    assert decision.facts["wait_s"] == 60.0
     world.clock.advance(59.5)
-    assert denied(world, Session(), "echo").code == "rate-limit"
-    world.clock.advance(0.5)
+    assert denied(world, Session(), "echo").reason == "`echo` may be called 2 times per 1 min; 0.5 s are left"
+    world.clock.advance(0.4996)
+    assert denied(world, Session(), "echo").model_message == f"Tool execution failed: {told.replace('1 min', '1 s')}"
+    world.clock.advance(0.0004)
     await done(world, Session(), "echo")
     await done(world, Session(), "echo")
     assert denied(world, Session(), "echo").code == "rate-limit"
