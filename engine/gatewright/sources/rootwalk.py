@@ -126,7 +126,7 @@ class Walk:
             yield self._top
             return
         waiting = [self._top]
-        while waiting and not self._why:
+        while waiting:
             folder = waiting.pop()
             try:
                 entries = sorted((e for e in self._entries(folder) if self._is_open(e)), key=lambda e: e.place.parts)

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import hashlib
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
@@ -158,8 +159,14 @@ async def test_what_stands_at_a_place_is_told_for_whoever_is_asked(
     rows = [f"- shared/dir/a (3 bytes, changed {when})", "- shared/dir/sub (folder)"]
     head = f"folder with 2 files and folders, sha256:{hashlib.sha256(chr(10).join(rows).encode()).hexdigest()}"
     assert port.note_of(str(path.parent)) == "\n".join([head, *rows])
-    monkeypatch.setattr(rootwalk, "_TOLD", 1)
-    assert port.note_of(str(path.parent)) == "\n".join([head, rows[0], "and 1 more"])
+    odd = path.with_name(os.fsdecode(b"caf\xe9"))
+    odd.touch()
+    rows.insert(1, f"- shared/dir/{odd.name} (0 bytes, changed {odd.stat().st_mtime_ns})")
+    told = hashlib.sha256("\n".join(rows).encode("utf-8", "replace")).hexdigest()
+    head = f"folder with 3 files and folders, sha256:{told}"
+    assert port.note_of(str(path.parent)) == "\n".join([head, *rows])
+    monkeypatch.setattr(rootwalk, "_TOLD", 2)
+    assert port.note_of(str(path.parent)) == "\n".join([head, *rows[:2], "and 1 more"])
     assert [port.stands(str(path) + more) for more in ("", "x", "/x")] == [True, False, True]
     done = await port.copy(str(path), f"{path}2", Action.APPEND)
     assert done == {
@@ -198,19 +205,43 @@ async def test_what_the_disk_refuses_to_remove_is_said(bench: RootBench, monkeyp
     assert (outcome.code, "not all could be removed (Read-only file system)" in (outcome.output or "")) == ("io", True)
 
 
+def gone(folder: Path) -> None:
+    (folder / "shared/dir/a").unlink()
+
+
+def another(folder: Path) -> None:
+    (folder / "shared/other").rename(folder / "shared/dir/a")
+
+
+def into_a_source(folder: Path) -> None:
+    (folder / "shared/dir/a").rename(folder / "docs/a")
+    (folder / "shared/dir").rename(folder / "shared/old")
+    (folder / "docs").rename(folder / "shared/dir")
+
+
+@pytest.mark.parametrize("changed", [gone, another, into_a_source])
 async def test_what_changed_since_it_was_looked_at_is_not_removed(
-    bench: RootBench, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: Callable[[Path], None]
 ) -> None:
+    (tmp_path / "ws/docs").mkdir(parents=True)
+    source = '[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "docs"\ndefault_permission = "admin"\n'
+    bench = opened(tmp_path, policy_text(more=source))
     bench.write("shared/dir/a", "")
+    bench.write("shared/other", "")
     refuse_kept = rootwalk.Walk.refuse_kept
 
-    def replaced(walk: rootwalk.Walk) -> None:
+    def changed_meanwhile(walk: rootwalk.Walk) -> None:
         refuse_kept(walk)
-        (bench.folder / "shared/dir/a").unlink()
+        changed(bench.folder)
 
-    monkeypatch.setattr(rootwalk.Walk, "refuse_kept", replaced)
-    assert await bench.code("file_delete", path="dir", recursive=True) == "conflict"
-    assert (bench.folder / "shared/dir").is_dir()
+    monkeypatch.setattr(rootwalk.Walk, "refuse_kept", changed_meanwhile)
+    port = cast("RootFolders", bench.workspace.gate.in_force().services.ports.roots)
+    with pytest.raises(ToolFailure) as told:
+        await port.delete(str(bench.folder / "shared/dir"), recursive=True, granted=Action.DELETE)
+    words = "somebody else changed this meanwhile; make the call again"
+    assert (told.value.code, str(told.value)) == ("conflict", words)
+    assert names(bench.folder / "shared/dir") == ([] if changed is gone else ["a"])
+    bench.workspace.close()
 
 
 async def test_concurrent_edits_of_one_file_all_arrive(bench: RootBench) -> None:

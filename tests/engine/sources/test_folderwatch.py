@@ -82,10 +82,12 @@ def test_nothing_is_told_after_the_end(tmp_path: Path, told: Told) -> None:
 def test_where_the_system_cannot_watch_the_folder_is_looked_at_or_its_fault_told(
     tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch, polls: bool
 ) -> None:
-    seen: list[bool] = []
+    seen: list[tuple[bool, object]] = []
 
-    def watched(base: str, *, force_polling: bool, **_: object) -> Iterator[set[tuple[Change, str]]]:
-        seen.append(force_polling)
+    def watched(
+        base: str, *, force_polling: bool, poll_delay_ms: int, **_: object
+    ) -> Iterator[set[tuple[Change, str]]]:
+        seen.append((force_polling, poll_delay_ms))
         if not force_polling or not polls:
             raise OSError("no more watches")
         yield {(Change.added, f"{base}/{number}") for number in range(MAX_TOLD)}
@@ -99,7 +101,42 @@ def test_where_the_system_cannot_watch_the_folder_is_looked_at_or_its_fault_told
             assert told.until(lambda _: True) == FolderNews(more=True)
         else:
             assert news == FolderNews(problem="no more watches")
-    assert seen[:2] == [False, True]
+    assert seen[:2] == [(False, 1_500), (True, 1_500)]
+    assert MAX_TOLD == 2_000
+
+
+def test_what_happened_to_a_path_in_the_end_is_told_once_and_of_other_places_nothing(
+    tmp_path: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options: dict[str, object] = {}
+
+    def watched(base: str, **given: object) -> Iterator[set[tuple[Change, str]]]:
+        options.update(given)
+        yield set()
+        yield {(Change.added, base), (Change.modified, f"{base}x/a"), (Change.added, f"{base}/.a.0123456789ab.tmp")}
+        yield {
+            (Change.added, f"{base}/sub/new"),
+            (Change.modified, f"{base}/sub/new"),
+            (Change.modified, f"{base}/old"),
+            (Change.deleted, f"{base}/gone"),
+            (Change.modified, f"{base}/gone"),
+            (Change.added, f"{base}/swapped"),
+            (Change.deleted, f"{base}/swapped"),
+        }
+        yield {(Change.modified, f"{base}/last")}
+        yield {(Change.deleted, base)}
+        raise AssertionError("the base is gone")
+
+    monkeypatch.setattr("watchfiles.watch", watched)
+    with FolderWatch(base_folder(tmp_path), told.news.put, tells_gap=True) as one:
+        assert one.wait(WAIT_S)
+        news = [told.until(lambda _: True) for _ in range(4)]
+    once = FolderNews(frozenset({"sub/new"}), frozenset({"old", "swapped"}), frozenset({"gone"}))
+    assert news[:3] == [FolderNews(more=True), once, FolderNews(changed=frozenset({"last"}))]
+    assert news[3] == FolderNews(more=True), "it is watched again"
+    assert once.paths == {"sub/new", "old", "swapped", "gone"}
+    assert (options["debounce"], options["rust_timeout"], options["yield_on_timeout"]) == (300, 400, True)
+    assert options["ignore_permission_denied"] is True
 
 
 def test_what_a_killed_save_left_is_not_told(tmp_path: Path, told: Told) -> None:

@@ -130,6 +130,31 @@ def test_a_folder_above_a_base_has_what_is_in_the_base(open_bench: Bench) -> Non
     assert rows(open_bench, ".", Action.OVERWRITE, folders=("",), contents=True)[1:] == [within]
 
 
+def test_a_folder_that_cannot_be_listed_hides_nothing_of_the_others(
+    open_bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_bench.write("deaf/a.md", "x")
+    os.link(open_bench.folder / "sub/b.txt", open_bench.folder.parent / "work/twin")
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if str(path).endswith("/deaf"):
+            raise PermissionError
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    within = ("base", "docs", ".", "read_only", "sub/b.txt")
+    assert rows(open_bench, "TOP/base", Action.OVERWRITE, contents=True) == [within]
+    second = ("base/sub/b.txt", "docs", "sub/b.txt", "read_only", "")
+    assert rows(open_bench, "TOP/work/twin") == [("work/twin", None, ".", "-", ""), second]
+
+
+def test_a_text_that_no_path_can_be_names_nothing(open_bench: Bench) -> None:
+    for text in ("a\0b", "base/a\0b", "TOP/base/a\0b", "TOP/base/\ud800"):
+        found = rows(open_bench, text, folders=("work",), bases=True, contents=True)
+        assert [row for row in found if "\0" in row[0] or "\ud800" in row[0]] == []
+
+
 def test_a_second_name_of_a_file_has_the_level_of_each(open_bench: Bench) -> None:
     os.link(open_bench.write("sub/k.key", "x"), open_bench.folder.parent / "work/twin")
     hidden = ("base/sub/k.key", "docs", "sub/k.key", "none", "")

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from gatewright.base.errors import PolicyInvalid
+from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.gate import Outcome, Status
 from gatewright.policy.permission import Permission
 from gatewright.policy.sourceedit import change_source, set_default_level
+from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.stream import MAX_WAITING, ChangeKind, FolderStream, StreamBatch, StreamState, Subscription
 from gatewright.workspace import Workspace
 
@@ -158,6 +159,35 @@ def test_slow_reader_costs_no_more_than_a_bounded_queue() -> None:
     assert len(told) == MAX_WAITING
     assert (told["0"], told["1"]) == (ChangeKind.ADDED, ChangeKind.CHANGED)
     assert one.pull() == StreamBatch()
+
+
+def test_what_waits_is_the_newest_of_each_path_the_oldest_first_and_bounded() -> None:
+    added, changed, deleted = ChangeKind.ADDED, ChangeKind.CHANGED, ChangeKind.DELETED
+    one = Subscription(lambda _: None)
+    one.put([("a", added), ("b", deleted), ("c", added), ("d", changed), ("e", deleted)])
+    one.put([("a", changed), ("b", added), ("c", deleted), ("d", changed)], problem="gone")
+    one.put((), more=True)
+    assert one.pull(limit=2) == StreamBatch((("e", deleted), ("a", added)))
+    one.put((), problem=None)
+    assert one.pull() == StreamBatch((("b", changed), ("c", deleted), ("d", changed)), more=True, problem="gone")
+    assert one.pull() == StreamBatch()
+    one.put([(str(number), added) for number in range(MAX_WAITING)])
+    one.put([("0", deleted)])
+    assert len(one.pull().changes) == 100
+    rest = one.pull(limit=MAX_WAITING)
+    assert (len(rest.changes), rest.changes[-1], rest.more, MAX_WAITING) == (900, ("0", deleted), False, 1_000)
+    one.put([(str(number), added) for number in range(MAX_WAITING + 1)])
+    assert one.pull(limit=MAX_WAITING).more
+    one.put((), problem="over")
+    assert one.pull(timeout_s=LONG_S).problem == "over"
+
+
+def test_stream_of_a_folder_that_is_not_trusted_is_refused_and_nobody_has_any_row(bench: Bench) -> None:
+    refused = FolderStream(bench.stream.source, BaseFolder(str(bench.folder), "not trusted"), bench.workspace.sources)
+    with pytest.raises(WorkspaceError, match=r"^not trusted$"):
+        refused.subscribe()
+    assert not refused.wait(0.0)
+    assert bench.workspace.streams.rows(agent_id="nobody") == []
 
 
 async def test_agent_lists_its_sources_and_streams_alone(bench: Bench) -> None:

@@ -1,5 +1,6 @@
 """Changes from outside, with the real notifications of the operating system."""
 
+import os
 import queue
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 from watchfiles import Change
 
+from gatewright.base.errors import WorkspaceError
 from gatewright.policy.permission import Permission
-from gatewright.sources.state import FileState
+from gatewright.sources.held import StoredBlock
+from gatewright.sources.state import FileState, OutsideChange
 from gatewright.sources.watch import MAX_TOLD, Noticed, SourceWatcher
 from tests.engine.sources.bench import Bench, source_of
 
@@ -224,6 +227,65 @@ def test_of_many_changes_those_are_told_that_may_be_and_that_there_are_more(
     if told:
         assert news[0].changes[0].state is FileState.NOT_LOADED
         assert {one.relative for one in news[0].changes} <= set(paths[hidden:])
+
+
+async def test_what_a_store_that_fails_for_a_moment_could_not_take_in_is_taken_in_later(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, source, held = bench.write("a.md", "one\n"), bench.manager.get("docs"), list[str]()
+    assert source is not None
+    await bench.port.load(bench.at("a.md"))
+    get, labels, failing = bench.blocks.get, bench.blocks.labels, ["labels", "get"]
+
+    def fails(what: str) -> None:
+        if failing and failing[0] == what:
+            raise WorkspaceError(failing.pop(0))
+
+    def failing_get(label: str) -> StoredBlock | None:
+        fails("get")
+        return get(label)
+
+    def failing_labels(source_id: str | None = None) -> tuple[str, ...]:
+        fails("labels")
+        return labels(source_id)
+
+    def watched(base: str, **_: object) -> Iterator[set[tuple[Change, str]]]:
+        yield set()
+        path.write_text("two\n")
+        yield {(Change.modified, f"{base}/a.md")}
+        held.append(source.read("a.md").content)
+        yield set()
+        held.append(source.read("a.md").content)
+
+    monkeypatch.setattr(bench.blocks, "get", failing_get)
+    monkeypatch.setattr(bench.blocks, "labels", failing_labels)
+    monkeypatch.setattr("watchfiles.watch", watched)
+    with watching(bench) as told:
+        assert until(told, "a.md") == (FileState.DISK_MODIFIED, True)
+    assert (failing, held[:2]) == ([], ["one\n", "two\n"])
+
+
+async def test_names_behind_links_and_those_that_no_call_could_hold_are_not_told(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a").write_text("x")
+    (bench.folder / "way").symlink_to(tmp_path / "outside")
+    (bench.folder / "odd").symlink_to("nowhere")
+    bad = os.fsdecode(b"caf\xe9")
+    bench.write(bad, "x")
+    bench.write("sub/fine", "x")
+
+    def watched(base: str, **_: object) -> Iterator[set[tuple[Change, str]]]:
+        yield set()
+        paths = ("way/a", "way", "odd", bad, "sub", "sub/fine", "gone", "policy.toml", f"{base}x/a")
+        yield {(Change.added, f"{base}/{path}" if "/x" not in path[1:] else path) for path in paths}
+
+    monkeypatch.setattr("watchfiles.watch", watched)
+    with watching(bench) as heard:
+        news = heard.get(timeout=WAIT_S)
+    told = tuple(OutsideChange(path, FileState.NOT_LOADED, merged=False) for path in ("gone", "sub/fine"))
+    assert news == Noticed("docs", told)
 
 
 async def test_our_own_writing_is_no_change_from_outside(bench: Bench) -> None:
