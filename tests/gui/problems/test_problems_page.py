@@ -13,7 +13,7 @@ from gatewright.base.problem import Problem, Subject
 from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.problems import ProblemsPage
-from gatewright_gui.pages.problems.problem_table import ABOUT, MESSAGE, PLACE, PROBLEM
+from gatewright_gui.pages.problems.problem_table import ABOUT, MESSAGE, PLACE
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.session.places import go_to, places_of
 from gatewright_gui.session.ruleplace import AgentPlace, place_of_subject
@@ -66,8 +66,7 @@ def page_of(window: MainWindow) -> ProblemsPage:
 
 def row_of(page: ProblemsPage, code: str) -> int:
     """The last row with that code."""
-    problems = [page.model.index(row, 0).data(PROBLEM) for row in range(page.model.rowCount())]
-    return max(row for row, problem in enumerate(problems) if problem.code == code)
+    return max(at for at, row in enumerate(page.model.rows) if row.problem.code == code)
 
 
 def choose(page: ProblemsPage, code: str) -> Problem:
@@ -75,8 +74,8 @@ def choose(page: ProblemsPage, code: str) -> Problem:
     index = page.model.index(row_of(page, code), MESSAGE)
     page.view.setCurrentIndex(index)
     page.view.setFocus()
-    problem = index.data(PROBLEM)
-    assert isinstance(problem, Problem)
+    problem = page.view.problem
+    assert problem is not None
     return problem
 
 
@@ -202,7 +201,7 @@ async def test_the_current_problem_stays_current_when_another_goes(tmp_path: Pat
 
         document.set_problems([problem for problem in document.problems if problem.code != "no-source"])
         await until(lambda: page.model.rowCount() == before - 1)
-        assert page.view.currentIndex().data(PROBLEM) == held
+        assert page.view.problem == held
 
 
 async def test_problems_of_a_file_that_is_not_in_force_lead_to_their_lines(tmp_path: Path) -> None:

@@ -2,90 +2,66 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from PySide6.QtCore import QItemSelectionModel, QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QItemSelectionModel, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QWidget
 
 from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.session.answered import Answered
 from gatewright_gui.session.question import Standing, span
 
-Index = QModelIndex | QPersistentModelIndex
+R = TypeVar("R")
 NOTHING_STANDS = mark("An answer for a while or for a session is listed here until it is over, and can be taken back.")
 
 
-class _Rows(FlatModel):
+class _Rows(RowModel[R]):
     """Rows of words that can be filtered; `wall` tells the time, to be told another one."""
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
         super().__init__()
         self._wall = wall
-        self._all: tuple[Any, ...] = ()
-        self._shown: list[Any] = []
+        self.all: tuple[R, ...] = ()
+        """However it is filtered."""
         self._words: tuple[str, ...] = ()
 
-    def cells(self, row: Any) -> tuple[str, ...]:
+    def cells(self, row: R) -> tuple[str, ...]:
         """What the columns say."""
         raise NotImplementedError
 
-    def tip(self, row: Any) -> str:
+    def whole(self, row: R) -> str:
         """What a row says in whole."""
         return ", ".join(filter(None, self.cells(row)))
 
-    def set_rows(self, rows: Sequence[Any]) -> None:
-        """Show these; times are told anew in any case."""
-        if tuple(rows) != self._all:
-            self._all = tuple(rows)
-            self._narrow()
-        elif self._shown:
-            self.dataChanged.emit(self.index(0, 0), self.index(len(self._shown) - 1, len(self.headers) - 1))
+    def show(self, rows: Sequence[R]) -> None:
+        """Show these, as far as they fit; times are told anew in any case."""
+        self.all = tuple(rows)
+        self.set_rows(row for row in rows if all(word in self.whole(row).casefold() for word in self._words))
 
     def set_search(self, text: str) -> None:
         """Only rows that have every word."""
         self._words = tuple(text.casefold().split())
-        self._narrow()
+        self.show(self.all)
 
-    def _narrow(self) -> None:
-        self.beginResetModel()
-        self._shown = [row for row in self._all if all(word in self.tip(row).casefold() for word in self._words)]
-        self.endResetModel()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing, however it is filtered."""
-        return not self._all
-
-    def row_at(self, row: int) -> Any:
-        """The value of a row."""
-        return self._shown[row]
-
-    def count(self) -> int:
-        """How many rows are shown."""
-        return len(self._shown)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def text(self, row: R, column: int) -> str:
         """Words."""
-        if not index.isValid() or index.row() >= len(self._shown):
-            return None
-        row = self._shown[index.row()]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return self.cells(row)[index.column()]
-            case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
-                return self.tip(row)
-            case _:
-                return None
+        return self.cells(row)[column]
+
+    def tip(self, row: R, _column: int) -> str:
+        """All of the row."""
+        return self.whole(row)
+
+    spoken = tip
 
 
-class StandingModel(_Rows):
+class StandingModel(_Rows[Standing]):
     """One row for each answer that stands."""
 
     headers = (mark("What"), mark("Agent"), mark("Answer"), mark("Given"), mark("Until"), mark("Used today"))
@@ -104,14 +80,14 @@ class StandingModel(_Rows):
         given = tr("{time} ago", time=span(now_s - row.granted_wall_s))
         return what, row.agent_id, who, given, until, str(self.uses.get(row.grant_id, 0))
 
-    def tip(self, row: Standing) -> str:
+    def whole(self, row: Standing) -> str:
         """With the session that it is for."""
         is_session = row.session_id and row.where == tr("in this session")
         session = tr("session {session}", session=row.session_id) if is_session else ""
         return ", ".join(filter(None, (row.words, *self.cells(row)[1:5], session)))
 
 
-class AnsweredModel(_Rows):
+class AnsweredModel(_Rows[Answered]):
     """One row for each call that asked today."""
 
     headers = (mark("Time"), mark("What"), mark("Agent"), mark("Answer"), mark("Outcome"))
@@ -129,7 +105,7 @@ class AnswersPane(QWidget):
     """tuple[Standing, ...]: these are to be taken back."""
 
     def __init__(
-        self, model: _Rows, name: str, spoken: str, empty: EmptyState, *, stretched: int, revoke: bool
+        self, model: _Rows[Any], name: str, spoken: str, empty: EmptyState, *, stretched: int, revoke: bool
     ) -> None:
         super().__init__()
         self.model = model
@@ -163,7 +139,7 @@ class AnswersPane(QWidget):
     def set_rows(self, rows: Sequence[Any]) -> None:
         """Show these; rows that are still there stay chosen."""
         kept = set(self.chosen)
-        self.model.set_rows(rows)
+        self.model.show(rows)
         self._choose(kept)
 
     def _narrow(self, text: str) -> None:
@@ -177,7 +153,7 @@ class AnswersPane(QWidget):
             for row in range(self.model.rowCount()):
                 if self.model.row_at(row) in kept:
                     self.view.selectionModel().select(self.model.index(row, 0), how)
-        self._stack.setCurrentWidget(self.empty if self.model.is_empty else self.view)
+        self._stack.setCurrentWidget(self.view if self.model.all else self.empty)
         self._tell()
 
     def _tell(self, *_what: object) -> None:

@@ -1,82 +1,59 @@
 """The calls that wait, as a list: who asks for what, from where, and how long there is still time."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QSize, Qt
+from PySide6.QtCore import QModelIndex, QRect, QSize, Qt
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look, role_hex
 from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.session.calls import visible
 from gatewright_gui.session.question import PendingApproval, span
 
-Index = QModelIndex | QPersistentModelIndex
-QUESTION = Qt.ItemDataRole.UserRole + 1
 SOON_S = 15.0
 """With less time left a question stands out."""
 
 
-class InboxModel(QAbstractListModel):
+class InboxModel(RowModel[PendingApproval]):
     """Oldest first. A question that goes or comes moves no other: what is chosen stays chosen."""
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
         super().__init__()
         self._wall = wall
-        self._rows: list[PendingApproval] = []
 
-    def set_questions(self, questions: Sequence[PendingApproval]) -> None:
-        """Show these."""
-        now = {question.request_id: question for question in questions}
-        for row in reversed(range(len(self._rows))):
-            if self._rows[row].request_id not in now:
-                self.beginRemoveRows(QModelIndex(), row, row)
-                del self._rows[row]
+    def key(self, row: PendingApproval) -> object:
+        """The question."""
+        return row.request_id
+
+    def set_rows(self, rows: Iterable[PendingApproval]) -> None:
+        """Show these, new ones behind the others."""
+        now = {question.request_id: question for question in rows}
+        for at in reversed(range(len(self.rows))):
+            if self.rows[at].request_id not in now:
+                self.beginRemoveRows(QModelIndex(), at, at)
+                self.rows = (*self.rows[:at], *self.rows[at + 1 :])
                 self.endRemoveRows()
-        for row, held in enumerate(self._rows):
-            if held != now[held.request_id]:
-                self._rows[row] = now[held.request_id]
-                self.dataChanged.emit(self.index(row), self.index(row))
-        known = {question.request_id for question in self._rows}
-        new = [question for question in questions if question.request_id not in known]
-        if new:
-            self.beginInsertRows(QModelIndex(), len(self._rows), len(self._rows) + len(new) - 1)
-            self._rows += new
+        held = tuple(now.pop(question.request_id) for question in self.rows)
+        if now:
+            self.beginInsertRows(QModelIndex(), len(held), len(held) + len(now) - 1)
+            self.rows = (*held, *now.values())
             self.endInsertRows()
+        self.refresh_rows((*held, *now.values()), stay=True)
 
-    def find(self, request_id: str) -> int:
-        """The row of a question; -1 where it does not wait."""
-        return next((row for row, one in enumerate(self._rows) if one.request_id == request_id), -1)
+    def text(self, row: PendingApproval, _column: int) -> str:
+        """Who asks for what."""
+        return f"{visible(row.agent_id)}: {row.called}"
 
-    def question_at(self, row: int) -> PendingApproval | None:
-        """The question of a row."""
-        return self._rows[row] if 0 <= row < len(self._rows) else None
+    def tip(self, row: PendingApproval, column: int) -> str:
+        """With where it comes from and the time that is left."""
+        return ", ".join(filter(None, (self.text(row, column), row.asker, row.left_words(self._wall()))))
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """How many questions."""
-        return 0 if parent.isValid() else len(self._rows)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Words, and the question itself."""
-        question = self.question_at(index.row()) if index.isValid() else None
-        if question is None:
-            return None
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return f"{visible(question.agent_id)}: {question.called}"
-            case Qt.ItemDataRole.AccessibleTextRole | Qt.ItemDataRole.ToolTipRole:
-                left = question.left_words(self._wall())
-                return ", ".join(
-                    filter(None, (f"{visible(question.agent_id)}: {question.called}", question.asker, left))
-                )
-            case _ if role == QUESTION:
-                return question
-            case _:
-                return None
+    spoken = tip
 
 
 class InboxDelegate(Delegate):
@@ -88,7 +65,7 @@ class InboxDelegate(Delegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Ground, words, time."""
-        question = index.data(QUESTION)
+        question = index.data(ROW)
         if not isinstance(question, PendingApproval):
             return
         look, rect = current_look(), QRect(getattr(option, "rect"))  # noqa: B009

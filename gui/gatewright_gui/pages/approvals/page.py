@@ -162,7 +162,7 @@ class ApprovalsPage(Page):
             self._choose_row(0)
 
     def _choose_row(self, row: int) -> None:
-        index = self.model.index(row)
+        index = self.model.index(row, 0)
         if index == self.view.currentIndex():
             self._show(index)
         else:
@@ -173,7 +173,7 @@ class ApprovalsPage(Page):
         if not self.isVisible():
             return
         self._is_taking = True
-        self.model.set_questions(questions)
+        self.model.set_rows(questions)
         self._is_taking = False
         self.header.set_note(counted(len(questions), "waits", "wait") if questions else "")
         row = self.model.find(self._shown.request_id) if self._shown is not None else -1
@@ -188,7 +188,7 @@ class ApprovalsPage(Page):
         self._show_part()
 
     def _show(self, index: QModelIndex, _before: QModelIndex | None = None) -> None:
-        question = self.model.question_at(index.row())
+        question = self.model.row_at(index.row())
         if self._is_taking or question is None:
             return
         self._shown, self._row, self._is_told = question, index.row(), False

@@ -1,7 +1,5 @@
 """The policy rules in their order: a table whose rows are dragged."""
 
-from typing import Any
-
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
@@ -10,7 +8,7 @@ from gatewright.workspace.api import PolicyRule, Verdict
 from gatewright_gui.pages.console.table import put_icon, tint
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import ROW, RowModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate, Index
 from gatewright_gui.qt.widget.item_view import OrderedTable
@@ -18,7 +16,6 @@ from gatewright_gui.session.condition import when_words
 from gatewright_gui.session.verdict import verdict_words
 
 NAME, EFFECT, AGENTS, TOOLS, WHEN, MESSAGE = range(6)
-RULE = Qt.ItemDataRole.UserRole + 1
 WIDTHS = {NAME: 190, AGENTS: 110, TOOLS: 140, MESSAGE: 200}
 ICON_ROOM = 44
 
@@ -37,53 +34,36 @@ def what_words(rule: PolicyRule) -> str:
     return f"{tools}: {operations}"
 
 
-class RuleListModel(FlatModel):
+class RuleListModel(RowModel[PolicyRule]):
     """One row for each rule; a row stays itself while it is edited and moved."""
 
     headers = (mark("Rule"), mark("Effect"), mark("Agents"), mark("Tools"), mark("When"), mark("Message"))
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._rules: tuple[PolicyRule, ...] = ()
+    def key(self, row: PolicyRule) -> object:
+        """The rule, whatever became of it."""
+        return row.identity
 
-    def set_rules(self, rules: tuple[PolicyRule, ...]) -> None:
-        """Show these."""
-        if [rule.identity for rule in rules] == [rule.identity for rule in self._rules]:
-            self._rules = rules
-            if rules:
-                self.dataChanged.emit(self.index(0, 0), self.index(len(rules) - 1, MESSAGE))
-            return
-        self.beginResetModel()
-        self._rules = rules
-        self.endResetModel()
-
-    def rule_at(self, row: int) -> PolicyRule | None:
-        """The rule of a row."""
-        return self._rules[row] if 0 <= row < len(self._rules) else None
-
-    def row_of(self, identity: int) -> int | None:
-        """Where a rule stands, whatever became of it."""
-        return next((row for row, rule in enumerate(self._rules) if rule.identity == identity), None)
-
-    def count(self) -> int:
-        """How many rules."""
-        return len(self._rules)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Texts."""
-        rule = self.rule_at(index.row()) if index.isValid() else None
-        if rule is None:
-            return None
-        match role:
-            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
-                return self._text(rule, index.column()) or None
-            case Qt.ItemDataRole.AccessibleTextRole:
-                text = self._text(rule, index.column()) or tr("none")
-                return f"{tr(self.headers[index.column()])}: {text}"
-            case _ if role == RULE:
-                return rule
+    def text(self, row: PolicyRule, column: int) -> str:
+        """Words for each part of a rule."""
+        match column:
+            case 0:
+                return row.name
+            case 1:
+                return verdict_words(row.effect)
+            case 2:
+                return whom_words(row)
+            case 3:
+                return what_words(row)
+            case 4:
+                return when_words(row.when)
             case _:
-                return None
+                return row.message or ""
+
+    tip = text
+
+    def spoken(self, row: PolicyRule, column: int) -> str:
+        """With the name of the column."""
+        return f"{tr(self.headers[column])}: {self.text(row, column) or tr('none')}"
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         """Rows are dragged, and dropped between rows."""
@@ -95,22 +75,6 @@ class RuleListModel(FlatModel):
         """Rows are moved."""
         return Qt.DropAction.MoveAction
 
-    @staticmethod
-    def _text(rule: PolicyRule, column: int) -> str:
-        match column:
-            case 0:
-                return rule.name
-            case 1:
-                return verdict_words(rule.effect)
-            case 2:
-                return whom_words(rule)
-            case 3:
-                return what_words(rule)
-            case 4:
-                return when_words(rule.when)
-            case _:
-                return rule.message or ""
-
 
 class RuleListDelegate(Delegate):
     """The effect with its icon and colour; what is for all is quiet."""
@@ -118,7 +82,7 @@ class RuleListDelegate(Delegate):
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Icon and colour."""
         super().initStyleOption(option, index)
-        rule = index.data(RULE)
+        rule = index.data(ROW)
         if not isinstance(rule, PolicyRule):
             return
         if index.column() == EFFECT:

@@ -120,10 +120,11 @@ class RulesPane(QWidget):
     @property
     def index(self) -> int | None:
         """Where the rule of the form stands; None for a new one."""
-        return None if self.form.before is None else self.model.row_of(self.form.before.identity)
+        at = -1 if self.form.before is None else self.model.find(self.form.before.identity)
+        return None if at < 0 else at
 
     def _reopen(self) -> None:
-        self.model.set_rules(self._document.policy.rules)
+        self.model.set_rows(self._document.policy.rules)
         self._asked = ()
         self.view.choose(0 if self.model.count() else -1)
         self._show()
@@ -132,12 +133,12 @@ class RulesPane(QWidget):
         """The rules after an edit; the form follows its own rule, unless it holds a draft."""
         before, rules = self.form.before, self._document.policy.rules
         is_draft, chosen = self.is_drafting, self.view.chosen
-        self.model.set_rules(rules)
-        row = None if before is None else self.model.row_of(before.identity)
-        if before is not None and row is None:
+        self.model.set_rows(rules)
+        row = -1 if before is None else self.model.find(before.identity)
+        if before is not None and row < 0:
             is_draft = False
             self.view.choose(min(chosen[0] if chosen else 0, self.model.count() - 1))
-        elif before is not None and row is not None and not self.view.chosen:
+        elif row >= 0 and not self.view.chosen:
             self.view.choose(row)
         if not is_draft:
             self._chosen()
@@ -168,7 +169,7 @@ class RulesPane(QWidget):
 
     def _chosen(self, *_selection: object) -> None:
         chosen = self.view.chosen
-        rule = self.model.rule_at(chosen[0]) if len(chosen) == 1 else None
+        rule = self.model.row_at(chosen[0]) if len(chosen) == 1 else None
         if rule is not None:
             self._edit(rule, rule)
         elif self.form.before is not None:
@@ -200,11 +201,11 @@ class RulesPane(QWidget):
         if index is None:
             if verbs.add_rule(self._document, rule):
                 self.form.before = rule
-                self.view.choose(self.model.row_of(rule.identity) or 0)
+                self.view.choose(self.model.find(rule.identity))
         else:
             self.form.before = rule  # what is written is no draft any more
             if not verbs.change_rule(self._document, index, rule):
-                self.form.before = self.model.rule_at(index)
+                self.form.before = self.model.row_at(index)
         self._edited()
 
     def _revert(self) -> None:
@@ -213,14 +214,14 @@ class RulesPane(QWidget):
             self._below.setCurrentIndex(0)
             self.view.choose(0 if self.model.count() else -1)
             self._show()
-        elif (rule := self.model.rule_at(index)) is not None:
+        elif (rule := self.model.row_at(index)) is not None:
             self._edit(rule, rule)
 
     def _move(self, to: int) -> None:
         rows = self.view.chosen
-        kept = [rule.identity for row in rows if (rule := self.model.rule_at(row)) is not None]
+        kept = [rule.identity for row in rows if (rule := self.model.row_at(row)) is not None]
         if verbs.move_rules(self._document, rows, to) and kept:
-            self.view.choose(self.model.row_of(kept[0]) or 0)
+            self.view.choose(self.model.find(kept[0]))
             self.view.setFocus()
 
     def _remove(self) -> None:
@@ -287,6 +288,6 @@ class RulesPane(QWidget):
             self._show_tried(found, "")
 
     def _show_tried(self, found: Replay | None, why: str) -> None:
-        self.tried.set_calls(found.calls if found is not None else ())
+        self.tried.set_rows(found.calls if found is not None else ())
         words = tried_words(found) if found is not None else why
         self.tried_words.setText(words[:1].upper() + words[1:])

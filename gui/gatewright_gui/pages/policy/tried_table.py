@@ -1,68 +1,30 @@
 """What a policy rule would have made of recorded calls: then, and with the rule."""
 
 from datetime import datetime
-from typing import Any
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QStyleOptionViewItem
 
 from gatewright_gui.pages.audit.call_model import mark_of, time_words
 from gatewright_gui.pages.console.table import put_icon, tint, verdict_mark
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.prose import plain
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import ROW, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate, Index
 from gatewright_gui.session.audit_call import outcome_words
 from gatewright_gui.session.review import Replay, ReplayedCall
 from gatewright_gui.session.verdict import verdict_words
 
 TIME, CALL, THEN, DRAFTED = range(4)
-TRIED = Qt.ItemDataRole.UserRole + 1
 
 
-class TriedModel(FlatModel):
+class TriedModel(RowModel[ReplayedCall]):
     """One row for each call, newest first."""
 
     headers = (mark("Time"), mark("Call"), mark("Recorded"), mark("With the rule"))
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._calls: tuple[ReplayedCall, ...] = ()
-
-    def set_calls(self, calls: tuple[ReplayedCall, ...]) -> None:
-        """Show these."""
-        if calls != self._calls:
-            self.beginResetModel()
-            self._calls = calls
-            self.endResetModel()
-
-    def count(self) -> int:
-        """How many calls."""
-        return len(self._calls)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Texts."""
-        if not index.isValid() or index.row() >= len(self._calls):
-            return None
-        tried = self._calls[index.row()]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return self._text(tried, index.column())
-            case Qt.ItemDataRole.ToolTipRole:
-                lines = [self._text(tried, CALL), f"{tr('With the rule')}: {plain(tried.reason)}"]
-                if tried.lacks:
-                    lines.append(tr("{lacks}: with these it may differ", lacks=tried.lacks))
-                return "\n".join(lines)
-            case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{tr(self.headers[index.column()])}: {self._text(tried, index.column())}"
-            case _ if role == TRIED:
-                return tried
-            case _:
-                return None
-
-    @staticmethod
-    def _text(tried: ReplayedCall, column: int) -> str:
-        call = tried.call
+    def text(self, row: ReplayedCall, column: int) -> str:
+        """When, what, and what became of it without the rule and with it."""
+        call = row.call
         match column:
             case 0:
                 return time_words(call.wall_s, datetime.now().astimezone().date())
@@ -71,8 +33,19 @@ class TriedModel(FlatModel):
             case 2:
                 return outcome_words(call)
             case _:
-                after, before = verdict_words(tried.after), verdict_words(tried.before)
-                return tr("{verdict}, today {before}", verdict=after, before=before) if tried.is_changed else after
+                after, before = verdict_words(row.after), verdict_words(row.before)
+                return tr("{verdict}, today {before}", verdict=after, before=before) if row.is_changed else after
+
+    def tip(self, row: ReplayedCall, _column: int) -> str:
+        """The call, and why."""
+        lines = [self.text(row, CALL), f"{tr('With the rule')}: {plain(row.reason)}"]
+        if row.lacks:
+            lines.append(tr("{lacks}: with these it may differ", lacks=row.lacks))
+        return "\n".join(lines)
+
+    def spoken(self, row: ReplayedCall, column: int) -> str:
+        """With the name of the column."""
+        return f"{tr(self.headers[column])}: {self.text(row, column)}"
 
 
 def tried_words(found: Replay) -> str:
@@ -101,7 +74,7 @@ class TriedDelegate(Delegate):
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Icon and colour."""
         super().initStyleOption(option, index)
-        tried = index.data(TRIED)
+        tried = index.data(ROW)
         if not isinstance(tried, ReplayedCall):
             return
         icon, role = mark_of(tried.call) if index.column() == THEN else verdict_mark(tried.after.value)

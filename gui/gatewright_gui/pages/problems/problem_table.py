@@ -2,93 +2,71 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
-from typing import Any
 
-from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QRect, Qt, Signal
+from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyleOptionViewItem, QWidget
 
-from gatewright.workspace.api import Problem
+from gatewright.workspace.api import Problem, frozen
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.prose import paint_prose
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.session.causes import causes_of
 from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, PolicyPlace, RulePlace, ToolPlace
 
-Index = QModelIndex | QPersistentModelIndex
-IS_ERROR = Qt.ItemDataRole.UserRole + 1
-LINE = Qt.ItemDataRole.UserRole + 2
-PROBLEM = Qt.ItemDataRole.UserRole + 3
-_SEVERITIES = (mark("warning"), mark("error"))
-HEADINGS = (mark("Problem"), mark("About"), mark("Line"), mark("Code"))
 MESSAGE, ABOUT, PLACE, CODE = range(4)
 PlaceOf = Callable[[Problem], RulePlace | None]
 
 
-class ProblemModel(FlatModel):
+@frozen
+class ProblemRow:
+    """A problem, and what it is about, in words."""
+
+    problem: Problem
+    about: str
+
+
+class ProblemModel(RowModel[ProblemRow]):
     """One row per problem."""
 
-    headers = HEADINGS
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._problems: tuple[Problem, ...] = ()
-        self._about: tuple[str, ...] = ()
+    headers = (mark("Problem"), mark("About"), mark("Line"), mark("Code"))
 
     def set_problems(self, problems: Sequence[Problem], place_of: PlaceOf = lambda _: None) -> None:
         """Show these; `place_of`: where each can be looked at."""
         causes = causes_of(problems)
-        new = tuple(sorted(problems, key=lambda problem: (problem not in causes, *_order(problem))))
-        about = tuple(place_words(place_of(problem)) for problem in new)
-        if (new, about) == (self._problems, self._about):
-            return
-        self.beginResetModel()
-        self._problems, self._about = new, about
-        self.endResetModel()
+        new = sorted(problems, key=lambda problem: (problem not in causes, *_order(problem)))
+        self.set_rows(ProblemRow(problem, place_words(place_of(problem))) for problem in new)
 
-    def find(self, problem: object) -> int | None:
-        """The row of a problem."""
-        return next((row for row, held in enumerate(self._problems) if held == problem), None)
+    def key(self, row: ProblemRow) -> object:
+        """The problem."""
+        return row.problem
 
     @property
     def counts(self) -> tuple[int, int]:
         """Errors and warnings."""
-        errors = sum(problem.is_error for problem in self._problems)
-        return errors, len(self._problems) - errors
+        errors = sum(row.problem.is_error for row in self.rows)
+        return errors, len(self.rows) - errors
 
-    @property
-    def has_places(self) -> bool:
-        """Whether any can be looked at elsewhere than in the file."""
-        return any(self._about)
+    def text(self, row: ProblemRow, column: int) -> str:
+        """Cells."""
+        problem = row.problem
+        return (problem_words(problem), row.about, _where(problem), problem.code)[column]
 
-    def count(self) -> int:
-        """How many problems."""
-        return len(self._problems)
+    def tip(self, row: ProblemRow, column: int) -> str:
+        """Where a click leads, else all of the problem."""
+        if column == ABOUT and row.about:
+            return tr("Show {place} (Enter)", place=row.about)
+        if column == PLACE and row.problem.place is not None:
+            return tr("Show line {number} of the policy file (Ctrl+Enter)", number=row.problem.place.line)
+        return str(row.problem)
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Cells, and the roles of a row."""
-        if not index.isValid() or index.row() >= len(self._problems):
-            return None
-        problem = self._problems[index.row()]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                about = self._about[index.row()]
-                return (problem_words(problem), about, _where(problem), problem.code)[index.column()]
-            case Qt.ItemDataRole.ToolTipRole:
-                return _tip(problem, self._about[index.row()], index.column())
-            case Qt.ItemDataRole.AccessibleTextRole if index.column() == MESSAGE:
-                return f"{tr(_SEVERITIES[problem.is_error])}: {problem_words(problem)}"
-            case _ if role == IS_ERROR:
-                return problem.is_error
-            case _ if role == PROBLEM:
-                return problem
-            case _ if role == LINE:
-                return problem.place.line if problem.place else None
-            case _:
-                return None
+    def spoken(self, row: ProblemRow, column: int) -> str:
+        """With how bad it is."""
+        severity = tr("error") if row.problem.is_error else tr("warning")
+        return "" if column != MESSAGE else f"{severity}: {problem_words(row.problem)}"
 
 
 def place_words(place: RulePlace | None) -> str:
@@ -105,14 +83,6 @@ def place_words(place: RulePlace | None) -> str:
             return tr("policy rule {name}", name=index + 1)
         case LinePlace() | None:
             return ""
-
-
-def _tip(problem: Problem, about: str, column: int) -> str:
-    if column == ABOUT and about:
-        return tr("Show {place} (Enter)", place=about)
-    if column == PLACE and problem.place is not None:
-        return tr("Show line {number} of the policy file (Ctrl+Enter)", number=problem.place.line)
-    return str(problem)
 
 
 def _order(problem: Problem) -> tuple[bool, str, int, int]:
@@ -145,7 +115,7 @@ class ProblemDelegate(Delegate):
         painter.save()
         left = rect.left() + 8
         if index.column() == MESSAGE:
-            icon, role = ("circle-alert", "deny") if index.data(IS_ERROR) else ("triangle-alert", "ask")
+            icon, role = ("circle-alert", "deny") if index.data(ROW).problem.is_error else ("triangle-alert", "ask")
             look.icon(icon, role).paint(painter, QRect(left, rect.top() + (rect.height() - 16) // 2, 16, 16))
             left += 24
         colours = {MESSAGE: look.palette.text, ABOUT: look.palette.accent.fg, PLACE: look.palette.accent.fg}
@@ -174,6 +144,12 @@ class ProblemView(TableView):
         header.setSectionResizeMode(MESSAGE, QHeaderView.ResizeMode.Stretch)
         for column, width in ((ABOUT, 180), (PLACE, 130), (CODE, 150)):
             self.setColumnWidth(column, width)
+
+    @property
+    def problem(self) -> Problem | None:
+        """The current one."""
+        row = self.currentIndex().data(ROW)
+        return row.problem if isinstance(row, ProblemRow) else None
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """The second way."""

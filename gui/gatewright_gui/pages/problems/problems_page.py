@@ -13,15 +13,7 @@ from PySide6.QtWidgets import (
 
 from gatewright.workspace.api import Edit, Problem
 from gatewright_gui.pages.page import Page, PageContext
-from gatewright_gui.pages.problems.problem_table import (
-    ABOUT,
-    LINE,
-    MESSAGE,
-    PLACE,
-    PROBLEM,
-    ProblemModel,
-    ProblemView,
-)
+from gatewright_gui.pages.problems.problem_table import ABOUT, MESSAGE, PLACE, ProblemModel, ProblemView
 from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
@@ -95,25 +87,23 @@ class ProblemsPage(Page):
         return view
 
     def _tell_whole(self, _now: object = None, _before: object = None) -> None:
-        index = self.view.currentIndex().siblingAtColumn(MESSAGE)
+        index, problem = self.view.currentIndex().siblingAtColumn(MESSAGE), self.view.problem
         self.whole.setText(str(index.data() or ""))
-        self.whole.setVisible(index.isValid())
-        self._foot.setVisible(index.isValid())
+        self.whole.setVisible(problem is not None)
+        self._foot.setVisible(problem is not None)
         self.go_button.setVisible(bool(self._about))
         self.go_button.setToolTip(tr("Show {place} (Enter in the list)", place=self._about))
-        self.line_button.setEnabled(index.data(LINE) is not None)
-        problem = index.siblingAtColumn(MESSAGE).data(PROBLEM)
+        self.line_button.setEnabled(problem is not None and problem.place is not None)
         self.trust_button.setVisible(
-            isinstance(problem, Problem)
-            and bool(verbs.endpoint_of(problem) or verbs.server_of(self._context.document, problem))
+            problem is not None and bool(verbs.endpoint_of(problem) or verbs.server_of(self._context.document, problem))
         )
         self._show_mends(())
-        if isinstance(problem, Problem) and self._context.document.is_open:
+        if problem is not None and self._context.document.is_open:
             self._context.tasks.start(self._find_mends(problem), "problems.mends", replace=True)
 
     async def _find_mends(self, problem: Problem) -> None:
         edits = await self._context.deriver.derive(mends_of, problem)
-        if edits is not None and self.view.currentIndex().data(PROBLEM) == problem:
+        if edits is not None and self.view.problem == problem:
             self._show_mends(edits)
 
     def _show_mends(self, edits: tuple[Edit, ...]) -> None:
@@ -153,9 +143,9 @@ class ProblemsPage(Page):
 
     def _refresh(self, _why: object = None) -> None:
         document = self._context.document
-        at, held = self.view.currentIndex().row(), self.view.currentIndex().data(PROBLEM)
+        at, held = self.view.currentIndex().row(), self.view.problem
         self.model.set_problems(document.problems, self._place_of)
-        self.view.setColumnHidden(ABOUT, not self.model.has_places)
+        self.view.setColumnHidden(ABOUT, not any(row.about for row in self.model.rows))
         errors, warnings = self.model.counts
         self.header.set_note(_count_words(errors, warnings))
         self._stack.setCurrentWidget(self.view if errors or warnings else self.empty)
@@ -164,7 +154,7 @@ class ProblemsPage(Page):
         if self.model.rowCount() and not self.view.currentIndex().isValid():
             row = self.model.find(held)
             last = self.model.rowCount() - 1
-            self.view.setCurrentIndex(self.model.index(min(max(at, 0), last) if row is None else row, MESSAGE))
+            self.view.setCurrentIndex(self.model.index(min(max(at, 0), last) if row < 0 else row, MESSAGE))
         self._tell_whole()
         self.reload.setVisible(document.failure is not None or self.model.rowCount() == 0)
         if document.alarm is not None:
@@ -219,15 +209,15 @@ class ProblemsPage(Page):
 
     def _go(self, _index: object = None) -> None:
         """Where the current problem is looked at, as the policy is now."""
-        problem = self.view.currentIndex().data(PROBLEM)
-        place = self._place_of(problem) if isinstance(problem, Problem) else None
+        problem = self.view.problem
+        place = self._place_of(problem) if problem is not None else None
         if place is not None:
             self._context.navigator.go_to_rule(place)
 
     def _show_line(self, _checked: bool = False) -> None:
-        line = self.view.currentIndex().data(LINE)
-        if isinstance(line, int):
-            self._context.navigator.go_to_line(line)
+        problem = self.view.problem
+        if problem is not None and problem.place is not None:
+            self._context.navigator.go_to_line(problem.place.line)
 
     def _open_menu(self, at: QPoint) -> None:
         if not self.view.indexAt(at).isValid():
@@ -249,10 +239,10 @@ class ProblemsPage(Page):
         return str(self.view.currentIndex().siblingAtColumn(ABOUT).data() or "")
 
     def _ask_trust(self) -> None:
-        problem = self.view.currentIndex().data(PROBLEM)
-        if isinstance(problem, Problem) and (catalog_id := verbs.server_of(self._context.document, problem)):
+        problem = self.view.problem
+        if problem is not None and (catalog_id := verbs.server_of(self._context.document, problem)):
             self._context.navigator.ask_for_trust(catalog_id)
-        elif isinstance(problem, Problem):
+        elif problem is not None:
             self._context.tasks.start(self._trust_endpoint(problem), "problems.trust", replace=True)
 
     async def _trust_endpoint(self, problem: Problem) -> None:

@@ -9,8 +9,6 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.problems.problem_table import (
     ABOUT,
     CODE,
-    MESSAGE,
-    PROBLEM,
     ProblemModel,
     ProblemView,
     problem_words,
@@ -144,9 +142,9 @@ class TomlPage(Page):
         view.hide()
         return view
 
-    def _go_to_fault(self, index: QModelIndex) -> None:
-        problem = index.siblingAtColumn(MESSAGE).data(PROBLEM)
-        if isinstance(problem, Problem) and problem.place is not None:
+    def _go_to_fault(self, _index: QModelIndex) -> None:
+        problem = self.fault_list.problem
+        if problem is not None and problem.place is not None:
             self.part.set_current("text")
             self.editor.go_to_fault(_fault(problem, problem.place.line, problem.place.column))
 
