@@ -24,13 +24,13 @@ from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.agents.matrix import Place
 from gatewright_gui.pages.agents.tool_tree import Column
 from gatewright_gui.pages.console import ConsolePage
-from gatewright_gui.qt.watchdog import BETWEEN, Watchdog
 from tests.gui.watchdog.watching import LIMIT_S, Watching
 from tests.journeys.commandline import gatewright
 from tests.journeys.hand import Hand, until
 from tests.journeys.views import NAME, agent_row, box_place, box_state, rows_below, shown_schema, tree_row
 from tests.support.largeworkspace import agent_names, large_policy, tool_names
 from tests.support.manyoperations import EIGHT
+from tests.support.watchdog import BETWEEN, Watchdog
 
 pytestmark = pytest.mark.journey
 

@@ -88,8 +88,8 @@ async def test_500_tools_are_listed_looked_through_and_accepted_without_holding_
     assert "warehouse" in detail.code.text
     async with gui_watchdog.during("accept all"):
         press(page, "catalogs.accept")
-        await until(lambda: {line.state for line in detail.model.lines} == {"accepted"})
-    assert len(detail.model.lines) == TOOLS
+        await until(lambda: {line.state for line in detail.model.rows} == {"accepted"})
+    assert len(detail.model.rows) == TOOLS
     for _ in range(3):
         async with gui_watchdog.during("scroll what was accepted"):
             wheel(detail.view, -1200)

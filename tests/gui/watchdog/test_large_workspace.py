@@ -102,7 +102,7 @@ async def test_nothing_that_one_does_on_the_agents_page_holds_up_the_window(
         window.show_page("overview")
     overview = window.shelf.page("overview")
     assert isinstance(overview, OverviewPage)
-    await until(lambda: "counting" not in str(overview.cards.index(1).data(Qt.ItemDataRole.AccessibleTextRole)))
+    await until(lambda: "counting" not in str(overview.cards.index(1, 0).data(Qt.ItemDataRole.AccessibleTextRole)))
     async with gui_watchdog.during("scroll the cards"):
         wheel(overview.view, -3_600)
 

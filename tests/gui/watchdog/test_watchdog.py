@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gatewright_gui.qt.watchdog import BETWEEN, Block, Watchdog
 from tests.gui.watchdog.watching import LIMIT_S, Watching, judge
+from tests.support.watchdog import BETWEEN, Block, Watchdog
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from gatewright_gui.qt.watchdog import BETWEEN, Watchdog
+from tests.support.watchdog import BETWEEN, Watchdog
 
 LIMIT_S = 0.1
 """A window that computes for so long without answering is seen to be stuck."""

@@ -3,9 +3,8 @@
 from PySide6.QtWidgets import QAbstractItemView
 
 from gatewright_gui.app.scenes.player import Tour, column
-from gatewright_gui.pages.overview.agent_cards import SHARE
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.session.calls import shown_tools
-from gatewright_gui.session.rights_picture import RightShare
 
 
 def overview(tour: Tour) -> None:
@@ -13,12 +12,11 @@ def overview(tour: Tour) -> None:
     tour.click("rail.overview")
     cards, agents = tour.find("overview.agents", QAbstractItemView).model(), tour.document.agents
     tour.check("each agent has its card", column(cards), [agent.agent_id for agent in agents])
-    tour.until(lambda: None not in column(cards, role=SHARE), "the counts of each agent")
-    for agent, share in zip(agents, column(cards, role=SHARE), strict=True):
+    tour.until(lambda: all(card.share for card in column(cards, role=ROW)), "the counts of each agent")
+    for agent, card in zip(agents, column(cards, role=ROW), strict=True):
         tools = shown_tools(tour.document.workspace, agent.agent_id)
         wanted = sum(len(tool.operations) or 1 for tool in tools)
-        counted = share.shown if isinstance(share, RightShare) else None
-        tour.check(f"as many operations of {agent.agent_id} are on as its model is shown", counted, wanted)
+        tour.check(f"as many operations of {agent.agent_id} are on as its model is shown", card.share.shown, wanted)
     tour.show("overview", f"{len(agents)} agents at a glance, and a picture of their rights")
 
 
