@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
     QListView,
-    QMenu,
     QStyleOptionViewItem,
     QWidget,
 )
@@ -29,7 +28,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
-from gatewright_gui.qt.menuheading import add_heading
+from gatewright_gui.qt.menu import add_action, add_heading, popup_menu
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
@@ -382,15 +381,12 @@ class AgentPane(QWidget):
             self.view.setCurrentIndex(self.rows.index(row, 0) if row >= 0 else QModelIndex())
 
     def _open_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = popup_menu(self)
         menu.setToolTipsVisible(True)
         chosen = self.chosen()
         menu.addActions([self.actions_by_key[key] for key, *_ in ACTIONS if key != "preset"])
-        describe = menu.addAction(tr("Edit description"))
-        tie_icon(describe, "file-text")
-        describe.triggered.connect(self.describe_requested)
-        describe.setEnabled(len(chosen) == 1)
+        describe = self.describe_requested.emit
+        add_action(menu, tr("Edit description"), describe, icon="file-text", can=len(chosen) == 1)
         if chosen:
             several = tr("Preset for {count} agents", count=len(chosen))
             add_heading(menu, tr("Preset") if len(chosen) == 1 else several)

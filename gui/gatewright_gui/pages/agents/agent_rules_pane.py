@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import cast
 
 from PySide6.QtCore import QStringListModel, Qt, Signal
 from PySide6.QtGui import QFont, QKeyEvent
@@ -25,6 +24,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named
 from gatewright_gui.qt.look import Role, current_look, tie_icon
+from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
@@ -268,21 +268,22 @@ class AgentRulesPane(RulesPane[AgentRow]):
         missing = missing_kinds(agent, needed)
         for kind in (*missing, *(kind for kind in CapabilityKind if kind not in missing)):
             said = tr("needed by {count}", count=len(needed[kind])) if kind in missing else ""
-            action = menu.addAction(f"{kind}\t{said}".strip())
-            action.setObjectName(f"agents.rules.grant.{kind}")
-            tie_icon(action, "key-round", cast("Role", "ask") if kind in missing else "text")
             row = self.model.row_at(self.model.find(str(kind)) or 0)
-            action.setEnabled(has_scope(kind) or row is None or row.kind is not RowKind.GRANTED)
-            action.triggered.connect(partial(self.soon, partial(self.grant, kind)))
+            add_action(
+                menu,
+                f"{kind}\t{said}".strip(),
+                partial(self.soon, partial(self.grant, kind)),
+                name=f"agents.rules.grant.{kind}",
+                icon="key-round",
+                role="ask" if kind in missing else "text",
+                can=has_scope(kind) or row is None or row.kind is not RowKind.GRANTED,
+            )
 
     def _fill_keys(self, agent: Agent) -> None:
         tool, operation = self._row
         for key in (f"{tool}.{operation}" if operation else None, tool):
             if key is not None and key not in agent.approvals:
-                action = self.menu.addAction(button_text(tr("Ask first for {key}", key=key)))
-                tie_icon(action, "hand")
-                action.triggered.connect(partial(self.soon, partial(self.add_key, key)))
-        other = self.menu.addAction(tr("Ask first for &another…"))
-        other.setObjectName("agents.rules.other_key")
-        tie_icon(other, "pencil")
-        other.triggered.connect(partial(self.soon, partial(self.add_key, None)))
+                text = button_text(tr("Ask first for {key}", key=key))
+                add_action(self.menu, text, partial(self.soon, partial(self.add_key, key)), icon="hand")
+        another = partial(self.soon, partial(self.add_key, None))
+        add_action(self.menu, tr("Ask first for &another…"), another, name="agents.rules.other_key", icon="pencil")

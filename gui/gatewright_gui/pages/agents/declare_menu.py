@@ -10,7 +10,7 @@ from gatewright.workspace.api import ToolFacts
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
-from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.menu import add_action
 from gatewright_gui.session.readings import CHOOSE, DECLARE, Reading, is_strange
 
 if TYPE_CHECKING:
@@ -54,22 +54,14 @@ class DeclareMenu(QObject):
             return
         menu.addSeparator()
         for text, icon, wants_free in _MENU:
-            action = menu.addAction(tr(text))
-            tie_icon(action, icon)
-            action.triggered.connect(partial(self._triggered, facts, wants_free))
-        paths = menu.addAction(tr(PATHS))
-        tie_icon(paths, "folder")
-        paths.setEnabled(bool(facts.texts))
-        paths.triggered.connect(partial(self._open_paths, facts))
+            add_action(menu, tr(text), partial(self.open, facts, wants_free=wants_free), icon=icon)
+        add_action(menu, tr(PATHS), partial(self._open_paths, facts), icon="folder", can=bool(facts.texts))
         now = verbs.declaration_of(self._context.document.policy, facts.name, facts.major)
         for text, icon, wanted in (
             (tr("No operations here"), "circle-slash", NO_OPERATIONS),
             (tr("As the schema says"), "rotate-ccw", AS_THE_SCHEMA_SAYS),
         ):
-            action = menu.addAction(text)
-            tie_icon(action, icon)
-            action.setEnabled(now != wanted)
-            action.triggered.connect(partial(self._write, facts, wanted))
+            add_action(menu, text, partial(self._write, facts, wanted), icon=icon, can=now != wanted)
 
     def open(self, facts: ToolFacts, *, wants_free: bool) -> None:
         """Ask the operator."""
@@ -79,15 +71,12 @@ class DeclareMenu(QObject):
         if self._facts is not None:
             self.open(self._facts, wants_free=self.button.text() == tr(DECLARE))
 
-    def _triggered(self, facts: ToolFacts, wants_free: bool, _checked: bool = False) -> None:
-        self.open(facts, wants_free=wants_free)
-
-    def _write(self, facts: ToolFacts, wanted: "Declaration", _checked: bool = False) -> None:
+    def _write(self, facts: ToolFacts, wanted: "Declaration") -> None:
         from gatewright_gui.session.verbs import operations as verbs
 
         verbs.declare(self._context.document, facts.name, facts.major, wanted)
 
-    def _open_paths(self, facts: ToolFacts, _checked: bool = False) -> None:
+    def _open_paths(self, facts: ToolFacts) -> None:
         self._context.tasks.start(self._ask_paths(facts), TASK, replace=True)
 
     async def _ask_paths(self, facts: ToolFacts) -> None:

@@ -3,7 +3,7 @@
 It shows and changes `Filters`; it does not know which rows fit.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,7 @@ from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters, State
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
-from gatewright_gui.qt.menuheading import add_heading
+from gatewright_gui.qt.menu import add_action, add_heading
 from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.qt.widget.label import Label
 
@@ -119,46 +119,27 @@ class FilterBar(QWidget):
         menu.clear()
         add_heading(menu, tr("State"))
         for state, text, tip in STATES:
-            self._add(tr(text), state in filters.states, partial(self._flip_state, state), tr(tip))
+            self._add(tr(text), state in filters.states, "states", state, tr(tip))
         add_heading(menu, tr("Tier"))
         for tier in SafetyTier:
             text = tr(TIER_WORDS[tier])
-            self._add(f"{text[:1].upper()}{text[1:]}", tier in filters.tiers, partial(self._flip_tier, tier))
+            self._add(f"{text[:1].upper()}{text[1:]}", tier in filters.tiers, "tiers", tier)
         add_heading(menu, tr("Origin"))
         for origin in self._origins:
-            self._add(button_text(origin), origin in filters.origins, partial(self._flip_origin, origin))
+            self._add(button_text(origin), origin in filters.origins, "origins", origin)
         add_heading(menu, tr("Also"))
-        self._add(
-            tr("Has limits"), filters.has_limits, self._flip_limits, tr("Rules that limit how often, when, with what")
-        )
-        self._add(
-            tr("Has a problem"),
-            filters.has_problem,
-            self._flip_problem,
-            tr("Problems of the policy that name the tool"),
-        )
+        tip = tr("Rules that limit how often, when, with what")
+        self._add(tr("Has limits"), filters.has_limits, "has_limits", tip=tip)
+        tip = tr("Problems of the policy that name the tool")
+        self._add(tr("Has a problem"), filters.has_problem, "has_problem", tip=tip)
 
-    def _add(self, text: str, on: bool, flip: Callable[[bool], None], tip: str = "") -> None:
-        action = self.menu.addAction(text)
-        action.setCheckable(True)
-        action.setChecked(on)
-        action.setToolTip(tip)
-        action.triggered.connect(flip)
+    def _add(self, text: str, ticked: bool, part: str, value: object = None, tip: str = "") -> None:
+        add_action(self.menu, text, partial(self._flip, part, value), ticked=ticked, tip=tip)
 
-    def _flip_state(self, state: State, _on: bool = False) -> None:
-        self.set_filters(replace(self._filters, states=self._filters.states ^ {state}))
-
-    def _flip_tier(self, tier: SafetyTier, _on: bool = False) -> None:
-        self.set_filters(replace(self._filters, tiers=self._filters.tiers ^ {tier}))
-
-    def _flip_origin(self, origin: str, _on: bool = False) -> None:
-        self.set_filters(replace(self._filters, origins=self._filters.origins ^ {origin}))
-
-    def _flip_limits(self, on: bool = False) -> None:
-        self.set_filters(replace(self._filters, has_limits=on))
-
-    def _flip_problem(self, on: bool = False) -> None:
-        self.set_filters(replace(self._filters, has_problem=on))
+    def _flip(self, part: str, value: object) -> None:
+        """Turn a part of the filters on or off, or one value of it."""
+        held = getattr(self._filters, part)
+        self.set_filters(replace(self._filters, **{part: not held if value is None else held ^ {value}}))
 
     # chips
 

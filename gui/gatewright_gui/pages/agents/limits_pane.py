@@ -38,8 +38,8 @@ from gatewright_gui.pages.agents.rules_pane import RulesPane
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
-from gatewright_gui.qt.look import Role, tie_icon
-from gatewright_gui.qt.menuheading import add_heading
+from gatewright_gui.qt.look import Role
+from gatewright_gui.qt.menu import add_action, add_heading
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.delegate import Index
 from gatewright_gui.qt.widget.label import Label
@@ -222,30 +222,33 @@ class LimitsPane(RulesPane[LimitRow]):
             self._add_action(*row)
         operations = (self._operation,) if self._operation else None
         fields = free_fields(self._agent, facts, operations) if self._agent is not None else ()
-        action = self.menu.addAction(tr("&Argument…"))
-        action.setObjectName("agents.limits.add.argument")
-        tie_icon(action, "braces")
-        action.setEnabled(bool(fields))
         taken = taken_fields(facts, operations)
-        action.setToolTip(
-            "" if fields else tr("Every argument is constrained") if taken else tr("It takes no argument")
+        why_not = "" if fields else tr("Every argument is constrained") if taken else tr("It takes no argument")
+        add_action(
+            self.menu,
+            tr("&Argument…"),
+            partial(self._constrain, None),
+            name="agents.limits.add.argument",
+            icon="braces",
+            tip=why_not,
+            can=bool(fields),
         )
-        action.triggered.connect(lambda _checked=False: self._constrain(None))
-        above = self.menu.addAction(tr("As&k first above…"))
-        above.setObjectName("agents.limits.add.above")
-        above.setToolTip(tr("A policy rule that asks when an argument is over a number"))
-        above.setEnabled(bool(taken))
-        tie_icon(above, "hand")
-        above.triggered.connect(lambda _checked=False: self._ask_above())
+        add_action(
+            self.menu,
+            tr("As&k first above…"),
+            self._ask_above,
+            name="agents.limits.add.above",
+            icon="hand",
+            tip=tr("A policy rule that asks when an argument is over a number"),
+            can=bool(taken),
+        )
         self.menu.addSeparator()
         for row in MORE:
             self._add_action(*row)
 
     def _add_action(self, key: str, text: str, icon: str, kind: RuleKind) -> None:
-        action = self.menu.addAction(tr(text))
-        action.setObjectName(f"agents.limits.add.{key}")
-        tie_icon(action, icon)
-        action.triggered.connect(partial(self.soon, partial(self.begin, kind)))
+        begin = partial(self.soon, partial(self.begin, kind))
+        add_action(self.menu, tr(text), begin, name=f"agents.limits.add.{key}", icon=icon)
 
     def _constrain(self, row: LimitRow | None) -> None:
         if self._agent is not None and self._facts is not None:

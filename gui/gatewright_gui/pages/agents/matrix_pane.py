@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QHideEvent, QShowEvent
-from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from gatewright.workspace.api import Reason
 from gatewright_gui.pages.agents.legend import LegendButton
@@ -17,7 +17,7 @@ from gatewright_gui.pages.agents.share_counter import ShareCounter
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
-from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -288,8 +288,7 @@ class MatrixPane(QWidget):
             self.row_requested.emit(self.view.current_agent, self.view.current_place)
 
     def _open_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = popup_menu(self)
         rows = (
             (tr("Allow") + "\tAlt+A", "circle-check", lambda: self.edit("allow")),
             (tr("Ask first") + "\tAlt+K", "hand", lambda: self.edit("ask")),
@@ -300,9 +299,7 @@ class MatrixPane(QWidget):
         for number, (text, icon, run) in enumerate(rows):
             if number == 3:
                 menu.addSeparator()
-            action = menu.addAction(text)
-            tie_icon(action, icon)
-            action.triggered.connect(run)
+            add_action(menu, text, run, icon=icon)
         menu.popup(self.view.viewport().mapToGlobal(at))
 
 

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from gatewright.workspace.api import Preset
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.menu import add_action
 
 if TYPE_CHECKING:
     from gatewright_gui.pages.agents.rights_dialog import RightsDialog
@@ -31,26 +31,18 @@ class RightsMenu(QObject):
 
         chosen = tuple(agent_ids)
         for preset, text, says in PRESETS:
-            action = menu.addAction(f"{tr(text)}…")
-            action.setObjectName(f"agents.preset.{preset.name.lower()}")
-            action.setToolTip(tr(says))
-            action.triggered.connect(partial(self._open_preset, chosen, preset))
+            name = f"agents.preset.{preset.name.lower()}"
+            add_action(menu, f"{tr(text)}…", partial(self.open_presets, chosen, preset), name=name, tip=tr(says))
         menu.addSeparator()
-        copy = menu.addAction(tr("&Copy rights to agents…"))
-        copy.setObjectName("agents.copy_rights")
-        tie_icon(copy, "users")
-        copy.setEnabled(len(chosen) == 1 and len(self._context.document.agents) > 1)
-        if len(chosen) == 1:
-            copy.triggered.connect(lambda _checked=False: self.open_copy(chosen[0]))
+        copy = partial(self.open_copy, chosen[0]) if len(chosen) == 1 else None
+        can = len(self._context.document.agents) > 1
+        add_action(menu, tr("&Copy rights to agents…"), copy, name="agents.copy_rights", icon="users", can=can)
 
     def open_presets(self, agent_ids: Sequence[str], preset: Preset = Preset.STANDARD) -> None:
         """Ask which preset, for these agents at first."""
         from gatewright_gui.pages.agents.rights_dialog import PresetDialog
 
         self._open(PresetDialog(self._parent.window(), self._context, agent_ids, preset))
-
-    def _open_preset(self, agent_ids: Sequence[str], preset: Preset, _checked: bool = False) -> None:
-        self.open_presets(agent_ids, preset)
 
     def open_copy(self, agent_id: str) -> None:
         """Ask to whom the rights of an agent are to be copied."""

@@ -105,7 +105,7 @@ class RulesPane(QWidget, Generic[R]):
         if index.flags() & Qt.ItemFlag.ItemIsEditable:
             self._table.edit(index)
 
-    def soon(self, act: Callable[[], object], _checked: bool = False) -> None:
+    def soon(self, act: Callable[[], object]) -> None:
         """Once the menu is gone, so that it does not take the keys from a field."""
         QTimer.singleShot(0, self, act)
 

@@ -12,6 +12,7 @@ from gatewright.workspace.api import Agent, Policy, SourceType, ToolRight, froze
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text, line_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
@@ -103,21 +104,12 @@ class SourceBar(QWidget):
         for source in self._policy.sources:
             is_file = source.kind is SourceType.FILE
             path = source.base_path if is_file else tr("{path} (changes)", path=source.base_path)
-            self._add(source.source_id, str(path), on=source in held)
+            text, is_on = f"{source.source_id}\t{path}".replace("&", "&&"), source in held
+            add_action(self.menu, text, partial(self.source_asked.emit, source.source_id, not is_on), ticked=is_on)
         if not self._policy.sources:
-            self.menu.addAction(tr("The policy has no source: add one on the page Files")).setEnabled(False)
+            add_action(self.menu, tr("The policy has no source: add one on the page Files"), None)
             return
         self.menu.addSeparator()
-        every = self.menu.addAction(tr("Every source, later ones too"))
-        every.setCheckable(True)
-        every.setChecked(self._agent.sources is None)
-        every.triggered.connect(self.every_asked)
-
-    def _add(self, source_id: str, path: str, *, on: bool) -> None:
-        action = self.menu.addAction(f"{source_id}\t{path}".replace("&", "&&"))
-        action.setCheckable(True)
-        action.setChecked(on)
-        action.triggered.connect(partial(self._ask, source_id, not on))
-
-    def _ask(self, source_id: str, on: bool, _checked: bool = False) -> None:
-        self.source_asked.emit(source_id, on)
+        has_every = self._agent.sources is None
+        ask = partial(self.every_asked.emit, not has_every)
+        add_action(self.menu, tr("Every source, later ones too"), ask, ticked=has_every)

@@ -31,6 +31,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import line_text, tip_text
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
@@ -516,10 +517,10 @@ class ToolPane(QWidget):
         """Ask whether the selected tools are to have their own defaults again."""
         self.rights_menu.open_reset(self._agent_id, [target.tool for target in self.view.targets()])
 
-    def _show_files(self, index: QModelIndex, _checked: bool = False) -> None:
+    def _show_files(self, index: QModelIndex) -> None:
         self._context.navigator.go_to_files(self._agent_id, index.data(TOOL), index.data(OPERATION) or "")
 
-    def _try(self, tool: str, operation: str | None, _checked: bool = False) -> None:
+    def _try(self, tool: str, operation: str | None) -> None:
         self._context.navigator.go_to_call(self._agent_id, tool, operation)
 
     def _describe(self) -> None:
@@ -541,35 +542,22 @@ class ToolPane(QWidget):
         agent_verbs.attach_every_source(self._document, self._agent_id, on=on)
 
     def _open_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        rows = (
-            (tr("Allow") + "\tAlt+A", "circle-check", lambda: self.wish("allow")),
-            (tr("Ask first") + "\tAlt+K", "hand", lambda: self.wish("ask")),
-            (tr("Deny") + "\tAlt+D", "ban", lambda: self.wish("deny")),
-        )
-        for text, icon, run in rows:
-            action = menu.addAction(text)
-            tie_icon(action, icon)
-            action.triggered.connect(run)
+        menu = popup_menu(self)
+        add_action(menu, tr("Allow") + "\tAlt+A", partial(self.wish, "allow"), icon="circle-check")
+        add_action(menu, tr("Ask first") + "\tAlt+K", partial(self.wish, "ask"), icon="hand")
+        add_action(menu, tr("Deny") + "\tAlt+D", partial(self.wish, "deny"), icon="ban")
         menu.addSeparator()
-        reset = menu.addAction(tr("Reset to the tool's defaults…"))
-        tie_icon(reset, "rotate-ccw")
-        reset.triggered.connect(self.reset)
+        add_action(menu, tr("Reset to the tool's defaults…"), self.reset, icon="rotate-ccw")
         menu.addSeparator()
-        menu.addAction(tr("Select all shown") + "\tCtrl+A").triggered.connect(self.view.selectAll)
-        menu.addAction(tr("Invert selection") + "\tCtrl+I").triggered.connect(self.view.invert_selection)
+        add_action(menu, tr("Select all shown") + "\tCtrl+A", self.view.selectAll)
+        add_action(menu, tr("Invert selection") + "\tCtrl+I", self.view.invert_selection)
         self.declaring.fill(menu)
         tool, operation = self.view.current_row
         if tool is not None:
             menu.addSeparator()
-            action = menu.addAction(tr("Try in the Console"))
-            action.setObjectName("agents.try")
-            tie_icon(action, "terminal")
-            action.triggered.connect(partial(self._try, tool, operation))
+            go = partial(self._try, tool, operation)
+            add_action(menu, tr("Try in the Console"), go, name="agents.try", icon="terminal")
             if self.view.currentIndex().data(SHARE) is not None:
-                files = menu.addAction(tr("At which files"))
-                files.setObjectName("agents.files")
-                tie_icon(files, "folder-tree")
-                files.triggered.connect(partial(self._show_files, self.view.currentIndex()))
+                go = partial(self._show_files, self.view.currentIndex())
+                add_action(menu, tr("At which files"), go, name="agents.files", icon="folder-tree")
         menu.popup(self.view.viewport().mapToGlobal(at))

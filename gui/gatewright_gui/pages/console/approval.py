@@ -17,6 +17,7 @@ from gatewright_gui.pages.console.json_tree import JsonTreeView
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconLabel, Segmented
 from gatewright_gui.qt.widget.label import Label
@@ -246,14 +247,11 @@ class ApprovalBar(QWidget):
         menu = QMenu(self)
         menu.setObjectName(f"{self._name}.whiles")
         for words, seconds in WHILES:
-            action = menu.addAction(tr("Allow {time} in any session", time=tr(words)))
-            action.triggered.connect(partial(self._allow_for, seconds))
+            allow = partial(self._answer, approved=True, lasting="duration", seconds=seconds)
+            add_action(menu, tr("Allow {time} in any session", time=tr(words)), allow)
         menu.addSeparator()
-        menu.addAction(tr("Another time...")).triggered.connect(lambda _=False: self._ask_minutes())
+        add_action(menu, tr("Another time..."), self._ask_minutes)
         return menu
-
-    def _allow_for(self, seconds: float, _checked: bool = False) -> None:
-        self._answer(approved=True, lasting="duration", seconds=seconds)
 
     # what is said
 

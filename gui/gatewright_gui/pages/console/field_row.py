@@ -16,6 +16,7 @@ from gatewright_gui.pages.console.schema_shape import Shape
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text, tip_text
 from gatewright_gui.qt.prose import ProseLabel
 from gatewright_gui.qt.widget import IconButton
@@ -29,8 +30,7 @@ def place_menu(parent: QWidget, form: CallForm, path: Path, shift: Callable[[int
     menu = QMenu(parent)
     menu.setAccessibleName(tr("More for this argument"))
     for words, act, keys in _acts(form, path, shift):
-        action = menu.addAction(button_text(words))
-        action.triggered.connect(act)
+        action = add_action(menu, button_text(words), act)
         if keys:
             action.setShortcut(QKeySequence(keys))
     return menu

@@ -7,7 +7,6 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QMenu,
     QPushButton,
     QStackedWidget,
     QWidget,
@@ -33,6 +32,7 @@ from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, SectionHeader, Segmented, TableView
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.console import MAX_KEPT, MAX_RECORDS, Console
@@ -238,19 +238,13 @@ class HistoryPanel(QWidget):
             QGuiApplication.clipboard().setText(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
 
     def _open_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setObjectName("console.historymenu")
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        for words, act, can in (
-            (self._again_words(self._record()), self._again, self.again_button.isEnabled()),
-            (tr("Edit again (F2)"), self._edit, self.edit_button.isEnabled()),
-            (tr("Compare the two chosen (Ctrl+D)"), self._compare, self.compare_button.isEnabled()),
-            (tr("Copy as JSON (Ctrl+C)"), self._copy, bool(self.chosen_records)),
-            (tr("Clear the history"), self._console.forget_calls, self.calls.rowCount() > 0),
-        ):
-            action = menu.addAction(words)
-            action.setEnabled(can)
-            action.triggered.connect(act)
+        menu = popup_menu(self, "console.historymenu")
+        add_action(menu, self._again_words(self._record()), self._again, can=self.again_button.isEnabled())
+        add_action(menu, tr("Edit again (F2)"), self._edit, can=self.edit_button.isEnabled())
+        compare = tr("Compare the two chosen (Ctrl+D)")
+        add_action(menu, compare, self._compare, can=self.compare_button.isEnabled())
+        add_action(menu, tr("Copy as JSON (Ctrl+C)"), self._copy, can=bool(self.chosen_records))
+        add_action(menu, tr("Clear the history"), self._console.forget_calls, can=self.calls.rowCount() > 0)
         menu.popup(self.view.viewport().mapToGlobal(at))
 
     def eventFilter(self, watched: object, event: object) -> bool:  # noqa: N802

@@ -12,6 +12,7 @@ from gatewright_gui.pages.console.history_model import CallHistoryModel
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.widget import IconButton, SearchField
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRecord, visible
@@ -153,20 +154,16 @@ class HistoryBar(QWidget):
         self._offer("agents", (record.request.agent_id for record in self._calls.rows), self._filter.agents)
         self._offer("tools", (record.request.tool for record in self._calls.rows), self._filter.tools)
         self.menu.addSeparator()
-        every = self.menu.addAction(tr("Show all"))
-        every.setEnabled(not self._filter.is_empty)
-        every.triggered.connect(lambda _=False: self.clear())
+        add_action(self.menu, tr("Show all"), self.clear, can=not self._filter.is_empty)
 
     def _offer(self, kind: str, names: Iterable[str], chosen: frozenset[str]) -> None:
         self.menu.addSection(tr(_HEADS[kind]))
         for name in sorted({*names, *chosen})[:_MAX_CHOICES] if kind != "verdicts" else _VERDICTS:
             words = tr(name) if kind == "verdicts" else visible(name)
-            action = self.menu.addAction(words.replace("&", "&&"))
-            action.setCheckable(True)
-            action.setChecked(name in chosen)
-            action.triggered.connect(partial(self._tick, kind, name))
+            tick = partial(self._tick, kind, name)
+            add_action(self.menu, words.replace("&", "&&"), tick, ticked=name in chosen)
 
-    def _tick(self, kind: str, name: str, _checked: bool = False) -> None:
+    def _tick(self, kind: str, name: str) -> None:
         now = self._filter
         parts = {"verdicts": now.verdicts, "agents": now.agents, "tools": now.tools}
         parts[kind] = parts[kind] ^ {name}

@@ -9,7 +9,6 @@ from PySide6.QtCore import QModelIndex, QObject, QPoint, QSize, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QMenu,
     QStyleOptionViewItem,
     QWidget,
 )
@@ -28,6 +27,7 @@ from gatewright_gui.pages.console.table import tint
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import CodeView, SearchField, TreeView
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -228,15 +228,11 @@ class JsonTreeView(QWidget):
         QGuiApplication.clipboard().setText(self.model.path_at(self._current()))
 
     def _open_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        for words, act in (
-            (tr("Copy value"), self.copy_value),
-            (tr("Copy path"), self.copy_path),
-            (tr("Open all below"), self.open_below),
-            (tr("Close all below"), self.close_below),
-        ):
-            menu.addAction(words).triggered.connect(act)
+        menu = popup_menu(self)
+        add_action(menu, tr("Copy value"), self.copy_value)
+        add_action(menu, tr("Copy path"), self.copy_path)
+        add_action(menu, tr("Open all below"), self.open_below)
+        add_action(menu, tr("Close all below"), self.close_below)
         menu.popup(self.tree.viewport().mapToGlobal(at))
 
     # searching

@@ -28,6 +28,7 @@ from gatewright_gui.pages.console.table import PAD, Index, put_icon, table_of, t
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, role_colour
+from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.prose import ProseLabel, paint_prose, plain
 from gatewright_gui.qt.table_model import FlatModel
@@ -369,11 +370,9 @@ class StagePane(QWidget):
             return
         self.view.setCurrentIndex(index)
         rule = self.model.rule_at(index.row())
-        menu = QMenu(self)
-        menu.setObjectName("console.stagemenu")
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = popup_menu(self, "console.stagemenu")
         add_rule_ways(menu, rule, self.rule_requested.emit, self.line_requested.emit)
-        menu.addAction(tr("Copy what the stage found")).triggered.connect(self.copy_stage)
+        add_action(menu, tr("Copy what the stage found"), self.copy_stage)
         menu.popup(self.view.viewport().mapToGlobal(at))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
@@ -415,11 +414,4 @@ def add_rule_ways(
 ) -> None:
     """The two ways to a rule that decided something: where it is edited, and where it stands in the file."""
     for words, act in ((tr("Go to the rule"), go), (tr("Show in TOML"), show)):
-        action = menu.addAction(words)
-        action.setEnabled(rule is not None)
-        if rule is not None:
-            action.triggered.connect(partial(_follow, act, rule))
-
-
-def _follow(act: Callable[[RuleLink], object], rule: RuleLink, _checked: bool = False) -> None:
-    act(rule)
+        add_action(menu, words, partial(act, rule) if rule is not None else None)

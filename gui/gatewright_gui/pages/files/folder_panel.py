@@ -27,6 +27,7 @@ from gatewright_gui.pages.files.level import (
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look, role_colour
+from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import (
     ElidedLabel,
@@ -236,34 +237,22 @@ class FolderPanel(QWidget):
 
     def make_menu(self, path: str, now: Permission | None) -> QMenu:
         """The way to the rule, and the levels that a path can have; `now` None: no rule gives it one."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction(tr("Go to the rule that decides it")).triggered.connect(partial(self._ask_rule, path))
+        menu = popup_menu(self)
+        add_action(menu, tr("Go to the rule that decides it"), partial(self.rule_asked.emit, path))
         is_folder = path.endswith("/")
         who = tr("Who can touch this folder?") if is_folder else tr("Who can touch this file?")
-        menu.addAction(f"{who}\tF4").triggered.connect(partial(self._ask_who, path))
+        add_action(menu, f"{who}\tF4", partial(self.who_asked.emit, path))
         menu.addSeparator()
         if now is None:
-            menu.addAction(tr("No rule of this source can give it a level")).setEnabled(False)
+            add_action(menu, tr("No rule of this source can give it a level"), None)
             return menu
         name = button_text(path)
         title = tr("Level of what is in {folder}", folder=name) if is_folder else tr("Level of {file}", file=name)
-        menu.addAction(title).setEnabled(False)
+        add_action(menu, title, None)
         for level, look in LEVELS.items():
-            action = menu.addAction(f"{level}\t{look.meaning}")
-            action.setCheckable(True)
-            action.setChecked(level is now)
-            action.triggered.connect(partial(self._ask_level, path, level))
+            ask = partial(self.level_asked.emit, path, level)
+            add_action(menu, f"{level}\t{look.meaning}", ask, ticked=level is now)
         return menu
-
-    def _ask_rule(self, path: str, _checked: bool = False) -> None:
-        self.rule_asked.emit(path)
-
-    def _ask_who(self, path: str, _checked: bool = False) -> None:
-        self.who_asked.emit(path)
-
-    def _ask_level(self, path: str, level: Permission, _checked: bool = False) -> None:
-        self.level_asked.emit(path, level)
 
     def _make_tree(self, model: FolderTreeModel) -> _Tree:
         tree = _Tree(tr("Folder with levels"), self._stack)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import SearchField
 
@@ -80,18 +81,16 @@ class PathField(SearchField):
             super().keyPressEvent(event)
 
     def _list(self) -> None:
-        menu = self._menu = QMenu(self)
-        menu.setObjectName("files.completions")
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = self._menu = popup_menu(self, "files.completions")
         found = self.candidates
         for path in found[:MAX_LISTED]:
-            menu.addAction(button_text(path)).triggered.connect(partial(self._take, path))
+            add_action(menu, button_text(path), partial(self._take, path))
         if len(found) > MAX_LISTED:
-            menu.addAction(tr("and {count:,} more", count=len(found) - MAX_LISTED)).setEnabled(False)
+            add_action(menu, tr("and {count:,} more", count=len(found) - MAX_LISTED), None)
         menu.popup(self.mapToGlobal(QPoint(0, self.height())))
         menu.setActiveAction(menu.actions()[0])
 
-    def _take(self, path: str, _checked: bool = False) -> None:
+    def _take(self, path: str) -> None:
         self.setText(path)
         self._ask(path)
 

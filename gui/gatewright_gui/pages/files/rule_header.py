@@ -1,12 +1,15 @@
 """The line over the rules: which source, what was counted, and a button for each thing that can be done with a rule."""
 
-from PySide6.QtCore import Qt, Signal, SignalInstance
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QMenu, QToolButton, QWidget
 
 from gatewright.workspace.api import Source
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import IconButton, SectionHeader
 from gatewright_gui.session.files import Hits
@@ -95,19 +98,17 @@ class RuleHeader(SectionHeader):
         for old in self.source_menu.findChildren(QMenu):
             old.deleteLater()
         self.source_menu.clear()
-        self.source_menu.addAction(tr("&New source...")).triggered.connect(self.add_source_requested)
-        self._offer(self.source_menu, tr("&Settings of this source..."), self.change_source_requested, "")
+        change, remove = self.change_source_requested.emit, self.remove_source_requested.emit
+        add_action(self.source_menu, tr("&New source..."), self.add_source_requested.emit)
+        add_action(self.source_menu, tr("&Settings of this source..."), partial(change, ""))
         self.source_menu.addSeparator()
-        self._offer(self.source_menu, tr("&Remove this source..."), self.remove_source_requested, "")
+        add_action(self.source_menu, tr("&Remove this source..."), partial(remove, ""))
         if streams:
             self.source_menu.addSeparator()
         for stream in streams:
             menu = self.source_menu.addMenu(tr("Stream {source}", source=button_text(stream.source_id)))
-            self._offer(menu, tr("&Settings..."), self.change_source_requested, stream.source_id)
-            self._offer(menu, tr("&Remove..."), self.remove_source_requested, stream.source_id)
-
-    def _offer(self, menu: QMenu, words: str, signal: SignalInstance, source_id: str) -> None:
-        menu.addAction(words).triggered.connect(lambda _checked=False: signal.emit(source_id))
+            add_action(menu, tr("&Settings..."), partial(change, stream.source_id))
+            add_action(menu, tr("&Remove..."), partial(remove, stream.source_id))
 
 
 def _beside(hits: Hits | None) -> str:

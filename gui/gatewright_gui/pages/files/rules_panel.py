@@ -1,6 +1,5 @@
 """The ordered rules of a source, edited in place."""
 
-from collections.abc import Callable
 from functools import partial
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
@@ -15,6 +14,7 @@ from gatewright_gui.pages.files.rule_table import RuleTable, edit_at_once, idle_
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget import MessageBar, ProgressStrip
 from gatewright_gui.qt.widget.label import Label
@@ -221,8 +221,7 @@ class RulesPanel(QWidget):
 
     def _menu_of(self, index: QModelIndex) -> QMenu:
         """What can be done with the row of `index`, and with the rules that are chosen."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = popup_menu(self)
         rows, last, by = self.table.chosen, self.model.default_row, self.model.shown(index.row()).shadowed_by
         pattern, level = (index.siblingAtColumn(column) for column in (rule_model.PATTERN, rule_model.LEVEL))
         rules = counted(len(rows), "rule", "rules")
@@ -231,22 +230,19 @@ class RulesPanel(QWidget):
             up, down = tr("Move {rules} up", rules=rules), tr("Move {rules} down", rules=rules)
             remove = tr("Remove {rules}", rules=rules)
 
-        def add(words: str, act: Callable[[], None], *, on: bool = True) -> None:
-            action = menu.addAction(words)
-            action.setEnabled(on)
-            action.triggered.connect(lambda: act())  # noqa: PLW0108  # a partial would be given the tick
-
-        add(f"{tr('Show the files that it decides')}\tCtrl+Return", self.show_files)
+        add_action(menu, f"{tr('Show the files that it decides')}\tCtrl+Return", self.show_files)
         if by is not None:
-            add(tr("Go to rule {number}, which hides it", number=by + 1), partial(self.go_to, by))
+            add_action(menu, tr("Go to rule {number}, which hides it", number=by + 1), partial(self.go_to, by))
         menu.addSeparator()
-        add(f"{tr('Edit the pattern')}\tF2", partial(edit_at_once, self.table, pattern), on=index.row() < last)
-        add(tr("Change the level"), partial(edit_at_once, self.table, level))
-        add(f"{tr('Add a rule above')}\tIns", self.add_above_chosen)
+        add_action(
+            menu, f"{tr('Edit the pattern')}\tF2", partial(edit_at_once, self.table, pattern), can=index.row() < last
+        )
+        add_action(menu, tr("Change the level"), partial(edit_at_once, self.table, level))
+        add_action(menu, f"{tr('Add a rule above')}\tIns", self.add_above_chosen)
         menu.addSeparator()
-        add(f"{up}\tAlt+Up", partial(self.move_rule, -1), on=bool(rows) and rows[0] > 0)
-        add(f"{down}\tAlt+Down", partial(self.move_rule, 1), on=bool(rows) and rows[0] + len(rows) < last)
-        add(f"{remove}\tDel", self.remove_rule, on=bool(rows))
+        add_action(menu, f"{up}\tAlt+Up", partial(self.move_rule, -1), can=bool(rows) and rows[0] > 0)
+        add_action(menu, f"{down}\tAlt+Down", partial(self.move_rule, 1), can=bool(rows) and rows[0] + len(rows) < last)
+        add_action(menu, f"{remove}\tDel", self.remove_rule, can=bool(rows))
         return menu
 
     def _hide_new(self) -> None:
