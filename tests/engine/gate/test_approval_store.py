@@ -94,6 +94,36 @@ def test_grant_for_once_is_spent_by_the_first_who_uses_it(store: ApprovalStore) 
     assert store.find(subject()) is None
 
 
+@pytest.mark.parametrize(
+    ("approval", "scope", "digest", "asks", "seconds"),
+    [
+        (Approval(True, "dana"), None, "d1", {"k1", "k2"}, 60.0),
+        (Approval(True, "dana", Remember.DURATION, 600.0), None, "", {"k1"}, 600.0),
+        (Approval(True, "dana", Remember.SCOPE), "mail", "", {"k1"}, 2_592_000.0),
+        (Approval(False, "dana", Remember.DURATION, 600.0), None, "d1", {"k1", "k2"}, 600.0),
+    ],
+    ids=["once", "duration", "scope", "refusal"],
+)
+def test_grant_holds_what_was_asked_and_answered(
+    store: ApprovalStore,
+    clock: ManualClock,
+    approval: Approval,
+    scope: str | None,
+    digest: str,
+    asks: set[str],
+    seconds: float,
+) -> None:
+    shown = Ask("k1", "mail", about="a.md"), Ask("k2", once_only=True)
+    grant = store.remember(a_request(scope="mail", operation="up", user_id="ann", asks=shown), approval)
+    now_s = clock.wall_s()
+
+    assert grant == Grant(
+        grant.grant_id, approval.remember, "archivist", "ann", "session-1", "vault", "up", "t1", scope, digest,
+        frozenset(asks), now_s, now_s + seconds, "dana", approval.approved, ("", "a.md"),
+    )  # fmt: skip
+    assert store.standing() == (grant,)
+
+
 def test_lasting_grant_is_used_before_one_for_once(store: ApprovalStore) -> None:
     store.remember(a_request(), Approval(True, "dana"))
     lasting = store.remember(a_request(), TEN_MINUTES)
@@ -215,6 +245,7 @@ def test_what_is_over_leaves_the_file(tmp_path: Path, store: ApprovalStore, cloc
     clock.advance(45.0)
     listener = store.attach()
     assert rows_of(tmp_path) == [("listener", listener)]
+    assert listener.startswith("listener-")
     store.detach(listener)
     assert rows_of(tmp_path) == []
 
@@ -351,6 +382,8 @@ def test_question_is_listed_answered_and_taken(tmp_path: Path, store: ApprovalSt
     assert answered is not None
     assert operator.pending() == ()
     assert operator.answer("ask-1", Approval(False, "eve")) is None
+    assert answered == Approval(True, "dana", grant_id=answered.grant_id)
+    assert rows_of(tmp_path) == [("answer", "ask-1"), ("grant", answered.grant_id), ("request", "ask-1")]
     assert store.answers() == {"ask-1": answered}
     assert store.withdraw("ask-1") == answered
     assert store.answers() == {}
@@ -382,7 +415,8 @@ def test_question_too_large_to_look_through_is_refused(store: ApprovalStore) -> 
     assert store.pending() == ()
     room = MOST_BYTES - len(canonical_json(a_request(request_id="ask-1", arguments={"text": ""}).to_json()))
     assert store.post(a_request(request_id="ask-1", arguments={"text": "x" * room}), 10)
-    with pytest.raises(QuestionTooLarge, match="bytes"):
+    said = "the question has 1,048,577 bytes, and an operator is shown at most 1,048,576"
+    with pytest.raises(QuestionTooLarge, match=f"^{said}$"):
         store.post(a_request(request_id="ask-2", arguments={"text": "x" * (room + 1)}), 10)
 
 

@@ -180,6 +180,7 @@ def test_log_that_was_moved_goes_on_once_somebody_says_so_and_a_copy_or_a_change
     log.close()
     shutil.copytree(log.path.parent, tmp_path / "other" / "state")
     other = AuditLog(tmp_path / "other" / "state", tmp_path / "keys")
+    AuditLog(tmp_path / "none", tmp_path / "keys").accept_move("dana")
 
     def refusals() -> set[str]:
         told = set[str]()
@@ -482,6 +483,10 @@ def test_a_log_that_cannot_be_read_is_never_an_empty_one(tmp_path: Path) -> None
     log.path.write_bytes(b"no database at all" * 100)
     with pytest.raises(AuditUnavailable, match="cannot be read"):
         list(log_of(tmp_path).rows())
+    shutil.rmtree(tmp_path / "state")
+    (tmp_path / "state").write_text("a file where the folder should be", "utf-8")
+    with pytest.raises(AuditUnavailable, match=r"^the audit log `.*audit\.sqlite3` cannot be opened: "):
+        log_of(tmp_path).check()
 
 
 def test_nobody_else_may_look_into_the_folder_of_the_log(tmp_path: Path) -> None:

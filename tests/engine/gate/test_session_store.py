@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,11 @@ def used(session_id: str) -> Session:
     session = Session(session_id)
     session.reserve("t", "", 0.0)
     return session
+
+
+def only(said: str) -> str:
+    """A pattern of this text and nothing more."""
+    return f"^{re.escape(said)}$"
 
 
 def test_saved_session_goes_on_counting(store: SessionStore) -> None:
@@ -61,18 +68,20 @@ def test_deleted_session_is_gone(store: SessionStore) -> None:
 
     assert store.delete("one")
     assert not store.delete("one")
-    with pytest.raises(WorkspaceError, match="no session `one` is kept"):
+    with pytest.raises(WorkspaceError, match=only("no session `one` is kept")):
         store.load("one")
 
 
 @pytest.mark.parametrize("session_id", ["../up", "a/b", ".hidden", "a\0b", "ü", "x" * 101, "a b", "\ud800", "a\n"])
 def test_id_that_is_no_plain_name_is_refused(store: SessionStore, session_id: str) -> None:
-    with pytest.raises(WorkspaceError, match="no id"):
+    no_id = only(f"`{session_id[:100]!r}` is no id of a session that can be kept: letters, digits, `.`, `_` and `-`")
+    with pytest.raises(WorkspaceError, match=no_id):
         store.load(session_id)
-    with pytest.raises(WorkspaceError, match="no id"):
+    with pytest.raises(WorkspaceError, match=no_id):
         store.delete(session_id)
-    with pytest.raises(WorkspaceError, match="no id"):
-        store.save(used(session_id))
+    if session_id.isprintable():
+        with pytest.raises(WorkspaceError, match=no_id):
+            store.save(used(session_id))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[1]", b'{"format":"x"}', b"[" * 100_000])
@@ -80,7 +89,8 @@ def test_file_that_holds_no_session_is_refused(store: SessionStore, folder: Path
     store.save(used("two"))
     (folder / "s-one.session").write_bytes(content)
 
-    with pytest.raises(WorkspaceError, match="not written by Gatewright"):
+    changed = only(f"`{folder / 's-one.session'}`: it was changed: this was not written by Gatewright")
+    with pytest.raises(WorkspaceError, match=changed):
         store.load("one")
 
 
@@ -88,16 +98,44 @@ def test_file_that_is_too_large_is_refused(store: SessionStore, folder: Path) ->
     folder.mkdir(parents=True)
     (folder / "s-one.session").write_bytes(b" " * (MAX_BYTES + 100))
 
-    with pytest.raises(WorkspaceError, match="larger than"):
+    large = f"`{folder / 's-one.session'}` holds no saved session: it is larger than 4,194,304 bytes"
+    with pytest.raises(WorkspaceError, match=only(large)):
         store.load("one")
 
 
 def test_file_of_another_session_is_refused(store: SessionStore, folder: Path) -> None:
     store.save(used("one"))
+    store.save(Session("one", "ann"))
+    of_ann = next(folder.glob("s-one@*.session"))
+    of_ann.rename(folder / "s-three.session")
     (folder / "s-one.session").rename(folder / "s-two.session")
+    for name, whose in (("two", "`one`"), ("three", "`one` of the agent `ann`")):
+        path = folder / f"s-{name}.session"
+        with pytest.raises(WorkspaceError, match=only(f"`{path}` holds another session, {whose}")):
+            store.load(name)
 
-    with pytest.raises(WorkspaceError, match="another session, `one`"):
-        store.load("two")
+
+def test_session_of_another_workspace_or_of_an_older_version_is_refused(
+    store: SessionStore, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.save(used("one"))
+    copied = tmp_path / "elsewhere" / "state" / "sessions"
+    shutil.copytree(folder, copied)
+    belongs = f"it belongs to `{folder.parent}`, and does not go along with a copy or a move of the workspace"
+    said = f"`{copied / 's-one.session'}`: {belongs}; remove it to begin a new one"
+    with pytest.raises(WorkspaceError, match=only(said)):
+        SessionStore(copied, folder.parent / "keys", ManualClock()).load("one")
+    keyless = "its key is not here, so that it cannot be told from a forged one"
+    with pytest.raises(WorkspaceError, match=only(f"`{copied / 's-one.session'}`: {keyless}")):
+        SessionStore(copied, tmp_path / "none", ManualClock()).load("one")
+
+    def unsealed(_store: SessionStore, _content: bytes) -> bytes:
+        return b"{}"
+
+    monkeypatch.setattr(SessionStore, "_unsealed", unsealed)
+    older = "an older version saved it, and did not say for which workspace: remove it"
+    with pytest.raises(WorkspaceError, match=only(f"`{folder / 's-one.session'}`: {older}")):
+        store.load("one")
 
 
 def test_link_in_place_of_a_file_is_not_followed(store: SessionStore, folder: Path, tmp_path: Path) -> None:
@@ -134,7 +172,7 @@ def test_file_of_the_largest_size_is_read_and_one_byte_more_is_not(store: Sessio
 def test_session_that_is_too_large_is_not_kept(store: SessionStore) -> None:
     session = Session("one")
     session.reserve("t" * MAX_BYTES, "", 0.0)
-    with pytest.raises(WorkspaceError, match="`one` is too large to be kept"):
+    with pytest.raises(WorkspaceError, match=only("the session `one` is too large to be kept")):
         store.save(session)
     assert store.list() == ()
 
@@ -161,18 +199,19 @@ def test_what_the_disk_refuses_is_said(store: SessionStore, folder: Path, monkey
 
 
 async def test_who_waits_for_a_held_session_is_told_when_patience_ends(
-    store: SessionStore, monkeypatch: pytest.MonkeyPatch
+    store: SessionStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessionstore, "_LOCK_PATIENCE_S", 0.0)
     store.save(used("one"))
     async with store.hold("one") as session:
         session.reserve("t", "", 0.0)
-        with pytest.raises(SessionConflict, match="`one` is held by another process"):
+        with pytest.raises(SessionConflict, match=only("the session `one` is held by another process")):
             async with store.hold("one", patience_s=0.0):
                 pass
-        with pytest.raises(SessionConflict, match="is held by somebody else"):
+        held = only(f"the session in `{folder / 's-one.session'}` is held by somebody else")
+        with pytest.raises(SessionConflict, match=held):
             store.delete("one")
-        with pytest.raises(SessionConflict, match="is held by somebody else"):
+        with pytest.raises(SessionConflict, match=held):
             store.save(Session("one"))
     assert store.delete("one")
 
@@ -195,11 +234,11 @@ def test_session_that_somebody_saved_or_deleted_since_is_not_overwritten(store: 
     first, second = store.load("one"), store.load("one")
     store.save(first)
 
-    with pytest.raises(SessionConflict, match="was saved by somebody else since"):
+    with pytest.raises(SessionConflict, match=only("the session `one` was saved by somebody else since it was loaded")):
         store.save(second)
     store.save(first)
     assert store.delete("one")
-    with pytest.raises(SessionConflict, match="was deleted since"):
+    with pytest.raises(SessionConflict, match=only("the session `one` was deleted since it was loaded")):
         store.save(first)
     store.save(used("x" * 100))
     assert store.list() == ("x" * 100,)
