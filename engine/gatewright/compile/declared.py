@@ -48,15 +48,12 @@ class DeclaredTools:
     def made(self, tool: Tool, declared: _Declaration) -> _Made:
         """The tool so read. One that cannot be read so is as it was, with the problem."""
         key = ((tool.name, tool.major), declared)
-        found = self._held.get(key)
-        if found is None or found.of is not tool:
-            fresh = _made(tool, declared)
-            with self._lock:
-                found = self._held.get(key)
-                if found is None or found.of is not tool:
-                    if len(self._held) >= MOST_KEPT:
-                        self._held.clear()
-                    found = self._held[key] = fresh
+        with self._lock:
+            found = self._held.get(key)
+            if found is None or found.of is not tool:
+                if len(self._held) >= MOST_KEPT:
+                    self._held.clear()
+                found = self._held[key] = _made(tool, declared)
         return found
 
 

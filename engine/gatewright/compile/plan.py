@@ -159,8 +159,6 @@ def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -
 
 def _constraining(layers: Layers, facts: ToolFacts) -> list[BoundRule]:
     """The constraints on every call of the tool, wherever it goes."""
-    if not facts.tool_rules and not layers.rules(facts):
-        return []
     return [bound for bound in _bound_rules(layers, facts) if isinstance(bound.rule.rule_type, ArgumentConstraints)]
 
 
@@ -177,7 +175,7 @@ def _bound_rules(layers: Layers, facts: ToolFacts) -> list[BoundRule]:
         if isinstance(rule.rule_type, (ArgumentConstraints, RequiresConsent))
         and names_tool(rule.tool_name, facts.name, facts.major)
     ]
-    return sorted([*found, *own], key=lambda bound: -bound.rule.priority) if own else found
+    return sorted([*found, *own], key=lambda bound: -bound.rule.priority)
 
 
 def unusable(layers: Layers, facts: ToolFacts, shapes: ShapeCache) -> Reason | None:
@@ -222,7 +220,7 @@ class _Parts:
         matching = rules_for_operation(self._policy_rules, name)
         return OperationPlan(
             name,
-            tuple(action for action in Action if action in declared.actions) if declared.actions else (),
+            tuple(action for action in Action if action in declared.actions),
             row,
             tuple(self._asks(row)),
             tuple(p for p in self._tool.parameters(name) if p.role is not Role.PLAIN),
@@ -230,7 +228,7 @@ class _Parts:
             compiled_rules(((rule, address_of(index)) for index, rule in matching), self._conditions),
             tuple(self._constraints(name)),
             dict(self._denials(name)),
-            path_plans(declared) if declared.paths else (),
+            path_plans(declared),
         )
 
     def _constraints(self, operation: str) -> Iterator[Constraint]:
@@ -263,10 +261,9 @@ class _Parts:
 
 def _source_bound(layers: Layers, facts: ToolFacts) -> Iterator[tuple[str, BoundRule]]:
     for source in layers.sources:
-        if source.required_tools:
-            for index, rule in source_rules(source, facts):
-                address = ("sources", source.source_id, "required_tools", index)
-                yield source.source_id, BoundRule(rule, address, rule.operations, source_id=source.source_id)
+        for index, rule in source_rules(source, facts):
+            address = ("sources", source.source_id, "required_tools", index)
+            yield source.source_id, BoundRule(rule, address, rule.operations, source_id=source.source_id)
 
 
 def _denial(reasons: tuple[Reason, ...]) -> Finding:

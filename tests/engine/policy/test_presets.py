@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,12 +15,21 @@ from gatewright.policy.agentedit import remove_agents
 from gatewright.policy.copyrights import Along, copy_rights, rules_by_name
 from gatewright.policy.document import Agent, Defaults, Policy
 from gatewright.policy.edit import apply, inverse
+from gatewright.policy.kinds.capability import DbRead, DbWrite
 from gatewright.policy.permission import Action
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.preset import Preset, preset_edit, promised
 from gatewright.policy.right import Layer, OperationFacts, ToolFacts, ToolRight
 from gatewright.policy.rights import held_off, reset_tools, set_many, tick_many
-from gatewright.policy.rightsdiff import AgentDiff, ChangeKind, RightState, agent_diff
+from gatewright.policy.rightsdiff import (
+    AgentDiff,
+    ChangeKind,
+    PolicyDiff,
+    RightChange,
+    RightState,
+    agent_diff,
+    policy_diff,
+)
 from gatewright.policy.rule import AllowedOperations, MaxCalls, RequiresConsent, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -226,6 +236,7 @@ def test_diff_says_what_becomes_of_an_operation_and_what_else_changes() -> None:
     [
         (None, ("x",), False),
         (("x", "y"), ("y",), False),
+        (("x", "y"), ("y", "x"), False),
         (("x",), ("x", "y"), True),
         (("x",), ("y",), True),
         (("x",), None, True),
@@ -237,6 +248,47 @@ def test_sources_open_more_where_one_comes(
     old = Policy(agents={"a": Agent("a", sources=before)})
 
     assert difference(old, old.with_agent(Agent("a", sources=after)), "a").opens is opens
+
+
+READING, WRITING = DbRead(("x",)), DbWrite(("x",))
+FEW = ToolRule("notes", MaxCalls(3))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "opens"),
+    [
+        ({"capabilities": (READING,)}, {}, False),
+        ({"capabilities": (READING, WRITING)}, {"capabilities": (WRITING, READING)}, False),
+        ({"capabilities": (READING,)}, {"capabilities": (WRITING,)}, True),
+        ({"tool_rules": (FEW,)}, {}, True),
+        ({}, {"tool_rules": (FEW,)}, False),
+        ({"tools": ()}, {"tools": ("clock",)}, True),
+    ],
+)
+def test_agent_may_do_more_where_a_grant_or_a_tool_comes_or_a_limit_goes(
+    before: dict[str, Any], after: dict[str, Any], opens: bool
+) -> None:
+    old, new = (Policy(agents={"a": Agent("a", **one)}) for one in (before, after))
+    diff = policy_diff(old, new, lambda name: rights(old, name), lambda name: rights(new, name))
+    assert diff == PolicyDiff((difference(old, new, "a"),), ())
+    assert (diff.opens, diff.is_empty, diff.agents[0].is_empty) == (opens, False, False)
+
+
+def test_agent_is_the_same_by_its_id_or_by_where_it_comes_from() -> None:
+    old = Policy(agents={name: Agent(name, tools=("clock",)) for name in "abc"})
+    new = Policy(agents={"a": Agent("a", tools=("clock",)), "x": replace(old.agents["b"], agent_id="x")})
+    diff = policy_diff(old, new, lambda name: rights(old, name), lambda name: rights(new, name))
+    gone = RightChange("c", "clock", "", RightState.ON, RightState.OFF)
+    assert diff == PolicyDiff((AgentDiff("c", (gone,), is_gone=True),), ())
+    back = policy_diff(new, old, lambda name: rights(new, name), lambda name: rights(old, name))
+    come = RightChange("c", "clock", "", RightState.OFF, RightState.ON)
+    assert back == PolicyDiff((AgentDiff("c", (come,), is_new=True),), ())
+    asking = replace(old, defaults=Defaults(approvals={"clock": Verdict.ASK}))
+    asks = policy_diff(old, asking, lambda name: rights(old, name), lambda name: rights(asking, name))
+    assert [(one.agent_id, [str(row.after) for row in one.rows]) for one in asks.agents] == [
+        (name, ["asks first"]) for name in "abc"
+    ]
+    assert [*map(str, RightState)] == ["off", "off by another layer", "asks first", "on"]
 
 
 def test_operation_is_dangerous_by_its_tier_or_by_what_it_deletes() -> None:

@@ -265,6 +265,10 @@ def test_binding_one_argument_leaves_what_the_rule_says_of_others_alone() -> Non
     both = ToolRule("notes", ArgumentConstraints({"op": {"maxLength": 9}, "page": {"maxLength": 3}}), (), 7, "both")
     policy = Policy(agents={"a": Agent("a", tools=("notes",), tool_rules=(both,))})
 
+    changed = apply(policy, change_constraint(policy, CATALOG, RulePosition("a", 0, both), "op", "op", True))
+    (rule,) = changed.agents["a"].tool_rules
+    assert isinstance(rule.rule_type, ArgumentConstraints)
+    assert list(rule.rule_type.fields.items()) == [("op", True), ("page", {"maxLength": 3})]
     after = apply(policy, bind_rule(policy, CATALOG, RulePosition("a", 0, both), ("write",), "page"))
 
     assert after.agents["a"].tool_rules == (

@@ -4,6 +4,7 @@ import pytest
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Place, Severity
+from gatewright.base.report import Report
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
@@ -22,6 +23,7 @@ from gatewright.policy.rule import (
     RequiresPrecedingTools,
     RuleKind,
     StartConstraint,
+    ToolRule,
 )
 from tests.engine.policyfile.catalog import load, policy_of
 from tests.engine.policyfile.test_policy_rules import EXPONENTIAL
@@ -162,6 +164,144 @@ def test_each_kind_is_written_named_and_told_to_the_model(
         else told and told.replace("`a`, `b` and `c`", "`a`").replace("`a`, `b` or `c`", "`a`")
     )
     assert kind.told(("a",)) == one
+
+
+TIME = 'a duration is seconds (`30`), text with a unit (`"1.5s"`, `"2m"`, `"1h"`) or `{ secs, nanos }`'
+ZERO = "`MaxCalls = 0` denies every call, yet the model is shown what it limits: turn that off instead"
+IDLE = "`Cooldown = 0` holds nothing back: the rule has no effect"
+ONLY_OPERATIONS = "`x` is no condition here: `MaxCalls` takes only `operation:NAME`"
+
+
+@pytest.mark.parametrize(
+    ("rule", "faults"),
+    [
+        (
+            ToolRule("", MaxCalls(-1), priority=255),
+            [
+                "error tool_name bad-value: `tool_name` may not be blank",
+                "error rule_type.MaxCalls bad-value: `MaxCalls` must be 0 or more",
+            ],
+        ),
+        (
+            ToolRule("a", MaxCalls(0), ("x",), -1, ""),
+            [
+                "error id bad-value: `id` may not be blank",
+                f"warning rule_type.MaxCalls never-callable: {ZERO}",
+                "error priority bad-value: `priority` must be 0 to 255",
+                f"error conditions.0 bad-condition: {ONLY_OPERATIONS}",
+            ],
+        ),
+        (
+            ToolRule("a", Cooldown(-1.0), priority=256),
+            [
+                f"error rule_type.Cooldown bad-duration: {TIME}",
+                "error priority bad-value: `priority` must be 0 to 255",
+            ],
+        ),
+        (
+            ToolRule("a", Cooldown(0.0), priority=0),
+            [f"warning rule_type.Cooldown rule-without-effect: {IDLE}"],
+        ),
+        (
+            ToolRule("a", Periodic(0.0)),
+            ["error rule_type.Periodic bad-value: `Periodic` must be longer than nothing"],
+        ),
+        (
+            ToolRule("a", RateLimit(0, 0.0)),
+            [
+                "error rule_type.RateLimit.calls bad-value: `calls` must be 1 or more",
+                "error rule_type.RateLimit.per bad-value: `per` must be longer than nothing",
+            ],
+        ),
+        (
+            ToolRule("a", RequiresConsent(" x")),
+            ["error rule_type.RequiresConsent.scope bad-value: `scope` may not begin or end with a space"],
+        ),
+        (
+            ToolRule("a", ArgumentConstraints({"x": 3, "y": {"const": [1, None]}})),
+            [
+                "error rule_type.ArgumentConstraints.x bad-value: the constraint of `x` must be a JSON Schema",
+                "error rule_type.ArgumentConstraints.y.const.1 bad-value: a policy file cannot hold null",
+            ],
+        ),
+        (
+            ToolRule("a", ArgumentConstraints({})),
+            [
+                (
+                    "warning rule_type.ArgumentConstraints rule-without-effect: "
+                    "`ArgumentConstraints` names no field: the rule has no effect"
+                )
+            ],
+        ),
+        (
+            ToolRule("a", ArgumentConstraints({}, ("a", "a"))),
+            ["error rule_type.ArgumentConstraints.required.1 duplicate: `a` stands here twice"],
+        ),
+        (
+            ToolRule("*", MaxCalls(1), ("operation:a", "operation:a", "operation:")),
+            [
+                (
+                    "error conditions.0 operations-on-plain-tool: "
+                    "`operation:a` names an operation of one tool: it cannot stand with `*`"
+                ),
+                "error conditions.1 duplicate: `operation:a` stands here twice",
+                "error conditions.2 bad-condition: `operation:` is no condition here: the name may not be blank",
+            ],
+        ),
+        (
+            ToolRule("a", RequiresPrecedingTools(), ("operation:a", "*")),
+            [
+                (
+                    "error conditions.1 bad-condition: "
+                    "`*` is no condition: name the tools that `RequiresPrecedingTools` speaks of"
+                )
+            ],
+        ),
+        (
+            ToolRule("a", RequiresPrecedingTools(), ("operation:a",)),
+            [
+                (
+                    "error conditions bad-condition: `RequiresPrecedingTools` says nothing "
+                    "without a tool in `conditions`, such as `tool` or `tool.operation`"
+                )
+            ],
+        ),
+        (
+            ToolRule("a", AllowedOperations(frozenset({" "}))),
+            ["error rule_type.AllowedOperations.0 bad-value: a name may not be blank"],
+        ),
+        (
+            ToolRule("a", ExclusiveGroups(())),
+            [
+                (
+                    "warning rule_type.ExclusiveGroups rule-without-effect: "
+                    "`ExclusiveGroups` holds no group: the rule has no effect"
+                )
+            ],
+        ),
+        (
+            ToolRule("a", ExclusiveGroups(((), ("a",), ("a", "a@2", "*")))),
+            [
+                "error rule_type.ExclusiveGroups.0 bad-value: a group names at least two tools",
+                (
+                    "warning rule_type.ExclusiveGroups.1 rule-without-effect: "
+                    "a group of one tool excludes nothing: `a` stands alone"
+                ),
+                "error rule_type.ExclusiveGroups.2.1 duplicate: `a@2` stands in the group already, as `a`",
+                "error rule_type.ExclusiveGroups.2.2 bad-value: `*` cannot stand in a group: name its tools",
+            ],
+        ),
+        (
+            ToolRule("a", MaxCalls(1), metadata={"k": float("nan")}),
+            ["error metadata bad-value: this table must be what JSON can say: a number is not finite"],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_rule_made_in_code_is_told(rule: ToolRule, faults: list[str]) -> None:
+    report = Report()
+    rule.check(report)
+    found = [f"{one.severity} {'.'.join(map(str, one.path))} {one.code}: {one.message}" for one in report.findings]
+    assert found == faults
 
 
 def test_the_same_kinds_are_read_in_a_file_of_patterns_shape() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from gatewright.base.errors import EditRefused
+from gatewright.base.report import Report
 from gatewright.policy.capabilityedit import read_scope, scope_example
 from gatewright.policy.kinds.capability import (
     AdvancedEdit,
@@ -15,6 +16,7 @@ from gatewright.policy.kinds.capability import (
     FsRead,
     NetRead,
     WasmExec,
+    check_capabilities,
     kind_of,
 )
 
@@ -112,3 +114,40 @@ def test_what_cannot_be_granted_is_refused_in_words(kind: CapabilityKind, text: 
 )
 def test_a_scope_may_be_typed_in_other_ways(text: str, capability: Capability) -> None:
     assert read_scope(kind_of(capability), text) == capability
+
+
+SIZE = 'a size is bytes (`65536`) or text with a unit (`"64MiB"`, `"500KB"`), from one byte up'
+TIME = 'a duration is seconds (`30`), text with a unit (`"1.5s"`, `"2m"`, `"1h"`) or `{ secs, nanos }`'
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "faults"),
+    [
+        ((Exec(0.0),), ["0.Exec.cpu_limit bad-value: `cpu_limit` must be longer than nothing"]),
+        ((Exec(-1.0, 0),), [f"0.Exec.cpu_limit bad-duration: {TIME}", f"0.Exec.mem_limit bad-value: {SIZE}"]),
+        (
+            (WasmExec(0, 0),),
+            ["0.WasmExec.fuel bad-value: `fuel` must be 1 or more", f"0.WasmExec.memory bad-value: {SIZE}"],
+        ),
+        ((WasmExec(1, 1), ClockRead()), []),
+        (
+            (NetRead(("a.org", "a.org", "b c")),),
+            [
+                "0.NetRead.allowlist.1 duplicate: `a.org` stands here twice",
+                "0.NetRead.allowlist.2 bad-host: `b c`: the host holds a character that no host has",
+            ],
+        ),
+        ((FsRead(("~",)),), ["0.FsRead.prefixes.0 bad-prefix: `~`: `~` is not expanded in a prefix"]),
+        ((EnvRead((" A",)),), ["0.EnvRead.vars.0 bad-value: ` A`: a name may not begin or end with a space"]),
+        ((Exec(), Exec(1.0)), ["1 duplicate: `Exec` is granted already"]),
+        ((NetRead(("a",)), NetRead(("b",))), []),
+        ((NetRead(("a",)), NetRead(("a",))), ["1 duplicate: `NetRead` is granted already"]),
+    ],
+)
+def test_what_is_wrong_with_grants_made_in_code_is_told(
+    capabilities: tuple[Capability, ...], faults: list[str]
+) -> None:
+    report = Report()
+    check_capabilities(((one, (at,)) for at, one in enumerate(capabilities)), report)
+    found = [f"{'.'.join(map(str, one.path))} {one.code}: {one.message}" for one in report.findings]
+    assert found == faults
