@@ -192,7 +192,13 @@ class Stage:
         rows = (*played.decision.trace, *played.outcome.decision.trace)
         last: dict[str, Any] = {row.stage: self._local(row.reason) for row in rows if row.stage != "normalise"}
         said = {stage: reason for stage, reason in last.items() if reason not in ROUTINE}
-        return said | ({"facts": dict(played.decision.facts)} if played.decision.facts else {})
+        checks = [
+            f"{one['kind']} {one['target'] or 'everything'}: {'yes' if one['allowed'] else 'no'}"
+            for row in played.rows
+            for one in row.get("checks", ())
+        ]
+        more = {"checks": [self._local(check) for check in checks], "facts": dict(played.decision.facts)}
+        return said | {name: value for name, value in more.items() if value}
 
     def found(self, played: Played) -> dict[str, Any]:
         """The case's outcome under the names that ``want`` uses."""

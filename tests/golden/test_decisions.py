@@ -5,8 +5,8 @@ operator's answer now, ``while_asked`` what happens while the operator thinks. I
 policy line that the decision must point to, ``canonical`` the arguments that the tool gets; verdict, stage, code, rule,
 line, model, violation and canonical are what ``decide`` says, the rest is of the call as it was made. A row is a kind,
 or a table with the fields that it must have. ``said`` is all that the stages say but for the routine, word for word,
-with the facts of the decision. ``shows`` says what the model of an agent is given, ``no_witness`` for what the
-self-check finds no call that passes.
+with the facts of the decision and what was checked of capabilities. ``shows`` says what the model of an agent is given,
+``no_witness`` for what the self-check finds no call that passes.
 
 Beside what a case wants, nothing hidden from its agent may be named to the model, anywhere, and ``decide`` must say
 what ``call`` does.

@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gatewright.base.errors import ToolFailure
 from gatewright.gate import Decision, Status
+from gatewright.policy.permission import Action
+from gatewright.policy.target import Assessment
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
+from gatewright.tools import FileParameter, Normalization, PathParameter, ResultType, SideEffect, Tool, operation
+from gatewright.tools.context import ToolExecutionContext
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.marked import marked_tools
-from tests.engine.gate.world import World
+from tests.engine.gate.world import POLICY, World
 
 TEXT = """gatewright = 1
 
@@ -252,6 +258,68 @@ message = "only below notes/"
     assert "`notes/a.md`" in said
     bad = open_world.decide("peek", {"path": "notes/../other"})
     assert (bad.stage, bad.model_message) == ("policy", "Tool execution failed: only below notes/")
+
+
+async def test_condition_on_a_path_holds_for_a_label_too(make_world: MakeWorld) -> None:
+    when = '{ properties = { path = { pattern = "^draft" } }, required = ["path"] }'
+    world = make_world(f'{POLICY}\n[[policy.rules]]\nname = "no drafts"\neffect = "deny"\nwhen = {when}\n')
+    found: list[str] = []
+    for name in ("draft.md", "final.md"):
+        (world.docs / name).write_text("one\n")
+        source = world.sources.get("docs")
+        assert source is not None
+        given = {"op": "save", "label": source.label(name)}
+        decision = world.decide("file", given)
+        found.append(decision.code)
+        assert decision.arguments == {**given, "source": "docs"}
+    assert found == ["policy-deny", "allowed"]
+
+
+def test_place_is_judged_by_what_the_tool_says_that_it_does_there(make_world: MakeWorld) -> None:
+    class Shredder(Tool):
+        """Says that it deletes, though its author marked what it reads."""
+
+        name = "shredder"
+        description = "Shreds."
+        safety_tier = SafetyTier.READ_ONLY
+        side_effects = frozenset({SideEffect.FS_WRITE})
+        result_type = ResultType.ARRAY
+        normalization = Normalization.JSON
+        required_capabilities = frozenset[str]()
+        needs_source = True
+
+        def assess(self, operation: str, arguments: Any, context: ToolExecutionContext) -> Assessment:
+            if arguments.get("note") == "no":
+                raise ToolFailure("not today", code="closed")
+            return Assessment(Action.DELETE, ask="sure?" if arguments.get("note") else None)
+
+        @operation(actions=(Action.READ, Action.DELETE))
+        async def shred(
+            self,
+            path: Annotated[str, PathParameter()] | None = None,
+            file: Annotated[str, FileParameter()] | None = None,
+            target: Annotated[str, FileParameter(writes=True)] | None = None,
+            note: str = "",
+        ) -> list[str]:
+            """Shred it."""
+            return []
+
+    world = make_world(TEXT.format(outside="/nowhere"), Shredder())
+    for name in ("a.md", "frozen.md", "shared.md"):
+        (world.docs / name).write_text("x")
+
+    def told(**arguments: str) -> str:
+        decision = world.decide("shredder", {"op": "shred", **arguments})
+        return f"{decision.stage} {decision.code}: {decision.reason}"
+
+    frozen = "`frozen.md` of `docs` is read_only by rule 2 `frozen.md`, which denies delete"
+    by_default = "of `docs` is read_write by default, which asks before `shred`"
+    assert told(file="docs/frozen.md") == f"permission level-denies: {frozen}"
+    assert told(path="frozen.md", target="docs/a.md") == f"permission level-denies: {frozen}"
+    assert told(path="a.md", file="docs/frozen.md", target="docs/a.md") == f"permission level-asks: `a.md` {by_default}"
+    assert told(path="a.md", note="x") == f"permission level-asks: `a.md` {by_default}"
+    assert told() == "permission no-place: the call names no place whose level could permit it"
+    assert told(path="a.md", note="no") == "permission closed: not today"
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def _address(agent: Agent, index: int) -> tuple[str | int, ...]:
 
 
 def _list_address(agent: Agent) -> tuple[str | int, ...]:
-    return ("agents", agent.agent_id, "capabilities") if agent.capabilities else ("agents", agent.agent_id)
+    return ("agents", agent.agent_id, "capabilities")
 
 
 CAPABILITY = Stage("capability", _run)

@@ -97,8 +97,7 @@ def _judged(
         return denied("no-place", "the call names no place whose level could permit it", message.PLACE)
     if assessment.ask is not None:
         findings.append(Finding(Verdict.ASK, "tool-asks", assessment.ask))
-    if len(findings) > 1:
-        findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
+    findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
     notes = [f"`{place.relative}` is {level.permission}" for place, level in levels]
     if state.named:
         notes += [
@@ -150,8 +149,8 @@ def _finding(place: Located, level: LevelDecision, action: Action, called: str) 
     if verdict is Verdict.ASK:
         asks = f"{what}, which asks before {called}"
         return Finding(verdict, "level-asks", asks, _address(place, level), about=place.relative)
-    model = message.PLACE if action is Action.READ else message.PLACE_FIXED
-    return Finding(verdict, "level-denies", f"{what}, which denies {action}", _address(place, level), model=model)
+    denies = f"{what}, which denies {action}"  # no level but none denies reading
+    return Finding(verdict, "level-denies", denies, _address(place, level), model=message.PLACE_FIXED)
 
 
 def _named_closed(place: NamedPlace, level: LevelDecision) -> Finding:
