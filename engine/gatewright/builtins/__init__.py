@@ -1,4 +1,4 @@
-"""The tools that come with the program, one per module."""
+"""The tools that come with the program."""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from gatewright.builtins.block import BlockTool
 from gatewright.builtins.block_edit import BlockEditTool
 from gatewright.builtins.context import ContextTool
 from gatewright.builtins.file import file_tool
-from gatewright.builtins.file_delete import FileDeleteTool
-from gatewright.builtins.file_edit import FileEditTool
-from gatewright.builtins.file_list import FileListTool
-from gatewright.builtins.file_read import FileReadTool
 from gatewright.builtins.file_search import FileSearchTool
-from gatewright.builtins.file_write import FileWriteTool
 from gatewright.builtins.http_fetch import HttpFetchTool
-from gatewright.builtins.memory_delete import MemoryDeleteTool
-from gatewright.builtins.memory_save import MemorySaveTool
-from gatewright.builtins.memory_search import MemorySearchTool
-from gatewright.builtins.memory_update import MemoryUpdateTool
-from gatewright.builtins.read_file import ReadFileTool
+from gatewright.builtins.note import MemoryDeleteTool, MemorySaveTool, MemorySearchTool, MemoryUpdateTool
 from gatewright.builtins.recall import RecallTool
 from gatewright.builtins.recall_1 import RecallOneTool
+from gatewright.builtins.root_file import (
+    FileDeleteTool,
+    FileEditTool,
+    FileListTool,
+    FileReadTool,
+    FileWriteTool,
+    ReadFileTool,
+    VaultCopyTool,
+)
 from gatewright.builtins.rooted import RootTool, why_absent
 from gatewright.builtins.search import SearchTool
 from gatewright.builtins.send_message import Message, MessagePort, SendMessageTool
 from gatewright.builtins.shell_exec import ShellExecTool, ShellPort
 from gatewright.builtins.source import SourceTool
-from gatewright.builtins.vault_copyto import VaultCopyTool
 from gatewright.builtins.web_fetch import WebFetchTool
 from gatewright.builtins.web_search import WebSearchTool
 from gatewright.tools.tool import Tool

@@ -13,17 +13,16 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, noted, text_argument
+from gatewright.builtins.blockplace import Label, MemoryTool, noted, text_argument
 from gatewright.builtins.result import agreed, done, place
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import FILE_LABEL, Assessment, Located
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.declaration import SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import SourceParameter
-from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
     from gatewright.memory.blockrule import Note
@@ -36,7 +35,7 @@ SourceId = Annotated[
 _NOTES: dict[str, Note] = {"pin": "pin", "unpin": "unpin", "archive": "archive"}
 
 
-class BlockTool(Tool):
+class BlockTool(MemoryTool):
     """Blocks by their labels."""
 
     name = "block"
@@ -48,14 +47,8 @@ class BlockTool(Tool):
         {"op": "archive", "label": "notes"},
         {"op": "info", "label": "notes"},
     )
-    safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE, SideEffect.FS_READ})
-    determinism = Determinism.NON_DETERMINISTIC
-    resource_bounds = ResourceBounds(timeout_s=15.0)
-    result_type = ResultType.OBJECT
-    normalization = Normalization.JSON
     tool_rules = (ToolRule("block", ContinueLoop()),)
-    required_capabilities = frozenset[str]()  # levels decide; an attached source implies access by this tool
 
     @operation(actions=(Action.READ,))
     async def load(self, context: ToolExecutionContext, label: Label, source_id: SourceId | None = None) -> JsonValue:

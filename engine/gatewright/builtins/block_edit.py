@@ -12,16 +12,14 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, edited, text_argument
+from gatewright.builtins.blockplace import Label, MemoryTool, edited, text_argument
 from gatewright.builtins.result import done
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
-from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.declaration import Determinism
 from gatewright.tools.decorator import operation
-from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit, Replace
@@ -50,7 +48,7 @@ Value = Annotated[Any, Field(description="The new value, of the field's type; nu
 SectionName = Annotated[str, Field(description="Which section, in a block that has sections.")]
 
 
-class BlockEditTool(Tool):
+class BlockEditTool(MemoryTool):
     """Edits of blocks by their labels."""
 
     name = "block_edit"
@@ -63,14 +61,8 @@ class BlockEditTool(Tool):
         {"op": "undo", "label": "notes"},
         {"op": "redo", "label": "notes"},
     )
-    safety_tier = SafetyTier.SIDE_EFFECTING
-    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
     determinism = Determinism.DETERMINISTIC
-    resource_bounds = ResourceBounds(timeout_s=15.0)
-    result_type = ResultType.OBJECT
-    normalization = Normalization.JSON
     tool_rules = (ToolRule("block_edit", ContinueLoop()),)
-    required_capabilities = frozenset[str]()  # levels decide; an attached source implies access by this tool
 
     @operation(actions=(Action.APPEND,))
     async def append(

@@ -9,8 +9,11 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins.result import ObjectTool
 from gatewright.policy.target import FILE_LABEL
+from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.parameter import LabelParameter
 
 if TYPE_CHECKING:
@@ -20,6 +23,19 @@ if TYPE_CHECKING:
 Label = Annotated[
     str, LabelParameter(), Field(description="Label of the block; those of files begin with `file:`.", max_length=4096)
 ]
+
+
+class MemoryTool(ObjectTool, abstract=True):
+    """A tool on the memory of the agent that calls, where levels decide and no capability is needed.
+
+    So it is with files that have a block: an attached source implies access by these tools.
+    """
+
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
+    determinism = Determinism.NON_DETERMINISTIC
+    resource_bounds = ResourceBounds(timeout_s=15.0)
+    required_capabilities = frozenset[str]()
 
 
 def no_file_block(label: str, failure: ToolFailure) -> ToolFailure:

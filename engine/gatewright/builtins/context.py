@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, edited, noted, text_argument
+from gatewright.builtins.blockplace import Label, MemoryTool, edited, noted, text_argument
 from gatewright.builtins.result import done
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
-from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
-from gatewright.tools.tool import Tool
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
@@ -29,7 +26,7 @@ New = Annotated[str, Field(description="What to put there instead; empty takes i
 _NOTES: dict[str, Note] = {"archive": "archive", "load_from_archival": "unarchive"}
 
 
-class ContextTool(Tool):
+class ContextTool(MemoryTool):
     """Blocks in context by their labels. New agents are given `block` and `block_edit`."""
 
     name = "context"
@@ -43,14 +40,7 @@ class ContextTool(Tool):
         {"operation": "load_from_archival", "label": "notes"},
         {"operation": "swap", "archive": "notes", "load": "plans"},
     )
-    safety_tier = SafetyTier.SIDE_EFFECTING
-    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
-    determinism = Determinism.NON_DETERMINISTIC
-    resource_bounds = ResourceBounds(timeout_s=15.0)
-    result_type = ResultType.OBJECT
-    normalization = Normalization.JSON
     tool_rules = (ToolRule("context", ContinueLoop()),)
-    required_capabilities = frozenset[str]()  # levels decide; an attached source implies access by this tool
 
     @operation(actions=(Action.APPEND,))
     async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:

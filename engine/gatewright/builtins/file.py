@@ -14,7 +14,7 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import agreed, done, place
+from gatewright.builtins.result import ObjectTool, agreed, done, place
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Approved, Assessment, Later, Located
@@ -22,7 +22,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.sources.filesource import MAX_LISTED
 from gatewright.sources.filetext import in_line_ending_of, with_change, with_lines, with_patch
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import LabelParameter, PathParameter, SourceParameter
 from gatewright.tools.tool import Tool
@@ -48,7 +48,7 @@ Limit = Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many entries 
 Recursive = Annotated[bool, Field(description="With everything below, if the path is a folder.")]
 
 
-class FileTool(Tool):
+class FileTool(ObjectTool):
     """Files of the sources of the calling agent."""
 
     name = "file"
@@ -75,8 +75,6 @@ class FileTool(Tool):
     side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE, SideEffect.DB_READ, SideEffect.DB_WRITE})
     determinism = Determinism.DETERMINISTIC
     resource_bounds = ResourceBounds(timeout_s=20.0)
-    result_type = ResultType.OBJECT
-    normalization = Normalization.JSON
     usage_rule = "Paths are relative to the base of their source; nothing outside it can be reached."
     tool_rules = (ToolRule("file", ContinueLoop()),)
     needs_source = True

@@ -7,14 +7,13 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins.blockplace import MemoryTool
 from gatewright.builtins.result import done, found
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
-from gatewright.tools.tool import Tool
 
 Content = Annotated[str, Field(min_length=1, max_length=10_000, description="The text to keep. It never changes.")]
 Metadata = Annotated[dict[str, Any], Field(description="What else is to be known of it, such as where it is from.")]
@@ -29,7 +28,7 @@ Query = Annotated[
 Limit = Annotated[int, Field(ge=1, le=50, description="How many hits to give at most.")]
 
 
-class RecallTool(Tool):
+class RecallTool(MemoryTool):
     """The archive of the agent that calls, in words that name no operation of another tool."""
 
     name = "recall"
@@ -39,14 +38,7 @@ class RecallTool(Tool):
         {"op": "insert", "content": "The reader likes green tea.", "metadata": {"from": "a letter"}},
         {"op": "search", "query": "green tea", "limit": 5},
     )
-    safety_tier = SafetyTier.SIDE_EFFECTING
-    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
-    determinism = Determinism.NON_DETERMINISTIC
-    resource_bounds = ResourceBounds(timeout_s=15.0)
-    result_type = ResultType.OBJECT
-    normalization = Normalization.JSON
     tool_rules = (ToolRule("recall", ContinueLoop()),)
-    required_capabilities = frozenset[str]()  # an archive is the agent's own, and its level decides
 
     @operation(actions=(Action.APPEND,))
     async def insert(

@@ -8,23 +8,20 @@ from typing import Annotated
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, text_argument
+from gatewright.builtins.blockplace import Label, MemoryTool, text_argument
 from gatewright.builtins.result import done
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
-from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
 from gatewright.tools.decorator import operation
 from gatewright.tools.parameter import LabelParameter
-from gatewright.tools.tool import Tool
 
 NewLabel = Annotated[str, LabelParameter(makes=True), Field(max_length=4096, description="The label to keep it under.")]
 Value = Annotated[str, Field(min_length=1, max_length=10_000, description="The text.")]
 
 
-class RecallOneTool(Tool):
+class RecallOneTool(MemoryTool):
     """Archived blocks of the agent that calls."""
 
     name = "recall"
@@ -37,14 +34,7 @@ class RecallOneTool(Tool):
         {"operation": "read", "label": "tea"},
         {"operation": "delete", "label": "tea"},
     )
-    safety_tier = SafetyTier.SIDE_EFFECTING
-    side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE})
-    determinism = Determinism.NON_DETERMINISTIC
-    resource_bounds = ResourceBounds(timeout_s=15.0)
-    result_type = ResultType.OBJECT
-    normalization = Normalization.JSON
     tool_rules = (ToolRule("recall", ContinueLoop()),)
-    required_capabilities = frozenset[str]()  # levels decide
 
     @operation(actions=(Action.APPEND,))
     async def insert(self, context: ToolExecutionContext, label: NewLabel, value: Value) -> JsonValue:

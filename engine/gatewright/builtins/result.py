@@ -9,6 +9,15 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.plural import plural
 from gatewright.policy.target import Approved, Located, Refusal
 from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.tools.tool import Tool
+
+
+class ObjectTool(Tool, abstract=True):
+    """A tool whose result is an object, as ``done`` makes it."""
+
+    result_type = ResultType.OBJECT
+    normalization = Normalization.JSON
 
 
 def done(message: str, data: JsonValue = None) -> JsonValue:

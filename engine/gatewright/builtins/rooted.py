@@ -9,15 +9,15 @@ from pydantic import BaseModel, ConfigDict
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins.result import ObjectTool
 from gatewright.policy.document import SHELL
 from gatewright.policy.endpoint import EVERY_ENDPOINT, TARGETS
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResultType, SideEffect
+from gatewright.tools.declaration import Determinism, SideEffect
 from gatewright.tools.parameter import FileParameter
-from gatewright.tools.tool import Tool
 
 OPEN_ROOTS = ("shared", "tmp")
 VAULT = ("vault",)
@@ -39,14 +39,12 @@ class Input(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra=_undescribed)
 
 
-class RootTool(Tool, abstract=True):
+class RootTool(ObjectTool, abstract=True):
     """A tool that needs roots, the shell or endpoints.
 
     ``needs``: of each group the policy provides one (`Policy.provides`).
     """
 
-    result_type = ResultType.OBJECT
-    normalization = Normalization.JSON
     determinism = Determinism.DETERMINISTIC
     needs: tuple[tuple[str, ...], ...] = (OPEN_ROOTS,)
 
@@ -61,12 +59,7 @@ class ReadingTool(RootTool, abstract=True):
     safety_tier = SafetyTier.READ_ONLY
     side_effects = frozenset({SideEffect.FS_READ})
 
-    def assess(
-        self,
-        operation: str,  # noqa: ARG002
-        arguments: Mapping[str, JsonValue],  # noqa: ARG002
-        context: ToolExecutionContext,  # noqa: ARG002
-    ) -> Assessment:
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """What is there is read."""
         return Assessment(Action.READ)
 

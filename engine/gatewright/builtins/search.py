@@ -9,14 +9,14 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.builtins.blockplace import MemoryTool
 from gatewright.builtins.recall import Limit, Query
 from gatewright.builtins.result import found
 from gatewright.builtins.rooted import Input
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
-from gatewright.tools.tool import Tool
+from gatewright.tools.declaration import Determinism, SideEffect
 
 _KINDS = {
     "archival_memory": ("archive", "block"),
@@ -49,7 +49,7 @@ class Search(Input):
     filters: Annotated[SearchFilters | None, Field(description="Which texts count, else all.")] = None
 
 
-class SearchTool(Tool):
+class SearchTool(MemoryTool):
     """The archive and the conversations of the agent that calls."""
 
     name = "search"
@@ -61,11 +61,7 @@ class SearchTool(Tool):
     safety_tier = SafetyTier.READ_ONLY
     side_effects = frozenset({SideEffect.DB_READ})
     determinism = Determinism.DETERMINISTIC
-    resource_bounds = ResourceBounds(timeout_s=15.0)
-    result_type = ResultType.OBJECT
-    normalization = Normalization.JSON
     tool_rules = (ToolRule("search", ContinueLoop()),)
-    required_capabilities = frozenset[str]()
     input_model = Search
 
     async def run(self, arguments: Search, context: ToolExecutionContext) -> JsonValue:

@@ -149,7 +149,7 @@ class SendMessageTool(RootTool):
         )
         return replace(facts, operations=tuple(rows))
 
-    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:  # noqa: ARG002
+    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:
         """The server of the endpoint."""
         endpoint = None if self._endpoints is None else getattr(self._endpoints, operation, None)
         target = parse_url(endpoint.url, allow_private=True) if operation in OUTSIDE and endpoint is not None else None
@@ -161,12 +161,7 @@ class SendMessageTool(RootTool):
         why = "" if self._port is None else self._port.fault(message_of(arguments))
         return (*found, ArgumentIssue("/content", why)) if why else found
 
-    def assess(
-        self,
-        operation: str,  # noqa: ARG002
-        arguments: Mapping[str, JsonValue],
-        context: ToolExecutionContext,  # noqa: ARG002
-    ) -> Assessment:
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """Whoever is asked sees the message."""
         message = message_of(arguments)
         lines = "".join(f"+{line}\n" for line in message.content.splitlines())

@@ -67,12 +67,7 @@ class ShellExecTool(RootTool):
         """How far what is executed is kept apart."""
         return self._shell.isolation() if self._shell is not None else ""
 
-    def assess(
-        self,
-        operation: str,  # noqa: ARG002
-        arguments: Mapping[str, JsonValue],
-        context: ToolExecutionContext,  # noqa: ARG002
-    ) -> Assessment:
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """Whoever is asked sees the command that will be executed, and how far it is kept apart."""
         return Assessment(diff=f"executes: {text_of(arguments, 'command')}\n{self.caveat}\n")
 

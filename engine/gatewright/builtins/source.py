@@ -8,18 +8,17 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import done
+from gatewright.builtins.result import ObjectTool, done
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType
+from gatewright.tools.declaration import Determinism, ResourceBounds
 from gatewright.tools.decorator import operation
-from gatewright.tools.tool import Tool
 
 SourceId = Annotated[str, Field(min_length=1, max_length=256, description="The id of the source.")]
 
 
-class SourceTool(Tool):
+class SourceTool(ObjectTool):
     """Sources by their ids."""
 
     name = "source"
@@ -33,8 +32,6 @@ class SourceTool(Tool):
     safety_tier = SafetyTier.SIDE_EFFECTING
     determinism = Determinism.MAYBE
     resource_bounds = ResourceBounds(timeout_s=10.0)
-    result_type = ResultType.OBJECT
-    normalization = Normalization.JSON
     required_capabilities = frozenset[str]()  # an attached source implies access
 
     @operation(actions=(Action.READ,))

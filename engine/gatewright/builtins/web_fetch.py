@@ -9,14 +9,13 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import done
+from gatewright.builtins.result import ObjectTool, done
 from gatewright.builtins.rooted import Input
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.declaration import Determinism, Normalization, ResourceBounds, ResultType, SideEffect
+from gatewright.tools.declaration import Determinism, ResourceBounds, SideEffect
 from gatewright.tools.parameter import UrlParameter
 from gatewright.tools.port import WebPage
-from gatewright.tools.tool import Tool
 
 MAX_CHARS = 50_000
 USUAL_CHARS = 12_000
@@ -26,7 +25,7 @@ _SHOWN_URL = 500
 Url = Annotated[str, UrlParameter(), Field(description="The address, `https://...` or `http://...`.")]
 
 
-class WebTool(Tool, abstract=True):
+class WebTool(ObjectTool, abstract=True):
     """A tool that reaches the web."""
 
     examples = ({"url": "https://example.org/"},)
@@ -34,8 +33,6 @@ class WebTool(Tool, abstract=True):
     side_effects = frozenset({SideEffect.NET_READ})
     determinism = Determinism.MAYBE
     resource_bounds = ResourceBounds(timeout_s=30.0)
-    result_type = ResultType.OBJECT
-    normalization = Normalization.JSON
     leaves_copy = True
 
 

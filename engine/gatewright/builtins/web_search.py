@@ -49,7 +49,7 @@ class WebSearchTool(WebTool):
         judged = frozenset({CapabilityKind.NET_READ})
         return replace(facts, operations=tuple(replace(row, judged=judged) for row in facts.operations))
 
-    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:  # noqa: ARG002
+    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:
         """The engines."""
         return () if web is None else web.engines
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gatewright.builtins.file_read import FileReadTool
+from gatewright.builtins.root_file import FileReadTool
 from gatewright.policy.permission import PathUse
 from gatewright.policyfile import patch_text
 from gatewright.tools import ToolDefinition

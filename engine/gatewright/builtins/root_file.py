@@ -1,0 +1,301 @@
+"""The tools on files of the roots: read, listed, written, edited, deleted, copied out of the vault. They do no I/O.
+
+Whatever changes something shows whoever is asked what would change, and changes nothing else than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.plural import plural
+from gatewright.builtins.result import agreed, done
+from gatewright.builtins.rooted import (
+    FROM_VAULT,
+    OPEN_ROOTS,
+    READ,
+    VAULT,
+    WRITTEN,
+    Input,
+    ReadingTool,
+    RootTool,
+    counted,
+    text_of,
+    until_stopped,
+)
+from gatewright.policy.permission import Action
+from gatewright.policy.target import Assessment, Later
+from gatewright.policy.tier import SafetyTier
+from gatewright.sources.filetext import with_change
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import ResourceBounds, SideEffect
+
+if TYPE_CHECKING:
+    from gatewright.sources.rootfolder import RootFolders
+
+
+class FileRead(Input):
+    """What to read."""
+
+    path: Annotated[str, READ, Field(description="The file, such as `shared/notes.txt` or `tmp/draft.md`.")]
+
+
+class FileReadTool(ReadingTool):
+    """Reads one file."""
+
+    name = "file_read"
+    description = "Reads a text file in UTF-8. Paths begin with `shared/` or `tmp/`; one without begins in `shared`."
+    resource_bounds = ResourceBounds(timeout_s=10.0)
+    examples = ({"path": "shared/notes.txt"},)
+    input_model = FileRead
+
+    async def run(self, arguments: FileRead, context: ToolExecutionContext) -> JsonValue:
+        """Give its text."""
+        roots = context.require_roots()
+        return done(f"text of `{roots.shown(arguments.path)}`", await roots.read(arguments.path))
+
+
+class ReadFile(Input):
+    """What to read."""
+
+    path: Annotated[str, READ, Field(description="File path to read, below `shared/` or `tmp/`.")]
+
+
+class ReadFileTool(ReadingTool):
+    """The same as ``file_read`` for agents that know the older name, whose result is ``{content}`` without more."""
+
+    name = "read_file"
+    description = "Reads a text file in UTF-8 and gives its content. A path that names no folder begins in `shared`."
+    resource_bounds = ResourceBounds(timeout_s=10.0)
+    examples = ({"path": "shared/notes.txt"},)
+    input_model = ReadFile
+
+    async def run(self, arguments: ReadFile, context: ToolExecutionContext) -> JsonValue:
+        """Give its text."""
+        roots = context.require_roots()
+        data = await roots.read(arguments.path)
+        if not isinstance(data, dict):
+            raise ToolFailure("the file has no text", code="bad-result")
+        return done(f"text of `{roots.shown(arguments.path)}`", {"content": data["content"]})
+
+
+class FileList(Input):
+    """What to list."""
+
+    path: Annotated[str, READ, Field(description="The folder, such as `shared/drafts` or `tmp`.")] = "shared"
+
+
+class FileListTool(ReadingTool):
+    """Lists one folder."""
+
+    name = "file_list"
+    description = (
+        "Lists what is in a folder, sorted by name; names of folders end in `/`. "
+        "Paths begin with `shared/` or `tmp/`; one without begins in `shared`."
+    )
+    resource_bounds = ResourceBounds(timeout_s=10.0)
+    input_model = FileList
+
+    async def run(self, arguments: FileList, context: ToolExecutionContext) -> JsonValue:
+        """Give its names."""
+        roots = context.require_roots()
+        data = await roots.list_folder(arguments.path, stopped=until_stopped(context))
+        count = counted(data, "entries")
+        what = plural(count, "entry", "entries") if count else "no entries"
+        return done(f"{what} in `{roots.shown(arguments.path)}`", data)
+
+
+class FileWrite(Input):
+    """What to write."""
+
+    path: Annotated[
+        str, WRITTEN, Field(description="The file, such as `shared/notes.txt`; folders are made as needed.")
+    ]
+    content: Annotated[str, Field(description="The whole text, exactly as it is to stand in the file.")]
+
+
+class FileWriteTool(RootTool):
+    """Writes one file."""
+
+    name = "file_write"
+    description = (
+        "Makes a text file, or replaces what it holds. Paths begin with `shared/` or `tmp/`; one without begins in "
+        "`shared`."
+    )
+    examples = ({"path": "shared/notes.txt", "content": "One line.\n"},)
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.FS_WRITE})
+    resource_bounds = ResourceBounds(timeout_s=15.0)
+    input_model = FileWrite
+
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
+        """A new file is appended to its folder; one that is there is overwritten."""
+        roots, path = context.require_roots(), text_of(arguments, "path")
+        action = Action.OVERWRITE if roots.stands(path) else Action.APPEND
+        return Assessment(action, later=Later(partial(_writing, roots, path, text_of(arguments, "content"))))
+
+    async def run(self, arguments: FileWrite, context: ToolExecutionContext) -> JsonValue:
+        """Write it."""
+        roots = context.require_roots()
+        approved = agreed(context, lambda: _writing(roots, arguments.path, arguments.content))
+        data = await roots.write(arguments.path, arguments.content, context.granted, approved=approved)
+        made = isinstance(data, dict) and data.get("created") is True
+        shown = roots.shown(arguments.path)
+        return done(f"`{shown}` is a new file" if made else f"`{shown}` holds the new text", data)
+
+
+def _writing(roots: RootFolders, path: str, content: str) -> str:
+    """The difference; of what is no text, what there is now."""
+    from gatewright.blocks.difftext import diff_text
+
+    shown = roots.shown(path)
+    try:
+        before = roots.text_of(path)
+    except ToolFailure:
+        there = roots.note_of(path)
+        head = f"replaces what is no text: {there}\n" if there is not None else "new file\n"
+        return head + diff_text(shown, "", content)
+    return diff_text(shown, before, content) or f"{shown} stays as it is"
+
+
+class FileEdit(Input):
+    """What to change."""
+
+    path: Annotated[str, WRITTEN, Field(description="The file, such as `shared/notes.txt`.")]
+    old_text: Annotated[str, Field(min_length=1, description="The text to replace; it has to occur exactly once.")]
+    new_text: Annotated[str, Field(description="The text to put there instead; empty takes it out.")]
+
+
+class FileEditTool(RootTool):
+    """Changes one passage."""
+
+    name = "file_edit"
+    description = (
+        "Replaces a passage of a text file that occurs in it exactly once. Paths begin with `shared/` or `tmp/`; one "
+        "without begins in `shared`."
+    )
+    examples = ({"path": "shared/notes.txt", "old_text": "tea", "new_text": "coffee"},)
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
+    resource_bounds = ResourceBounds(timeout_s=15.0)
+    input_model = FileEdit
+
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
+        """The file is overwritten."""
+        texts = (text_of(arguments, name) for name in ("path", "old_text", "new_text"))
+        return Assessment(Action.OVERWRITE, later=Later(partial(_edit, context.require_roots(), *texts)))
+
+    async def run(self, arguments: FileEdit, context: ToolExecutionContext) -> JsonValue:
+        """Change it."""
+        roots = context.require_roots()
+        path, old, new = arguments.path, arguments.old_text, arguments.new_text
+        approved = agreed(context, lambda: _edit(roots, path, old, new))
+        data = await roots.edit(path, old, new, context.granted, approved=approved)
+        return done(f"the new text is in `{roots.shown(arguments.path)}`", data)
+
+
+def _edit(roots: RootFolders, path: str, old: str, new: str) -> str:
+    """The difference to the whole text. Raises ToolFailure where the passage does not stand there once."""
+    from gatewright.blocks.difftext import diff_text
+
+    before = roots.text_of(path)
+    return diff_text(roots.shown(path), before, with_change(before, old, new))
+
+
+class FileDelete(Input):
+    """What to remove."""
+
+    path: Annotated[str, WRITTEN, Field(description="The file or folder, such as `tmp/draft.md`.")]
+    recursive: Annotated[bool, Field(description="Remove a folder with everything in it.")] = False
+
+
+class FileDeleteTool(RootTool):
+    """Removes one file or folder."""
+
+    name = "file_delete"
+    description = (
+        "Removes a file, or a folder that is empty. Paths begin with `shared/` or `tmp/`; one without begins in "
+        "`shared`. These two themselves stay."
+    )
+    examples = ({"path": "tmp/draft.md"},)
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.FS_WRITE})
+    resource_bounds = ResourceBounds(timeout_s=15.0)
+    input_model = FileDelete
+
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
+        """The file or folder is deleted; whoever is asked sees what goes."""
+        roots = context.require_roots()
+        return Assessment(Action.DELETE, later=Later(partial(_deletion, roots, text_of(arguments, "path"))))
+
+    async def run(self, arguments: FileDelete, context: ToolExecutionContext) -> JsonValue:
+        """Remove it."""
+        roots = context.require_roots()
+        shown = roots.shown(arguments.path)
+        approved = agreed(context, lambda: _deletion(roots, arguments.path))
+        recursive, granted = arguments.recursive, context.granted
+        data = await roots.delete(arguments.path, recursive=recursive, granted=granted, approved=approved)
+        return done(f"`{shown}` is gone", data)
+
+
+def _deletion(roots: RootFolders, path: str) -> str:
+    there = roots.note_of(path)
+    if there is None:
+        raise ToolFailure("there is no such file or folder", code="not-found")
+    return f"removes {roots.shown(path)}: {there}"
+
+
+class VaultCopy(Input):
+    """What to copy where."""
+
+    source_path: Annotated[str, FROM_VAULT, Field(description="The file in the vault, such as `vault/report.pdf`.")]
+    destination_path: Annotated[str, WRITTEN, Field(description="The file to write, such as `shared/report.pdf`.")]
+
+
+class VaultCopyTool(RootTool):
+    """Copies one file out of the vault: the only way out of it, in two steps that the log tells apart.
+
+    What the file holds is told to nobody, not even to whoever approves the call: size and digest stand for it.
+    """
+
+    name = "vault_copyto"
+    description = (
+        "Copies a file out of the vault, where it cannot be read, to a file below `shared/` or `tmp/`. "
+        "The source begins with `vault/`."
+    )
+    examples = ({"source_path": "vault/report.pdf", "destination_path": "shared/report.pdf"},)
+    safety_tier = SafetyTier.SIDE_EFFECTING
+    side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
+    required_capabilities = frozenset[str]()  # each path is judged by its own kind, and by that alone
+    resource_bounds = ResourceBounds(timeout_s=30.0)
+    input_model = VaultCopy
+    needs = (VAULT, OPEN_ROOTS)
+
+    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
+        """What happens at the destination; the source is read, whatever this says."""
+        roots = context.require_roots()
+        source, destination = text_of(arguments, "source_path"), text_of(arguments, "destination_path")
+        action = Action.OVERWRITE if roots.stands(destination) else Action.APPEND
+        return Assessment(action, later=Later(partial(_copy, roots, source, destination)))
+
+    async def run(self, arguments: VaultCopy, context: ToolExecutionContext) -> JsonValue:
+        """Copy it."""
+        roots = context.require_roots()
+        copied, written = arguments.source_path, arguments.destination_path
+        approved = agreed(context, lambda: _copy(roots, copied, written))
+        data = await roots.copy(copied, written, context.granted, approved=approved)
+        source, destination = roots.shown(arguments.source_path), roots.shown(arguments.destination_path)
+        return done(f"`{source}` was copied to `{destination}`", data)
+
+
+def _copy(roots: RootFolders, source: str, destination: str) -> str:
+    copied, there = roots.note_of(source), roots.note_of(destination)
+    if copied is None:
+        raise ToolFailure("there is no such file to copy", code="not-found")
+    text = f"copies {roots.shown(source)} ({copied}) to {roots.shown(destination)}"
+    return text if there is None else f"{text}, which replaces {there}"
