@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -27,6 +29,7 @@ from gatewright.gate import (
     state_folder,
 )
 from gatewright.policy.tier import SafetyTier
+from gatewright.record import AnchorFile
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import tool
 from tests.engine.gate.conftest import MakeWorld
@@ -67,6 +70,30 @@ def test_untouched_log_is_sound(tmp_path: Path) -> None:
     log.close()
 
     assert (report.rows, report.problems) == (6, ())
+    fds = Path("/proc/self/fd")
+    assert not fds.exists() or not [one for one in fds.iterdir() if str(tmp_path) in os.path.realpath(one)]
+
+
+def test_row_of_somebody_who_died_before_moving_the_anchor_is_gone_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, other = filled(tmp_path, 1), log_of(tmp_path)
+    other.append([AuditEntry(RowKind.TOOL_INVOKED, "call-1")])
+
+    def dies(*_: object) -> None:
+        raise OSError(errno.EIO, "gone")
+
+    monkeypatch.setattr(AnchorFile, "write", dies)
+    with pytest.raises(AuditUnavailable, match="gone"):
+        log.append([AuditEntry(RowKind.TOOL_INVOKED, "call-2")])
+    monkeypatch.undo()
+    other.append([AuditEntry(RowKind.TOOL_INVOKED, "call-3")])
+    report = other.verify()
+    for one in (log, other):
+        one.close()
+
+    assert (report.rows, report.problems) == (5, ())
+    assert [row.call_id for row in other.rows()] == ["", "call-0", "call-1", "call-2", "call-3"]
 
 
 def test_call_that_was_begun_and_never_ended_is_told_and_is_no_problem(tmp_path: Path) -> None:
@@ -196,7 +223,7 @@ def test_log_that_was_moved_goes_on_once_somebody_says_so_and_a_copy_or_a_change
         other.accept_move("dana")
     assert plain(tmp_path, caught.value) == (copied,)
 
-    shutil.rmtree(log.path.parent)
+    log.path.write_bytes(b"no database at all" * 100)
     kept = "the audit log was kept in `@/state` until now; if the workspace was moved here, `gatewright audit verify "
     assert refusals() == {f"{kept}--moved` has it go on; if not, move it away to begin a new one"}
     changing = "UPDATE rows SET agent = '{}' WHERE seq = 2"
@@ -480,6 +507,11 @@ def test_log_that_is_a_link_to_another_file_is_not_written(tmp_path: Path) -> No
 def test_a_log_that_cannot_be_read_is_never_an_empty_one(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.close()
+    with closing(sqlite3.connect(log.path)) as connection:
+        connection.execute("DELETE FROM rows WHERE seq = 1")
+        connection.commit()
+    with pytest.raises(AuditUnavailable, match=r"cannot be written: its first row does not name a log$"):
+        log.append([AuditEntry(RowKind.TOOL_INVOKED)])
     log.path.write_bytes(b"no database at all" * 100)
     with pytest.raises(AuditUnavailable, match="cannot be read"):
         list(log_of(tmp_path).rows())

@@ -67,11 +67,29 @@ def test_proof_names_decision_policy_rule_and_time(world: World) -> None:
 
     assert decision.rule is not None
     assert proof is decision.proof
-    assert proof.decision_id == decision.decision_id != ""
-    assert (proof.verdict, proof.stage, proof.code) == (Verdict.DENY, "operation", "operation-not-allowed")
-    assert (proof.rule, proof.reason) == (decision.rule.rule_id, decision.reason)
-    assert proof.policy_digest == world.gate.snapshot().policy_digest
-    assert (proof.now_s, proof.wall_s) == (world.clock.monotonic_s(), world.clock.wall_s())
+    assert proof.decision_id == decision.decision_id
+    assert proof.to_json() == {
+        "proof": 1,
+        "decision": decision.decision_id,
+        "verdict": "deny",
+        "stage": "operation",
+        "code": "operation-not-allowed",
+        "reason": decision.reason,
+        "rule": decision.rule.rule_id,
+        "grant": None,
+        "policy": world.gate.snapshot().policy_digest,
+        "tool": proof.tool_digest,
+        "call": proof.call_digest,
+        "sent": proof.sent_digest,
+        "session": {"session": proof.facts.session_id, "ended": False, "began_s": None, "uses": []},
+        "now_s": world.clock.monotonic_s(),
+        "wall_s": world.clock.wall_s(),
+        "rates": {},
+        "answer": None,
+        "key": proof.key_id,
+        "mac": proof.mac,
+    }
+    assert [name.partition("-")[0] for name in (proof.decision_id, proof.key_id)] == ["decision", "gate"]
     assert proof.decision_id != world.decide("file", READ).proof.decision_id
 
 
@@ -81,19 +99,50 @@ def test_decision_that_no_gate_made_has_no_proof() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "more"),
     [
-        (ProvenCall("archivist", "file", {"op": "read", "path": "other.md"}), "another call"),
-        (ProvenCall("archivist", "echo", READ), "another call"),
-        (ProvenCall("somebody", "file", READ), "another call"),
-        (ProvenCall("archivist", "file", READ, "ann"), "another call"),
+        (ProvenCall("archivist", "file", {"op": "read", "path": "other.md"}), ()),
+        (ProvenCall("archivist", "file", READ, "ann"), ()),
+        (
+            ProvenCall("archivist", "echo", {"text": "x"}),
+            ("the tool has changed since", "decided again it is allow at `approval` (allowed): `echo` is allowed"),
+        ),
+        (
+            ProvenCall("somebody", "file", READ),
+            (
+                "the tool has changed since",
+                "decided again it is deny at `lookup` (unknown-agent): no agent `somebody` in the policy",
+            ),
+        ),
     ],
 )
-def test_proof_is_for_one_call_only(world: World, other: ProvenCall, said: str) -> None:
-    result = world.gate.verify(proof_of(world, "file", READ), other)
+def test_proof_is_for_one_call_only(world: World, other: ProvenCall, more: tuple[str, ...]) -> None:
+    denied = {"op": "delete", "path": "note.md"} if other.tool == "echo" else READ
+    result = world.gate.verify(proof_of(world, "file", denied), other)
 
     assert (result.mac, result.call, result.holds) == (True, False, False)
-    assert any(said in problem for problem in result.problems)
+    assert result.problems == ("the proof is for another call", *more)
+
+
+async def test_proof_of_what_was_refused_while_acting_holds_for_as_long_as_it_would_come_there(world: World) -> None:
+    up = {"op": "up"}
+    (world.folder / "state").write_text("", "utf-8")
+    proof = (await world.call("counter", up)).decision.proof
+
+    assert (proof.stage, proof.code) == ("execute", "audit-unavailable")
+    assert world.gate.verify(proof, call("counter", up)).holds
+    world.reload(POLICY.replace('"counter", ', ""))
+    assert world.gate.verify(proof, call("counter", up)).to_json() == {
+        "holds": False,
+        "mac": True,
+        "call": True,
+        "policy": False,
+        "decision": False,
+        "problems": [
+            "the policy has changed since",
+            "it would not have come to `execute`: `counter` is not among the tools of agent `archivist`",
+        ],
+    }
 
 
 def test_user_is_part_of_the_call(world: World) -> None:
@@ -109,8 +158,9 @@ def test_proof_after_a_policy_change_is_no_pass_and_no_forgery(world: World) -> 
     result = world.gate.verify(allowed, call("file", READ))
 
     assert (result.mac, result.call, result.policy, result.decision, result.holds) == (True, True, False, False, False)
-    assert result.problems[0] == "the policy has changed since"
-    assert "decided again it is deny at `operation`" in result.problems[1]
+    denied = "`file` is limited to `append`, `load` for agent `archivist`"
+    again = f"decided again it is deny at `operation` (operation-not-allowed): {denied}"
+    assert result.problems == ("the policy has changed since", again)
 
 
 def test_same_policy_in_other_words_is_the_same_policy(world: World) -> None:
@@ -240,15 +290,33 @@ def test_forged_verdict_is_not_decided_again(world: World) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "data",
-    [None, [], {}, {"proof": 1}, "x", 3],
-)
+@pytest.mark.parametrize("data", [None, [], {}, {"proof": 1}, "x", 3])
 def test_what_is_no_proof_is_refused(data: object) -> None:
-    with pytest.raises(ProofInvalid):
-        DecisionProof.from_json(data)
-    with pytest.raises(ProofInvalid):
-        DecisionProof.from_text(json.dumps(data))
+    for read in (lambda: DecisionProof.from_json(data), lambda: DecisionProof.from_text(json.dumps(data))):
+        with pytest.raises(ProofInvalid, match=r"^this is no proof: its fields are not those of one$"):
+            read()
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"proof": 2}, "a proof of version 2 is not supported"),
+        ({"verdict": "x"}, "this is no proof: 'x' is not a valid Verdict"),
+        ({"grant": {}}, "this is no proof: 'id'"),
+        ({"rates": {"k": True}}, "this is no proof: a level is no number"),
+        ({"rates": {"k": "x"}}, "this is no proof: a level is no number"),
+        ({"answer": {}}, "this is no proof: 'approval'"),
+    ],
+)
+def test_proof_with_a_part_that_cannot_be_is_refused_with_the_reason(
+    world: World, change: dict[str, Any], why: str
+) -> None:
+    proof = proof_of(world, "file", READ)
+    with pytest.raises(ProofInvalid, match=f"^{why}$"):
+        DecisionProof.from_json({**proof.to_json(), **change})
+    for text, said in (("{", "this is no proof: it is not JSON"), (f" {proof.to_text()}", "as it was written")):
+        with pytest.raises(ProofInvalid, match=f"{said}$"):
+            DecisionProof.from_text(text)
 
 
 @pytest.mark.parametrize("change", [{"now_s": math.nan}, {"reason": "\ud800"}, {"rates": {"k": math.inf}}])
@@ -261,6 +329,8 @@ def test_proof_of_what_is_no_json_is_no_proof_of_ours(world: World, change: dict
 def test_fields_of_the_wrong_kind_are_refused(world: World) -> None:
     good = proof_of(world, "file", READ).to_json()
     for name in good:
+        with pytest.raises(ProofInvalid, match=f"^this is no proof: `{name}` is of the wrong type$"):
+            DecisionProof.from_json({**good, name: []})
         for wrong in (None, 1, 1.5, True, "x", [], {}, {"a": 1}, ["x"]):
             try:
                 proof = DecisionProof.from_json({**good, name: wrong})
