@@ -124,7 +124,7 @@ def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
         return Standing(None, tuple(passed))
     except OSError as error:
         raise failure_of(error) if passed else base.failure(error) from None
-    if status is not None and len(passed) < len(steps):
+    if len(passed) < len(steps):
         raise _not_passable(status)
     return Standing(status, tuple(passed))
 
@@ -137,10 +137,13 @@ def read_bytes(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_resul
     _refuse_unusable(status)
     with failures():
         descriptor = os.open(name, os.O_RDONLY | _FILE, dir_fd=folder)
-    with os.fdopen(descriptor, "rb") as stream, failures():
-        status = os.fstat(stream.fileno())
-        _refuse_unusable(status)
-        content = stream.read(limit + 1)
+        try:
+            status = os.fstat(descriptor)
+            _refuse_unusable(status)
+            with os.fdopen(descriptor, "rb", closefd=False) as stream:
+                content = stream.read(limit + 1)
+        finally:
+            os.close(descriptor)
     if len(content) > limit:
         raise ToolFailure(f"the file is larger than the limit of {limit:,} bytes", code="too-large")
     return content, status

@@ -139,6 +139,7 @@ def test_every_refusal_of_a_path_says_why_to_the_operator_and_what_to_do_to_the_
     assert port.find("a.md", roots=("vault",)) == Refusal("outside-roots", taken, other)
     for path, shown, source_id, inside in (
         ("a.md", "shared/a.md", None, None),
+        ("/shared/a.md", "shared/a.md", None, None),
         ("docs/x", "shared/docs/x", "docs", "x"),
         ("docs/in/x", "shared/docs/in/x", "inner", "x"),
         (f"{top}/docs/in", "shared/docs/in", "inner", "."),
@@ -147,6 +148,8 @@ def test_every_refusal_of_a_path_says_why_to_the_operator_and_what_to_do_to_the_
         absolute = f"{top}/{shown.removeprefix('shared').lstrip('/')}".rstrip("/")
         wanted = FileTarget("path", shown, absolute, True, source_id, "shared", inside)
         assert port.find(path, roots=("shared",), parameter="path", writes=True) == wanted
+    read = FileTarget("", "shared/a.md", f"{top}/a.md", False, None, "shared", None)
+    assert port.find("a.md", roots=("shared",)) == read
     (bench.folder / "tmp").rename(bench.folder / "away")
     gone = "the folder of root `tmp` is not there"
     assert port.find("tmp/x", roots=("tmp",)) == Refusal("root-missing", f"{gone}: `{tmp}`", gone)

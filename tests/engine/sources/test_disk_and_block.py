@@ -131,15 +131,16 @@ async def test_the_size_limit_holds_for_inserting_and_patching(bench: Bench) -> 
 async def test_the_state_follows_the_content_whatever_the_times_say(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    assert await state(bench, at) == "not_loaded"
+    assert await bench.manager.status(at) == {"path": "a.md", "state": "not_loaded", "unsaved": False}
     await bench.port.load(at)
-    assert await state(bench, at) == "synced"
+    assert await bench.manager.status(at) == {"path": "a.md", "state": "synced", "unsaved": False}
     await bench.port.append(at, "two\n")
     assert await state(bench, at) == "block_modified"
     path.write_text("other\n")
     assert await state(bench, at) == "conflict"
     path.write_text("one\ntwo\n")
-    assert await state(bench, at) == "synced", "the disk has the block's text"
+    row = {"path": "a.md", "state": "synced", "unsaved": False}
+    assert await bench.manager.status(at) == row, "the disk has the block's text"
     path.write_text("one\n")
     assert await state(bench, at) == "block_modified"
     path.unlink()

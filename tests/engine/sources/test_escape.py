@@ -12,7 +12,7 @@ import pytest
 import gatewright.sources
 from gatewright.base.errors import ToolFailure
 from gatewright.policy.permission import Action, Permission
-from gatewright.policy.target import Located
+from gatewright.policy.target import LevelDecision, Located, Refusal
 from tests.engine.sources.bench import Bench, source_of
 
 SECRET = "TOP SECRET"
@@ -181,6 +181,30 @@ async def test_a_protected_file_that_was_replaced_stays_protected(bench: Bench) 
     (bench.folder / "new").write_text("newer")
     (bench.folder / "new").rename(bench.folder / "policy.toml")
     assert bench.manager.level(bench.at("policy.toml")).protected
+
+
+async def test_the_folder_of_a_source_that_was_moved_is_closed_wherever_it_is_met(bench: Bench, tmp_path: Path) -> None:
+    moved = bench.folder / "moved"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/a.md").write_text(SECRET)
+    bench.manager.start(source_of("other"), tmp_path / "other")
+    (tmp_path / "other").rename(moved)
+    shut = LevelDecision(Permission.NONE, protected=True)
+    assert [bench.manager.level(bench.place(path)) for path in ("moved", "moved/a.md", "moved/new.md")] == [shut] * 3
+    with pytest.raises(ToolFailure, match="not available"):
+        await bench.port.read(bench.place("moved/a.md"))
+    listed = [*await bench.port.list_folder(bench.at(".")), *await bench.port.list_tree(bench.at("."))]
+    assert "moved" not in str(listed)
+    assert [entry.protected for entry in bench.manager.overlay("docs").scan().entries if entry.name == "moved"] == [
+        True
+    ]
+    found = bench.manager.find_file(str(moved / "a.md"), folder=None)
+    assert isinstance(found, Refusal)
+    assert found.code == "protected"
+    named = bench.manager.named_by(str(moved / "a.md"), Action.READ, folders=None, contents=True)
+    assert [(one.source_id, one.level) for one in named or ()] == [(None, shut)]
+    bench.manager.stop("other")
+    assert bench.manager.level(bench.place("moved/a.md")) == LevelDecision(Permission.READ_WRITE)
 
 
 def test_the_manager_says_what_is_protected_by_any_way_to_it(bench: Bench, tmp_path: Path) -> None:

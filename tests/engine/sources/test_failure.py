@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,8 @@ def test_a_folder_that_is_held_is_busy_and_one_that_cannot_be_locked_is_not(
         told = failure.code, str(failure)
     os.close(folder)
     assert told == ((code, "another program holds this folder: try again") if code else None)
+    with descriptor.alone_in(folder):  # it cannot even be opened again
+        pass
 
 
 async def test_a_folder_on_the_way_that_cannot_be_opened_is_told_in_the_same_words(
@@ -97,6 +100,32 @@ async def test_a_folder_on_the_way_that_cannot_be_opened_is_told_in_the_same_wor
         await bench.port.read(at)
     words = "the file system refuses it (permission denied)"
     assert (told.value.code, str(told.value)) == ("no-access", words)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "code", "words"),
+    [
+        ("a.md", errno.EACCES, "no-access", "the file system refuses it (permission denied)"),
+        ("base", errno.EACCES, "no-access", "the folder of this source cannot be opened (no permission)"),
+        ("base", errno.EIO, "io", "the folder of this source cannot be opened (input/output error)"),
+        ("base", errno.ENOENT, "source-missing", "the folder of this source is missing"),
+        ("base", errno.ENOTDIR, "source-replaced", "another folder stands in the place of this source's"),
+    ],
+)
+def test_what_cannot_even_be_looked_at_is_told_in_words_without_a_path(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str, number: int, code: str, words: str
+) -> None:
+    bench.write("sub/a.md", "x")
+    real = os.lstat
+
+    def refuse(path: str) -> os.stat_result:
+        if path.endswith(f"/{name}"):
+            raise OSError(number, "somewhere", path)
+        return real(path)
+
+    monkeypatch.setattr(os, "lstat", refuse)
+    refused = bench.refused("sub/a.md")
+    assert (refused.code, refused.hint) == (code, words)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
@@ -183,6 +212,99 @@ async def test_files_are_opened_without_following_waiting_or_taking_a_terminal(
     passed = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_PATH
     wanted = {"a.md": careful, "new": made, "new.md": made, "sub": passed, str(bench.folder): passed}
     assert {name: flags[name] & ~os.O_CLOEXEC for name in wanted} == wanted
+
+
+def nothing(path: Path) -> None:
+    path.unlink()
+
+
+def a_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("b.md")
+
+
+def a_second_name(path: Path) -> None:
+    path.unlink()
+    path.hardlink_to(path.with_name("b.md"))
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def another(path: Path) -> None:
+    path.with_name("b.md").replace(path)
+    os.utime(path, ns=(1, 1))
+
+
+def longer(path: Path) -> None:
+    path.write_text("one\ntwo\n")
+    os.utime(path, ns=(1, 1))
+
+
+def later(path: Path) -> None:
+    os.utime(path, ns=(1, 2))
+
+
+def linked(path: Path) -> None:
+    path.with_name("c.md").hardlink_to(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [(nothing, "not-found"), (a_link, "symlink"), (a_second_name, "hard-link"), (a_pipe, "special-file"),
+     (a_folder, "is-a-folder")],
+)  # fmt: skip
+def test_what_becomes_something_else_just_before_it_is_opened_is_refused_and_nothing_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None], code: str
+) -> None:
+    path, folder, real = tmp_path / "a.md", base_folder(tmp_path).open(), os.open
+    path.write_text("one\n")
+    (tmp_path / "b.md").write_text("one\n")
+
+    def changed(name: str, *rest: int, **more: int | None) -> int:
+        change(path)
+        return real(name, *rest, **more)
+
+    def still_open() -> int:
+        return len([*Path("/proc/self/fd").glob("*")])
+
+    before = still_open()
+    monkeypatch.setattr(os, "open", changed)
+    with pytest.raises(ToolFailure) as told:
+        descriptor.read_bytes(folder, "a.md", 9)
+    assert told.value.code == code
+    assert still_open() == before
+    os.close(folder)
+
+
+@pytest.mark.parametrize("change", [nothing, another, longer, later, linked])
+def test_what_was_changed_while_the_new_text_was_written_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    path, folder = tmp_path / "a.md", base_folder(tmp_path).open()
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_text("one\n")
+        os.utime(tmp_path / name, ns=(1, 1))
+
+    def changed(_: int) -> None:
+        change(path)
+
+    monkeypatch.setattr(os, "fsync", changed)
+    seen = descriptor.status_of(folder, "a.md")
+    assert seen is not None
+    with pytest.raises(ToolFailure) as told:
+        descriptor.replace_bytes(folder, "a.md", b"mine", seen)
+    words = "file modified externally, use file load to refresh"
+    assert (told.value.code, str(told.value)) == ("conflict", words)
+    assert "mine" not in [one.read_text() for one in tmp_path.iterdir()]
+    os.close(folder)
 
 
 def test_a_new_file_that_cannot_be_filled_does_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -308,6 +308,8 @@ async def test_the_size_limit_holds_for_reading_and_writing(tmp_path: Path, benc
     bench.write("big", "x" * 11)
     bench.write("small", "x" * 8)
     bench.write("tail", "some, end")
+    bench.write("full", "x" * 10)
+    assert (await bench.port.read(bench.at("full"))).content == "x" * 10
     with pytest.raises(ToolFailure, match="limit of 10 bytes"):
         await bench.port.read(bench.at("big"))
     with pytest.raises(ToolFailure, match="11 bytes"):

@@ -87,6 +87,7 @@ REFUSED: tuple[tuple[Callable[[FileSource], object], str, str], ...] = (
     (lambda s: s.load("gone"), "not-found", LEFT),
     (lambda s: s.load("large"), "too-large", "the file is larger than the limit of 100,000 bytes"),
     (lambda s: s.load("no"), "not-found", "there is no such file"),
+    (lambda s: s.load("no/a"), "not-found", "there is no such file or folder"),
     (lambda s: s.reload("plain"), "no-block", NO_BLOCK),
     (lambda s: s.block_info("plain"), "no-block", NO_BLOCK),
     (lambda s: s.diff("plain"), "no-block", NO_BLOCK),
@@ -132,7 +133,12 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(
 
     def all_of_it() -> list[object]:
         held = {path.name: path.read_bytes() for path in bench.folder.iterdir() if path.is_file()}
-        return [held, files.loaded_places(), *(files.read(name).content for name in names)]
+        return [
+            held,
+            len([*bench.folder.iterdir()]),
+            files.loaded_places(),
+            *(files.read(name).content for name in names),
+        ]
 
     before = all_of_it()
     with pytest.raises(ToolFailure) as told:

@@ -71,7 +71,8 @@ async def test_a_path_of_any_tool_is_taken_in_the_spelling_on_disk_alone(folding
     def found(path: str) -> FileTarget | Refusal:
         return folding.manager.find_file(path, folder=str(folding.folder))
 
-    assert isinstance(found("Docs/inner.md"), FileTarget)
+    inner = FileTarget("", "Docs/inner.md", str(folding.folder / "Docs/inner.md"), False, "docs")
+    assert found("Docs/inner.md") == inner
     other = found("docs/INNER.md")
     assert isinstance(other, Refusal)
     assert other.code == "other-spelling"
