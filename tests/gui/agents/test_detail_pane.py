@@ -282,10 +282,10 @@ async def test_a_constraint_is_made_in_the_form_tried_and_changed_as_json(shown:
     dialog = await opened_dialog(shown)
     dialog.way.set_current("json")
     dialog.code.setPlainText('{"patern": 1}')
-    assert "no keyword patern" in dialog.fault_label.text()
+    assert "no keyword patern" in dialog.fault.text()
     assert not dialog.accept_button.isEnabled()
     dialog.code.setPlainText('{\n  "maxLength": ')
-    assert dialog.fault_label.text().startswith("line 2, column ")
+    assert dialog.fault.text().startswith("line 2, column ")
     dialog.code.setPlainText('{"maxLength": 12, "not": {"const": "x"}}')
     dialog.way.set_current("form")
     assert dialog.way.current == "json", "the form cannot say that"
@@ -303,12 +303,12 @@ async def test_dialog_refuses_ranges_that_no_value_meets_and_says_a_folder_that_
     dialog.argument_field.setCurrentText("path")
     dialog.fields.edit("min_length").setText("20")
     dialog.fields.edit("max_length").setText("10")
-    assert dialog.fault_label.text() == "no value is at least 20 and at most 10"
+    assert dialog.fault.text() == "no value is at least 20 and at most 10"
     assert not dialog.accept_button.isEnabled()
 
     dialog.fields.edit("min_length").setText("")
     dialog.fields.edit("below").setText("../up")
-    assert "is no folder" in dialog.fault_label.text()
+    assert "is no folder" in dialog.fault.text()
     dialog.fields.edit("below").setText("notes/")
     assert dialog.words.text() == "path: only in notes/, is at most 10 characters"
     dialog.example.setText("notes/../x")

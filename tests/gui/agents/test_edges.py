@@ -306,7 +306,7 @@ async def test_a_constraint_that_went_while_its_dialog_is_open_cannot_be_written
     QTest.keyClick(dialog, Qt.Key.Key_Return)
 
     assert dialog.isVisible()
-    assert dialog.fault_label.text() == "tool rule 4 of newcomer is not what it was"
+    assert dialog.fault.text() == "tool rule 4 of newcomer is not what it was"
     dialog.reject()
     await settled(odd)
     assert odd.document.policy == after

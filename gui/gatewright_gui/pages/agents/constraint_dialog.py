@@ -7,11 +7,9 @@ from functools import partial
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QFormLayout,
     QLineEdit,
     QPlainTextEdit,
-    QPushButton,
     QWidget,
 )
 
@@ -28,10 +26,11 @@ from gatewright_gui.pages.agents.constraint_form import FIELDS, LABEL_WIDTH, Con
 from gatewright_gui.pages.agents.limits import LimitRow
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.formdialog import FormDialog
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.plaintext import tip_text, title_text
+from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
@@ -73,7 +72,7 @@ async def ask_constraint(
         verbs.constrain(document, dialog.wish)
 
 
-class ConstraintDialog(QDialog):
+class ConstraintDialog(FormDialog):
     """Begins with what `before` says (no field: a new constraint); `refusal` says why one cannot be written."""
 
     def __init__(
@@ -83,15 +82,11 @@ class ConstraintDialog(QDialog):
         arguments: Sequence[Argument],
         refusal: Callable[[ConstraintWish], str],
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("constraint")
+        title = tr("Constrain an argument of {tool}", tool=before.tool)
+        super().__init__(parent, "constraint", title, tr("OK"))
         self._before, self._refuse = before, refusal
         self._arguments = {argument.name: argument for argument in arguments}
-        self._fault = ""
         self._stays = False
-        title = tr("Constrain an argument of {tool}", tool=before.tool)
-        self.setWindowTitle(title_text(title))
-        self.setAccessibleName(title)
         self.argument_field = named(QComboBox(), "constraint.argument", spoken=tr("Argument"))
         self.argument_field.addItems(list(self._arguments))
         self.about = ElidedLabel(role="muted")
@@ -105,12 +100,11 @@ class ConstraintDialog(QDialog):
         self.code.setTabChangesFocus(True)
         self.example = named(QLineEdit(), "constraint.example", spoken=tr("Try a value"))
         self._example_icon = IconLabel("circle-check", "allow", size=current_look().tokens.small_icon_size)
-        self.example_words = named(Label(), "constraint.fits", kind="muted")
-        self.words = named(Label(), "constraint.words", kind="muted")
-        self.fault_label = named(Label(), "constraint.fault", kind="error")
-        self.accept_button = named(QPushButton(tr("OK")), "constraint.accept", kind="primary")
-        self.cancel_button = named(QPushButton(tr("Cancel")), "constraint.cancel")
-        self._lay_out(title)
+        self.example_words = named(Label(wraps=True), "constraint.fits", kind="muted")
+        self.words = named(Label(wraps=True), "constraint.words", kind="muted")
+        self._refused = ""
+        """Why it cannot be accepted."""
+        self._lay_out()
         self._connect()
         self._start()
         self.resize(*SIZE)
@@ -147,11 +141,7 @@ class ConstraintDialog(QDialog):
 
     # layout
 
-    def _lay_out(self, title: str) -> None:
-        for label in (self.example_words, self.words, self.fault_label):
-            label.setWordWrap(True)
-        self.cancel_button.setAutoDefault(False)
-        self.accept_button.setDefault(True)
+    def _lay_out(self) -> None:
         operations = self._before.operations
         where = tr("all operations that take it")
         if operations is not None:
@@ -163,8 +153,8 @@ class ConstraintDialog(QDialog):
         rows.addRow("", self.about)
         rows.addRow("", self.given_box)
         example = _label(tr("T&ry a value"), self.example)
-        column_of(
-            named(Label(title), kind="heading"),
+        self.fill(
+            self.heading,
             ElidedLabel(tr("for {agent}, {operations}", agent=self._before.agent_id, operations=where), role="muted"),
             rows,
             row_of(self.way, stretch()),
@@ -172,12 +162,8 @@ class ConstraintDialog(QDialog):
             stretch(self.code),
             row_of(example, stretch(self.example), self._example_icon, stretch(self.example_words), space=2),
             self.words,
-            self.fault_label,
+            self.fault,
             stretch(factor=0),  # below the form, so that the value to try is next to what it is tried against
-            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
-            into=self,
-            space=2,
-            margins=4,
         )
 
     def _show_way(self, key: str) -> None:
@@ -192,8 +178,6 @@ class ConstraintDialog(QDialog):
         self.fields.changed.connect(self._show)
         self.code.textChanged.connect(self._show)
         self.example.textChanged.connect(self._show)
-        self.cancel_button.clicked.connect(self.reject)
-        self.accept_button.clicked.connect(self.accept)
 
     def _start(self) -> None:
         before = self._before
@@ -208,7 +192,7 @@ class ConstraintDialog(QDialog):
     def accept(self) -> None:
         """Close, unless the constraint would be refused."""
         self._show()
-        if not self._fault:
+        if not self._refused:
             super().accept()
 
     def _fill(self, schema: JsonValue, *, required: bool) -> None:
@@ -274,18 +258,16 @@ class ConstraintDialog(QDialog):
         """What is wrong, what it means, whether the example fits."""
         try:
             schema = self.schema
-            self._fault = self._refusal(schema)
-            said = "" if self._fault else constraint_words(schema, required=self.is_required)
+            self._refused = self._refusal(schema)
+            said = "" if self._refused else constraint_words(schema, required=self.is_required)
             self.words.setText(said and f"{self.field}: {said}")
         except ValueError as error:
-            schema, self._fault = True, str(error)
+            schema, self._refused = True, str(error)
             self.words.setText("")
-        says = self._fault != tr(SAY_SOMETHING)
-        self.fault_label.setText(self._fault.replace("`", "") if says else "")
-        self.fault_label.setVisible(bool(self._fault) and says)
-        self.words.setVisible(not self._fault)
-        self.accept_button.setEnabled(not self._fault)
-        self.accept_button.setToolTip(tip_text(self._fault.replace("`", "")))
+        self.say(self._refused if self._refused != tr(SAY_SOMETHING) else "")
+        self.words.setVisible(not self._refused)
+        self.accept_button.setEnabled(not self._refused)
+        self.accept_button.setToolTip(tip_text(self._refused.replace("`", "")))
         self._show_example(schema)
 
     def _refusal(self, schema: JsonValue) -> str:
@@ -297,7 +279,7 @@ class ConstraintDialog(QDialog):
 
     def _show_example(self, schema: JsonValue) -> None:
         text = self.example.text()
-        can = bool(text) and not self._fault
+        can = bool(text) and not self._refused
         self._example_icon.setVisible(can)
         if not can:
             self.example_words.setText("")
@@ -321,7 +303,6 @@ def _has_comma(form: ConstraintForm) -> bool:
 
 
 def _label(text: str, field: QWidget) -> Label:
-    label = Label(text)
-    label.setBuddy(field)
+    label = Label(text, buddy=field)
     label.setMinimumWidth(LABEL_WIDTH)
     return label

@@ -4,9 +4,7 @@ from PySide6.QtCore import QEvent, QModelIndex, QObject, Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QDialog,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListView,
     QPushButton,
@@ -22,10 +20,10 @@ from gatewright_gui.pages.agents.declaration import (
     choices_of,
     chosen_row,
 )
+from gatewright_gui.qt.formdialog import FormDialog
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import aligned, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -41,21 +39,17 @@ NO_LIST = mark("There is no list: one box in the tree stands for the whole tool.
 NAME_FIRST = mark("tick or add the operations that the tool takes; every other value is refused then")
 
 
-class DeclareDialog(QDialog):
+class DeclareDialog(FormDialog):
     """After it was accepted `declaration` holds what was chosen; a refusal is said in it, and it stays."""
 
     def __init__(
         self, parent: QWidget | None, document: Document, facts: ToolFacts, survey: Survey, *, wants_free: bool
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("declare")
+        super().__init__(parent, "declare", tr("Operations of {tool}", tool=facts.name), tr("Declare"))
         self._document, self._facts = document, facts
         self._now = now = verbs.declaration_of(document.policy, facts.name, facts.major)
         self.choices = ChoiceModel(self, choices_of(survey, now))
         self.operations = OperationListModel(self)
-        title = tr("Operations of {tool}", tool=facts.name)
-        self.setWindowTitle(title_text(title))
-        self.setAccessibleName(title)
         self.choice_view = _list(tr("What selects the operation"), "declare.choices")
         self.choice_view.setModel(self.choices)
         self.operation_view = _list(tr("Operations"), "declare.operations")
@@ -63,13 +57,10 @@ class DeclareDialog(QDialog):
         self.name = named(QLineEdit(), "declare.name", spoken=tr("Another operation"))
         self.add_button = named(QPushButton(tr("Add")), "declare.add")
         self.all_button = named(QPushButton(tr("Tick all")), "declare.all", kind="link")
-        self.none = _text(tr(NO_LIST), "declare.none", "muted")
-        self.effect = _text("", "declare.effect", "muted")
-        self.fault = _text("", "declare.fault", "error")
-        self.accept_button = named(QPushButton(tr("Declare")), "declare.accept", kind="primary")
-        self.cancel_button = named(QPushButton(tr("Cancel")), "declare.cancel")
+        self.none = named(Label(tr(NO_LIST), wraps=True), "declare.none", kind="muted")
+        self.effect = named(Label(wraps=True), "declare.effect", kind="muted")
         self._place = QStackedWidget()
-        self._lay_out(title, survey)
+        self._lay_out(survey)
         self._connect()
         row = chosen_row(self.choices.rows, now, wants_free=wants_free)
         self.choice_view.setCurrentIndex(self.choices.index(row, 0))
@@ -89,10 +80,9 @@ class DeclareDialog(QDialog):
 
     # layout
 
-    def _lay_out(self, title: str, survey: Survey) -> None:
-        for button in (self.all_button, self.add_button, self.cancel_button):
+    def _lay_out(self, survey: Survey) -> None:
+        for button in (self.all_button, self.add_button):
             button.setAutoDefault(False)
-        self.accept_button.setDefault(True)
         self.name.setPlaceholderText(tr("another operation, exactly as the tool takes it"))
         self.name.setMaxLength(200)
         self.name.installEventFilter(self)
@@ -102,20 +92,16 @@ class DeclareDialog(QDialog):
         rows = min(self.choices.rowCount(), MAX_CHOICES_SEEN)
         self.choice_view.setFixedHeight(rows * current_look().tokens.row_height + 4)
         origin = ElidedLabel(tr("from {catalog}", catalog=self._facts.origin), role="muted")
-        column_of(
-            row_of(named(Label(title), kind="heading"), stretch(), origin),
-            _label(tr("&What selects the operation"), self.choice_view),
+        self.fill(
+            row_of(self.heading, stretch(), origin),
+            Label(tr("&What selects the operation"), buddy=self.choice_view),
             self.choice_view,
             *(_warning(end.reason) for end in survey.open_ends),
-            row_of(_label(tr("&Operations"), self.operation_view), stretch(), self.all_button),
+            row_of(Label(tr("&Operations"), buddy=self.operation_view), stretch(), self.all_button),
             stretch(self._place),
             row_of(stretch(self.name), self.add_button, space=2),
             self.effect,
             self.fault,
-            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
-            into=self,
-            space=2,
-            margins=4,
         )
 
     def _connect(self) -> None:
@@ -124,8 +110,6 @@ class DeclareDialog(QDialog):
         self.name.textChanged.connect(self._name_changed)
         self.add_button.clicked.connect(self._add)
         self.all_button.clicked.connect(self._tick_all)
-        self.cancel_button.clicked.connect(self.reject)
-        self.accept_button.clicked.connect(self.accept)
         self.operation_view.installEventFilter(self)
 
     # what is done in it
@@ -135,7 +119,7 @@ class DeclareDialog(QDialog):
         if not self.accept_button.isEnabled():
             return
         fault = verbs.declare_refusal(self._document, self._facts.name, self._facts.major, self.declaration)
-        self._say(fault)
+        self.say(fault)
         if not fault:
             super().accept()
 
@@ -157,7 +141,7 @@ class DeclareDialog(QDialog):
 
     def _add(self) -> None:
         fault = self.operations.add(self.name.text())
-        self._say(fault)
+        self.say(fault)
         if not fault:
             self.name.clear()
             self.operation_view.scrollToBottom()
@@ -179,14 +163,10 @@ class DeclareDialog(QDialog):
         self.all_button.setText(tr("Tick none") if len(names) == self.operations.rowCount() else tr("Tick all"))
         said = verbs.consequences(self._document.policy, self._facts, names) if names or not free else (tr(NAME_FIRST),)
         self.effect.setText(". ".join(said).replace("`", ""))
-        self._say("")
+        self.say("")
         is_new = self.declaration != self._now
         self.accept_button.setEnabled(is_new and (not free or bool(names)))
         self.accept_button.setToolTip("" if is_new else tr("It is so already"))
-
-    def _say(self, fault: str) -> None:
-        self.fault.setText(fault.replace("`", ""))
-        self.fault.setVisible(bool(fault))
 
 
 def _list(name: str, object_name: str) -> QListView:
@@ -199,18 +179,6 @@ def _list(name: str, object_name: str) -> QListView:
     return view
 
 
-def _text(text: str, name: str, kind: str = "") -> QLabel:
-    label = named(Label(text), name, kind=kind)
-    label.setWordWrap(True)
-    return label
-
-
-def _label(text: str, buddy: QWidget) -> QLabel:
-    label = Label(text)
-    label.setBuddy(buddy)
-    return label
-
-
 def _warning(reason: str) -> QHBoxLayout:
     icon = aligned(IconLabel("triangle-alert", "ask"), Qt.AlignmentFlag.AlignTop)
-    return row_of(icon, stretch(_text(reason.replace("`", ""), "declare.open")), space=2)
+    return row_of(icon, stretch(named(Label(reason.replace("`", ""), wraps=True), "declare.open")), space=2)

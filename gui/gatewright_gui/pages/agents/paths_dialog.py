@@ -5,13 +5,13 @@ from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QAbstractItemView, QDialog, QLabel, QListView, QPushButton, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QListView, QWidget
 
 from gatewright.workspace.api import PathArgument, PathUse, ToolFacts
 from gatewright_gui.pages.agents.declaration import CONFIDENCE
+from gatewright_gui.qt.formdialog import FormDialog
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
-from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -101,17 +101,13 @@ def _found(paths: Sequence[PathArgument]) -> str:
     return tr("perhaps a path, {uses}: {degree} confidence, not judged as one", uses=what, degree=sure)
 
 
-class PathsDialog(QDialog):
+class PathsDialog(FormDialog):
     """After it was accepted `declared` holds what was chosen; a refusal is said in it, and it stays."""
 
     def __init__(self, parent: QWidget | None, document: Document, facts: ToolFacts) -> None:
-        super().__init__(parent)
-        self.setObjectName("paths")
+        super().__init__(parent, "paths", tr("Paths of {tool}", tool=facts.name), tr("Declare"))
         self._document, self._facts = document, facts
         self._now = dict(verbs.declared_paths(document.policy, facts.name, facts.major))
-        title = tr("Paths of {tool}", tool=facts.name)
-        self.setWindowTitle(title_text(title))
-        self.setAccessibleName(title)
         self.model = PathListModel(facts, self._now, self)
         self.view = named(QListView(), "paths.arguments", spoken=tr("Arguments"))
         self.view.setItemDelegate(Delegate(self.view))
@@ -121,34 +117,17 @@ class PathsDialog(QDialog):
         self.choice = named(Segmented(tr("What is done at the path")), "paths.choice")
         for key, text in CHOICES.items():
             self.choice.add_segment(key, tr(text))
-        self.fault = _text("", "paths.fault", "error")
-        self.accept_button = named(QPushButton(tr("Declare")), "paths.accept", kind="primary")
-        self.cancel_button = named(QPushButton(tr("Cancel")), "paths.cancel")
-        self.cancel_button.setAutoDefault(False)
-        self.accept_button.setDefault(True)
-        label = Label(tr("&Arguments"))
-        label.setBuddy(self.view)
-        column_of(
-            row_of(
-                named(Label(title), kind="heading"),
-                stretch(),
-                ElidedLabel(tr("from {catalog}", catalog=facts.origin), role="muted"),
-            ),
-            _text(tr(ABOUT), "paths.about", "muted"),
-            label,
+        self.fill(
+            row_of(self.heading, stretch(), ElidedLabel(tr("from {catalog}", catalog=facts.origin), role="muted")),
+            named(Label(tr(ABOUT), wraps=True), "paths.about", kind="muted"),
+            Label(tr("&Arguments"), buddy=self.view),
             stretch(self.view),
             row_of(self.choice, stretch()),
             self.fault,
-            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
-            into=self,
-            space=2,
-            margins=4,
         )
         self.view.selectionModel().currentChanged.connect(self._show)
         self.choice.current_changed.connect(self._choose)
         self.model.changed.connect(self._show)
-        self.cancel_button.clicked.connect(self.reject)
-        self.accept_button.clicked.connect(self.accept)
         self.view.setCurrentIndex(self.model.index(0, 0))
         self.view.setFocus()
         self._show()
@@ -164,8 +143,7 @@ class PathsDialog(QDialog):
         if not self.accept_button.isEnabled():
             return
         fault = verbs.paths_refusal(self._document, self._facts.name, self._facts.major, self.declared)
-        self.fault.setText(fault.replace("`", ""))
-        self.fault.setVisible(bool(fault))
+        self.say(fault)
         if not fault:
             super().accept()
 
@@ -191,12 +169,5 @@ class PathsDialog(QDialog):
         self.choice.setEnabled(row >= 0)
         use = self.model.use(row) if row >= 0 else None
         self.choice.set_current(AS_FOUND if use is None else use.value)
-        self.fault.setVisible(bool(self.fault.text()))
         self.accept_button.setEnabled(dict(self.declared) != self._now)
         self.accept_button.setToolTip("" if self.accept_button.isEnabled() else tr("It is so already"))
-
-
-def _text(text: str, name: str, kind: str) -> QLabel:
-    label = named(Label(text), name, kind=kind)
-    label.setWordWrap(True)
-    return label

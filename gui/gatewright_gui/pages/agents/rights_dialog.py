@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
     QComboBox,
-    QDialog,
     QHBoxLayout,
     QHeaderView,
     QLabel,
@@ -48,10 +47,11 @@ from gatewright_gui.pages.agents.right_changes import (
 from gatewright_gui.pages.agents.right_lines import KIND_WORDS, lines_of
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.formdialog import FormDialog
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
-from gatewright_gui.qt.plaintext import line_text, tip_text, title_text
+from gatewright_gui.qt.plaintext import line_text, tip_text
 from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -118,7 +118,7 @@ def set_up_changes(table: TableView, model: RightChangesModel, *, then_width: in
     header.setSectionResizeMode(WHAT, QHeaderView.ResizeMode.Stretch)
 
 
-class RightsDialog(QDialog):
+class RightsDialog(FormDialog):
     """A subclass lays out its choice and says the plan; what a plan changes is worked out beside the window."""
 
     def __init__(
@@ -130,19 +130,16 @@ class RightsDialog(QDialog):
         agents: Sequence[Agent],
         chosen: Iterable[str] = (),
     ) -> None:
-        super().__init__(parent)
-        self.setObjectName("rights")
-        self.setWindowTitle(title_text(title))
-        self.setAccessibleName(title)
+        super().__init__(parent, "rights", title, accept_text)
         self._context = context
         self.agents = AgentChoiceModel(agents, chosen, self)
         self.changes = RightChangesModel(self)
         self.edit: Edit | None = None
         """What is made when it is accepted; None while that is not known, or where nothing would change."""
         self._is_known = False
-        self.agents_label = Label(tr("&Agents"))
         self.agent_search = named(SearchField(tr("Filter agents")), "rights.agents.search")
         self.agent_view = named(QListView(), "rights.agents", spoken=tr("Agents"))
+        self.agents_label = Label(tr("&Agents"), buddy=self.agent_view)
         self.all_button = named(QPushButton(tr("All")), "rights.all", kind="link")
         self.summary = named(ElidedLabel(), "rights.summary")
         self.search = named(SearchField(tr("Filter the changes")), "rights.search")
@@ -150,9 +147,6 @@ class RightsDialog(QDialog):
         self.table = named(TableView(tr("What would change")), "rights.changes")
         self.nothing = EmptyState("check", tr("Nothing would change"), "")
         self.progress = ProgressStrip()
-        self.fault = named(Label(), "rights.fault", kind="error")
-        self.accept_button = named(QPushButton(accept_text), "rights.accept", kind="primary")
-        self.cancel_button = named(QPushButton(tr("Cancel")), "rights.cancel")
         self._place = QStackedWidget()
         self.resize(*SIZE)
 
@@ -172,18 +166,10 @@ class RightsDialog(QDialog):
         )
         left = holding(column_of(*choice, Gap(2), *(agents if has_agents else (stretch(),)), space=2))
         left.setFixedWidth(_LEFT)
-        column_of(
-            stretch(row_of(left, stretch(self._changes_half()), space=4)),
-            self.fault,
-            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
-            into=self,
-            space=2,
-            margins=4,
-        )
+        self.fill(stretch(row_of(left, stretch(self._changes_half()), space=4)), self.fault)
         self._connect()
 
     def _set_up(self) -> None:
-        self.agents_label.setBuddy(self.agent_view)
         self.all_button.setAutoDefault(False)
         self.agent_search.setVisible(self.agents.every > _MANY_AGENTS)
         self.agent_view.setItemDelegate(Delegate(self.agent_view))
@@ -192,10 +178,6 @@ class RightsDialog(QDialog):
         self.agent_view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.agent_view.setMinimumHeight(3 * current_look().tokens.row_height)
         self.agent_view.ensurePolished()
-        self.fault.setWordWrap(True)
-        self.fault.hide()
-        self.cancel_button.setAutoDefault(False)
-        self.accept_button.setDefault(True)
         self.accept_button.setEnabled(False)  # until it is known what would be made
 
     def _changes_half(self) -> QVBoxLayout:
@@ -217,8 +199,6 @@ class RightsDialog(QDialog):
         self.agent_search.leave_requested.connect(self.reject)
         self.kind.currentIndexChanged.connect(self._filter)
         self.progress.cancel_requested.connect(self.reject)
-        self.cancel_button.clicked.connect(self.reject)
-        self.accept_button.clicked.connect(self.accept)
 
     # what is chosen
 

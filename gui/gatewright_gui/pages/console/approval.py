@@ -72,8 +72,7 @@ class ApprovalBar(QWidget):
         self._title = named(Label(), kind="heading")
         self._title.setWordWrap(True)  # a long name takes another line and pushes no neighbour aside
         self._about = named(ElidedLabel(role="muted"), f"{name}.approval.about")
-        self._why = named(Label(), f"{name}.approval.why")
-        self._why.setWordWrap(True)
+        self._why = named(Label(wraps=True), f"{name}.approval.why")
         self._place_buttons = [
             text_button("", f"{name}.approval.place.{at}", partial(self._go, at), kind="link")
             for at in range(_MAX_PLACES)

@@ -37,8 +37,7 @@ class LiveBar(QWidget):
         super().__init__()
         self._context, self._console = context, console
         self.setObjectName("console.livebar")
-        self._words = named(Label(), kind="live-words")
-        self._words.setWordWrap(True)
+        self._words = named(Label(wraps=True), kind="live-words")
         self._words.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         tip = tr("Runs happen in a disposable copy again (Ctrl+Shift+L)")
         self.leave_button = text_button(tr("Leave live mode"), "console.leavelive", self.toggle, tip)

@@ -167,8 +167,7 @@ class ResultTableView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.model = ResultTableModel(self)
-        self.words = named(Label(), "console.table.words", kind="small")
-        self.words.setWordWrap(True)
+        self.words = named(Label(wraps=True), "console.table.words", kind="small")
         self.words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         space = current_look().tokens.space_2
         self.words.setContentsMargins(space, 1, space, 1)

@@ -64,13 +64,11 @@ class NewRuleBar(QWidget):
         self.level.installEventFilter(self)
         self.count = named(Label(), "files.newcount", kind="small")
         self._found: PatternCount | None = None
-        self.change = named(Label(), "files.newchange", kind="small")
+        self.change = named(Label(wraps=True), "files.newchange", kind="small")
         """Which files would have another level; those that it opens first."""
-        self.change.setWordWrap(True)
         self._opens = IconLabel("triangle-alert", "ask", size=14)
         self.level.currentIndexChanged.connect(self._level_chosen)
-        self._fault = named(Label(), kind="error")
-        self._fault.setWordWrap(True)
+        self._fault = named(Label(wraps=True), kind="error")
         self.add_button = named(QPushButton(tr("Add")), "files.addrule", spoken=tr("Add the rule (Return)"))
         self.add_button.clicked.connect(self._add)
         self.leave_button = named(IconButton("x", tr("Add no rule (Esc)")), "files.leaverule")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFileDialog, QFormLayout, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFileDialog, QFormLayout, QLineEdit, QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError, Permission, Source, SourceType
@@ -20,10 +20,10 @@ from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.filedialog import dress
+from gatewright_gui.qt.formdialog import FormDialog
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget import NumberField
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.document import Document
@@ -45,19 +45,16 @@ KIB = 1024
 MAX_KIB = 1024 * 1024
 
 
-class SourceDialog(QDialog):
+class SourceDialog(FormDialog):
     """Asks for a new source, or for other settings of `before`.
 
     After it was accepted `source` holds what was chosen, and `trusts` whether a folder outside is to be trusted.
     """
 
     def __init__(self, parent: QWidget | None, document: Document, before: Source | None = None) -> None:
-        super().__init__(parent)
-        self._document, self._is_new, self._before = document, before is None, before or Source("", "")
         title = tr("New source") if before is None else tr("Settings of {source}", source=before.source_id)
-        named(self, "source", spoken=title)
-        self.setWindowTitle(title_text(title))
-        accept = tr("Add source") if self._is_new else tr("Change")
+        super().__init__(parent, "source", title, tr("Add source") if before is None else tr("Change"))
+        self._document, self._is_new, self._before = document, before is None, before or Source("", "")
         self.kind = named(QComboBox(), "source.kind", spoken=tr("Kind of source"))
         for kind, words in _KINDS.items():
             self.kind.addItem(tr(words), str(kind))
@@ -85,12 +82,9 @@ class SourceDialog(QDialog):
             "source.trust",
             spoken=tr("Trust this folder outside the workspace"),
         )
-        self.note = named(Label(), "source.note", kind="muted")
-        self.fault = named(Label(), "source.fault", kind="error")
-        self.accept_button = named(QPushButton(accept), "source.accept", spoken=accept, kind="primary")
-        self.cancel_button = named(QPushButton(tr("Cancel")), "source.cancel", spoken=tr("Cancel"))
+        self.note = named(Label(wraps=True), "source.note", kind="muted")
         self._fill()
-        self._lay_out(title)
+        self._lay_out()
         self._connect()
         self._check()
         self.name.setFocus()
@@ -125,7 +119,7 @@ class SourceDialog(QDialog):
     def accept(self) -> None:
         """Close, unless it would be refused: then say why and stay."""
         fault = self._fault()
-        self._say(fault)
+        self.say(fault)
         if not fault:
             super().accept()
 
@@ -156,7 +150,7 @@ class SourceDialog(QDialog):
         self.note.setVisible(bool(self.note.text()))
         empty = not self.name.text().strip() or not written.strip()
         fault = "" if empty else self._fault()
-        self._say(fault)
+        self.say(fault)
         same = not self._is_new and self.source == self._before
         self.accept_button.setEnabled(not empty and not fault and not same)
         self.accept_button.setToolTip(tr("It is so already") if same else "")
@@ -182,10 +176,6 @@ class SourceDialog(QDialog):
     def _place(self, written: str) -> Path:
         """The real folder of what is written in the policy."""
         return Path(os.path.realpath(self._document.workspace.folder / written))
-
-    def _say(self, fault: str) -> None:
-        self.fault.setText(fault.replace("`", ""))
-        self.fault.setVisible(bool(fault))
 
     def _browse(self) -> None:
         start = self._place(self.folder.text() or ".")
@@ -219,35 +209,20 @@ class SourceDialog(QDialog):
         self.name.setPlaceholderText(tr("as agents write it, such as notes"))
         self.folder.setPlaceholderText(tr("from the policy file on, such as shared/notes"))
 
-    def _lay_out(self, title: str) -> None:
+    def _lay_out(self) -> None:
         form = self._form = QFormLayout()
         form.setSpacing(current_look().tokens.space_2)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         form.addRow(tr("&Kind"), self.kind)
         form.addRow(tr("&Name"), self.name)
-        label = Label(tr("&Folder"))
-        label.setBuddy(self.folder)
-        form.addRow(label, row_of(stretch(self.folder), self.browse_button, space=2))
+        form.addRow(Label(tr("&Folder"), buddy=self.folder), row_of(stretch(self.folder), self.browse_button, space=2))
         form.addRow("", self.note)
         form.addRow("", self.trust)
         form.addRow(tr("&Default level"), self.level)
         form.addRow(tr("&Size limit of a file"), self.limit)
         form.addRow("", self.watch)
-        self.accept_button.setDefault(True)
-        for button in (self.browse_button, self.cancel_button):
-            button.setAutoDefault(False)
-        for told in (self.note, self.fault):
-            told.setWordWrap(True)
-        self._column = column_of(
-            named(Label(title), kind="heading"),
-            form,
-            self.fault,
-            stretch(),
-            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
-            into=self,
-            space=3,
-            margins=4,
-        )
+        self.browse_button.setAutoDefault(False)
+        self._column = self.fill(self.heading, form, self.fault, stretch(), space=3)
 
     def _connect(self) -> None:
         for changed in (
@@ -261,8 +236,6 @@ class SourceDialog(QDialog):
         ):
             changed.connect(self._check)
         self.browse_button.clicked.connect(self._browse)
-        self.cancel_button.clicked.connect(self.reject)
-        self.accept_button.clicked.connect(self.accept)
 
 
 class SourceQuestions(QObject):

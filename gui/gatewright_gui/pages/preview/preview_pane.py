@@ -74,7 +74,7 @@ class PreviewPane(QWidget):
         self.tokens = ElidedLabel(role="text")
         self.token_rule = ElidedLabel(role="muted")
         self.providers = ProviderTabs()
-        self.unsent = Label()
+        self.unsent = Label(wraps=True)
         self._lay_out()
         self._watch = MemoryWatch(context.document, context.tasks, self._shows_context, parent=self)
         self._connect()
@@ -86,7 +86,6 @@ class PreviewPane(QWidget):
         for choice, segments in ((self.part, PARTS), (self.scope, SCOPES), (self.base, BASES), (self.form, FORMS)):
             for key, text, tip in segments:
                 choice.add_segment(key, tr(text), tooltip=tr(tip))
-        self.unsent.setWordWrap(True)
         self.unsent.setContentsMargins(8, 2, 8, 6)
         self.unsent.setProperty("kind", "heading")
         self.unsent.hide()

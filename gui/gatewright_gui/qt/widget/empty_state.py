@@ -33,9 +33,8 @@ class EmptyState(QWidget):
         self._icon = IconLabel(icon, "muted", size=32)
         self._title = Label()
         self._title.setProperty("kind", "title")
-        self._advice = Label()
+        self._advice = Label(wraps=True)
         self._advice.setProperty("kind", "muted")
-        self._advice.setWordWrap(True)
         for label in (self._title, self._advice):
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self.action_button = QPushButton()

@@ -9,9 +9,14 @@ from gatewright_gui.qt.plaintext import label_text
 class Label(QLabel):
     """Qt's own guesses whether a text is HTML, and then loads what that names."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+    def __init__(
+        self, text: str = "", parent: QWidget | None = None, *, wraps: bool = False, buddy: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setWordWrap(wraps)
+        if buddy is not None:
+            self.setBuddy(buddy)
         if text:
             self.setText(text)
 
