@@ -68,8 +68,6 @@ class Narrowed:
 def limits_of(rules: Iterable[BoundRule], facts: ToolFacts, shown: frozenset[str]) -> tuple[Limit, ...]:
     """What the rules ask of calls of the ``shown`` operations, in an order that is the same for the same limits."""
     found = {limit for bound in rules for limit in _limits(bound, facts, shown)}
-    if len(found) < 2:
-        return tuple(found)
     return tuple(sorted(found, key=lambda one: (one.name, sorted(one.operations or ()), one.digest)))
 
 
@@ -84,8 +82,6 @@ def _limits(bound: BoundRule, facts: ToolFacts, shown: frozenset[str]) -> Iterat
         except _UNREADABLE:
             continue  # a condition that is no JSON closes the tool elsewhere
         yield Limit(name, None if operations == shown else operations, digest, schema)
-    if not kind.required:
-        return
     asked = {row.name: facts.asked_by(bound.rule, row) for row in facts.operations if row.name in operations}
     for name in kind.required:
         if by := frozenset(operation for operation, names in asked.items() if name in names):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
@@ -200,13 +200,8 @@ def _key_of_ask(ask: Finding) -> Hashable:
 
 
 def _distinct(items: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
-    return tuple(_first_of_each(items, key))
-
-
-def _first_of_each(items: Iterable[T], key: Callable[[T], Hashable]) -> Iterator[T]:
-    seen: set[Hashable] = set()
+    """The first of each key."""
+    found: dict[Hashable, T] = {}
     for item in items:
-        of_item = key(item)
-        if of_item not in seen:
-            seen.add(of_item)
-            yield item
+        found.setdefault(key(item), item)
+    return tuple(found.values())

@@ -268,8 +268,7 @@ class _Index:
 
     def near(self, tool: str) -> list[int]:
         """The rules that name the tool, every tool, or a group with it, in their order."""
-        named, every, grouped = self._by_tool.get(tool, []), self._by_tool.get(ANY_TOOL, []), self.grouped(tool)
-        return named if not every and not grouped else sorted({*named, *every, *grouped})
+        return sorted({*self._by_tool.get(tool, ()), *self._by_tool.get(ANY_TOOL, ()), *self.grouped(tool)})
 
 
 _NO_PLACES: frozenset[int] = frozenset()
@@ -326,8 +325,7 @@ def wide_rules(agent: Agent, sources: Iterable[Source], rights: Mapping[str, Too
     """Those rules of an agent that a tool may be told of without being named: on every tool, or with groups."""
     written: list[tuple[str, str, Sequence[ToolRule]]] = [("agent", agent.agent_id, agent.tool_rules)]
     written += [("source", source.source_id, source.required_tools) for source in sources]
-    own = [(name, right.facts.tool_rules) for name, right in rights.items() if right.shown]
-    written += [("tool", name, rules) for name, rules in own if rules]
+    written += [("tool", name, right.facts.tool_rules) for name, right in rights.items() if right.shown]
     return tuple(
         (kind, whose, place, rule)
         for kind, whose, rules in written

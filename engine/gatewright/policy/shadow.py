@@ -42,7 +42,7 @@ def shadowed(rules: PermissionRules, *, max_steps: int = _MAX_STEPS) -> tuple[Sh
     machines, classes, budget = [_Machine(one) for one in patterns], _classes(patterns), _Budget(max_steps)
     found: list[Shadow] = []
     for index in range(1, len(patterns)):
-        if _decides_a_sample(rules, patterns[index], index):
+        if machines[index].is_long or _decides_a_sample(rules, patterns[index], index):
             continue
         by = _hiders(machines, index, classes, budget)
         if by:
@@ -65,7 +65,7 @@ def _piece(draw: random.Random, token: Token) -> str:
     if isinstance(token, Wild):
         choices = _FOLDERS if token is Wild.DEEP_FOLDERS else (*_NAMES, "q/z") if token is Wild.DEEP_STAR else _NAMES
         return draw.choice(choices)
-    liked = [code for code in token if chr(code).isascii() and chr(code).isalnum()] or sorted(token)
+    liked = [code for code in token if chr(code).isalnum()] or sorted(token)
     return chr(draw.choice(liked)) if liked else ""
 
 
@@ -77,8 +77,6 @@ def _whole(pattern: GitPattern) -> tuple[Token, ...]:
 
 def _hiders(machines: Sequence[_Machine], index: int, classes: Sequence[int], budget: _Budget) -> tuple[int, ...]:
     above = [one for one in range(index) if not machines[one].is_long]
-    if machines[index].is_long:
-        return ()
     for one in above:
         if _covered(machines[index], [machines[one]], classes, budget):
             return (one,)

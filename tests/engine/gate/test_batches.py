@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.compile.operation_plan import MOST_KEPT, combined_name, uses_of
+from gatewright.compile.operation_plan import MOST_KEPT, PathPlan, combined_name, path_plans, uses_of
 from gatewright.gate import Approval, Decision, Gate, ProvenCall, Remember, Session, Status, selfcheck
 from gatewright.gate.session import Reservation
 from gatewright.gate.violation import MaxCallsExceeded, violation_of
 from gatewright.policy.document import Agent, Policy
+from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.right import OperationFacts, PathArgument
 from gatewright.policy.rule import (
     AllowedOperations,
     ArgumentConstraints,
@@ -33,6 +35,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.parameter import Step
 from gatewright.tools.registry import ToolRegistry
 from tests.engine.gate.asking import Desk, asking_gate, soon
 from tests.engine.gate.conftest import MakeWorld
@@ -506,3 +509,22 @@ def test_batches_of_real_libraries_are_gated_element_by_element(corpora: Path) -
         for mixed in ([read, write], [write], [write, read]):
             assert decide(gate, {"operations": mixed}).stage == "operation"
     assert seen >= 3
+
+
+def test_paths_of_an_operation_are_judged_by_what_is_done_there_and_by_their_default() -> None:
+    paths = (
+        PathArgument("p", None, "high"),
+        PathArgument("q", PathUse.WRITE, "declared"),
+        PathArgument("r", PathUse.NONE, "declared"),
+        PathArgument("s", PathUse.READ, "medium"),
+        PathArgument("edits[].path", PathUse.DELETE, "high"),
+    )
+    schemas: dict[str, JsonValue] = {"p": {"default": "x"}, "q": {"default": 3}, "r": True, "edits": {"default": "y"}}
+    for tier, unknown in ((SafetyTier.READ_ONLY, Action.READ), (SafetyTier.PRIVILEGED, Action.OVERWRITE)):
+        facts = OperationFacts("", tier, paths=paths, schemas=schemas)
+        assert path_plans(facts) == (
+            PathPlan("p", ("p",), unknown, "x"),
+            PathPlan("q", ("q",), Action.OVERWRITE),
+            PathPlan("r", ("r",), None),
+            PathPlan("edits[].path", ("edits", Step.ITEMS, "path"), Action.DELETE),
+        )

@@ -70,6 +70,15 @@ def test_rules_that_hide_one_only_together_are_all_named() -> None:
     assert hidden("[!a-m]*", "zz9", "[a-m]*", "*.md") == [(1, (0,)), (3, (0, 2))]
 
 
+@pytest.mark.parametrize("samples", [0, 48])
+def test_folders_between_and_at_the_beginning_are_any_number_of_whole_ones(
+    samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatewright.policy.shadow._SAMPLES", samples)
+    assert hidden("/a/c", "a/*/c", "a/**/c") == []
+    assert hidden("/a", "/?*/**/a", "**/a") == [(2, (0, 1))]
+
+
 def test_a_hidden_rule_of_the_same_level_is_harmless() -> None:
     rows = [
         PermissionRule("*", Permission.NONE),
