@@ -97,11 +97,9 @@ class EarlierResults:
         """What the ids among the arguments stand for; takes time where much was kept."""
         with self._lock:
             kept = tuple(self._kept.get(session, ()))
-        wanted = dict(_ids_in(arguments)) if kept else {}
+        wanted = dict(_ids_in(arguments))
         found: dict[_Id, tuple[int, IdRecord]] = {}
         for one in reversed(kept):
-            if all(found.get(known, (0,))[0] > 1 for known in wanted):
-                break
             _look(one, wanted, found)
         return tuple(found[known][1] for known in wanted if known in found)[:MOST_RECORDS]
 

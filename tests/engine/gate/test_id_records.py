@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from gatewright.gate import Approval, ApprovalRequest, Session
+from gatewright.gate.idrecord import MOST_BYTES, EarlierResults, IdRecord
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools import ResultType, tool
 from gatewright.workspace import Workspace
@@ -168,3 +170,62 @@ async def test_reason_of_a_refusal_is_told_to_the_model_and_to_the_operator(desk
         "did not approve this call; go on without it. The operator says: close it \\u202einstead"
     )
     assert outcome.decision.reason == "dana did not approve the call: close it \\u202einstead"
+
+
+LONG = "i" * 200
+Found = list[tuple[str, Any, str]]
+
+
+@pytest.mark.parametrize(
+    ("results", "arguments", "found"),
+    [
+        ([{"id": 1, "v": "old"}, {"id": 1, "v": "new"}], {"id": 1}, [("id", 1, "new")]),
+        ([[{"id": 1, "v": "first"}, {"id": 1, "v": "later"}]], {"id": 1}, [("id", 1, "first")]),
+        ([{"id": 1, "v": "own"}, {"user_id": 1, "v": "names it"}], {"ticket_id": 1}, [("ticket_id", 1, "own")]),
+        ([{"id": 1, "v": "own"}, {"Ticket_ID": 1, "v": "same key"}], {"ticket_id": 1}, [("ticket_id", 1, "same key")]),
+        ([{"user_id": 1, "v": "old"}, {"host_id": 1, "v": "new"}], {"ticket_id": 1}, [("ticket_id", 1, "new")]),
+        ([{"ID": 1, "v": "a"}], {"IDS": [1]}, [("IDS[0]", 1, "a")]),
+        ([{"id": 1, "v": "a"}], {"a": {"b_id": 1}}, [("a.b_id", 1, "a")]),
+        ([{"id": True, "v": "a"}], {"id": 1}, []),
+        ([{"id": 1, "v": "a"}], {"id": True}, []),
+        ([{"id": 1.0, "v": "a"}], {"id": 1}, []),
+        ([{"id": 1, "v": "a"}], {"count": 1}, []),
+        ([{"count": 1, "v": "a"}, {"id": 9}], {"id": 1}, []),
+        ([{"id": "A", "v": "a"}], {"name": "A"}, [("name", "A", "a")]),
+        ([{"id": "", "v": "a"}], {"id": ""}, []),
+        ([{"id": LONG, "v": "a"}], {"id": LONG}, [("id", LONG, "a")]),
+        ([{"id": LONG + "i", "v": "a"}], {"id": LONG + "i"}, []),
+        ([{"a": [{"b": {"id": 1, "v": "deep"}}]}], {"id": 1}, [("id", 1, "deep")]),
+        ([{"type": "text", "text": ' {"id": 1, "v": "block"}'}], {"id": 1}, [("id", 1, "block")]),
+        ([{"type": "text", "text": '[{"id": 1, "v": "block"}]'}], {"id": 1}, [("id", 1, "block")]),
+        ([{"type": "text", "text": '{"id": 1, "v": "half"'}], {"id": 1}, []),
+        ([{"type": "note", "text": '{"id": 1, "v": "note"}'}], {"id": 1}, []),
+        ([{"id": at, "v": at} for at in range(6)], {"ids": [*range(6)]}, [(f"ids[{at}]", at, at) for at in range(5)]),
+        ([{"id": 63, "v": "a"}, {"id": 64, "v": "b"}], {"ids": [*range(70)]}, [("ids[63]", 63, "a")]),
+        ([{"id": 1, "v": "a"}, *[{"id": 0}] * 63], {"id": 1}, [("id", 1, "a")]),
+        ([{"id": 1, "v": "a"}, *[{"id": 0}] * 64], {"id": 1}, []),
+        ([{"id": 1, "v": "a"}, {"id": 2, "v": "b" * 600_000}], {"id": 1}, [("id", 1, "a")]),
+        ([{"id": 1, "v": "a", "w": "a" * 600_000}, {"id": 2, "v": "b" * 600_000}], {"id": 1}, []),
+    ],
+)
+def test_id_stands_for_the_nearest_object_of_the_results_that_are_kept(
+    results: list[Any], arguments: dict[str, Any], found: Found
+) -> None:
+    session, earlier = Session(), EarlierResults()
+    earlier.keep(session, "broken", b'{"id": 1', 1.0)
+    for at, result in enumerate(results):
+        earlier.keep(session, f"t{at}", json.dumps(result).encode(), float(at))
+
+    told: list[Any] = list(earlier.of(session, arguments))
+    assert [(one.argument, one.value, one.record["v"]) for one in told] == found
+
+
+def test_result_is_kept_up_to_its_bound_with_the_call_and_the_time_that_gave_it() -> None:
+    session, earlier = Session(), EarlierResults()
+    assert earlier.of(session, {"id": 1}) == ()
+    room = MOST_BYTES - len('{"id": 1, "v": ""}')
+    for called, size in (("fits", room), ("too large", room + 1)):
+        earlier.keep(session, called, json.dumps({"id": 1, "v": "v" * size}).encode(), 7.5)
+    (found,) = earlier.of(session, {"id": 1})
+
+    assert found == IdRecord("id", 1, found.record, "fits", 7.5)

@@ -6,14 +6,16 @@ import asyncio
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from gatewright.base.problem import Problem, Severity
 from gatewright.gate import Alarm, Session, Status
-from gatewright.policy.document import Policy
+from gatewright.gate.policychange import changes
+from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
+from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.verdict import Verdict
 from gatewright.sources.basefolder import base_folder
 from gatewright.tools.context import Ports
@@ -164,8 +166,13 @@ async def test_changed_policy_stands_in_the_log_before_the_first_call_under_it(w
     body = json.loads(next(row for row in world.audit.rows() if row.kind == "PolicyChanged").body)
 
     assert kinds == ["PolicyChanged", *["ToolInvoked", "PolicyDecision", "ToolCompleted"] * 2]
-    assert (body["before"], body["after"], body["refused"]) == (before, world.gate.snapshot().policy_digest, False)
-    assert body["changes"] == ["agent `archivist` changed", "source `docs` changed"]
+    assert body == {
+        "refused": False,
+        "file": None,
+        "before": before,
+        "after": world.gate.snapshot().policy_digest,
+        "changes": ["agent `archivist` changed", "source `docs` changed"],
+    }
 
 
 async def test_a_turned_default_of_the_policy_rules_stands_in_the_log(world: World) -> None:
@@ -174,6 +181,34 @@ async def test_a_turned_default_of_the_policy_rules_stands_in_the_log(world: Wor
     assert world.audit is not None
     body = json.loads(next(row for row in world.audit.rows() if row.kind == "PolicyChanged").body)
     assert body["changes"] == ["the default of the policy rules is `ask`"]
+
+
+def test_changes_of_a_policy_are_told_one_by_one() -> None:
+    def policy(*names: str, **more: Any) -> Policy:
+        rules = tuple(PolicyRule(name, Verdict.ASK) for name in ("", *names))
+        agents = {name: Agent(name) for name in names}
+        tools = {name: ToolSettings(description=name) for name in names}
+        return Policy(agents=agents, tools=tools, sources=tuple(Source(n, n) for n in names), rules=rules, **more)
+
+    before, after = policy("gone", "kept"), policy("kept", "new", defaults=Defaults(max_output_bytes=7))
+    after = replace(after, agents={**after.agents, "kept": Agent("kept", tools=())})
+    words = ["agent", "settings of tool", "source", "policy rule"]
+    of_each = [[f"{what} `gone` is gone", f"{what} `new` is new"] for what in words]
+    of_each[0].append("agent `kept` changed")
+    assert changes(before, after) == [*(word for each in of_each for word in each), "the defaults changed"]
+    assert changes(before, before) == ["something else changed"]
+    turned = replace(before, default=Verdict.ASK, rules=(PolicyRule("", Verdict.DENY), *before.rules[1:]))
+    assert changes(before, turned) == ["policy rule `#1` changed", "the default of the policy rules is `ask`"]
+
+
+@pytest.mark.parametrize("count", [20, 21])
+async def test_of_many_changes_twenty_are_told_and_how_many_more_there_are(world: World, count: int) -> None:
+    world.reload(POLICY + "".join(f"\n[agents.a{at:02}]\n" for at in range(count)))
+    await world.call("echo", {"text": "a"})
+    assert world.audit is not None
+    body = json.loads(next(row for row in world.audit.rows() if row.kind == "PolicyChanged").body)
+    told = [f"agent `a{at:02}` is new" for at in range(20)]
+    assert body["changes"] == [*told, *["and 1 more"] * (count - 20)]
 
 
 async def test_change_that_is_taken_back_before_a_call_is_not_recorded(world: World) -> None:
@@ -217,15 +252,12 @@ async def test_refused_policy_rings_until_a_good_one_is_in_force(world: World) -
 
 async def test_refused_policies_stand_in_the_log_and_are_never_many(world: World) -> None:
     for _ in range(500):
-        world.gate.refuse([PROBLEM] * 50)
+        world.gate.refuse([replace(PROBLEM, severity=Severity.WARNING), *[PROBLEM] * 50])
     await world.call("echo", {"text": "a"})
     assert world.audit is not None
     bodies = [json.loads(row.body) for row in world.audit.rows() if row.kind == "PolicyChanged"]
 
-    assert len(bodies) == 20
-    assert bodies[0]["refused"] is True
-    assert len(bodies[0]["problems"]) == 5
-    assert "no key `tols`" in bodies[0]["problems"][0]
+    assert bodies == [{"refused": True, "file": None, "problems": ["error: no key `tols` [unknown-key]"] * 5}] * 20
 
 
 def test_listener_that_fails_stops_no_reload(world: World, caplog: pytest.LogCaptureFixture) -> None:
