@@ -17,7 +17,8 @@ from gatewright.tools.model import OperationFactsOf, model_shape
 from gatewright.tools.naming import check_operation_name, check_tool_name, major_of
 from gatewright.tools.needs import kinds_of
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
-from gatewright.tools.shape import PLAIN, InputShape, MethodShape
+from gatewright.tools.schemashape import InputShape
+from gatewright.tools.shape import PLAIN, MethodShape
 from gatewright.tools.stream import awaitable, check_yields
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field, replace
 from itertools import islice
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
@@ -24,7 +24,7 @@ from gatewright.tools.naming import check_operation_name
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import Parameter
 from gatewright.tools.reading import MAX_OPERATIONS, Reading, declared_reading, discovered_reading
-from gatewright.tools.shape import PLAIN, InputShape, MethodShape
+from gatewright.tools.shape import PLAIN, MethodShape, PlainShape
 
 Runner = Callable[[Mapping[str, JsonValue], ToolExecutionContext], Awaitable[object]]
 """Does the work of a tool that is known by its definition; None of it: the tool can be decided, never executed."""
@@ -138,6 +138,18 @@ class SelectedShape:
     ) -> object:
         """The input's own way: the operation is one of its arguments."""
         return await self.inner.run(owner, PLAIN, arguments, context)
+
+
+InputShape: TypeAlias = PlainShape | MethodShape | ModelShape | DefinitionShape | SelectedShape
+"""How a tool takes its input. All of them answer the same questions.
+
+``operation_field``: the field that selects the operation, ``operations``: in their declared order (None and empty for a
+tool without operations); ``found``: how the operation stands in the schema, None for declared ones. ``parameters``:
+what an operation takes. ``schema_for``: the schema for the shown operations, None when nothing is shown. ``cleaned``: a
+text of the tool's own without the names of operations that are not shown. ``operations_of``: every operation that
+arguments call, known or not, None when nobody can tell. ``missing``: what an operation needs and was not given, or was
+given and does not take. ``run`` does it for its ``owner``, the tool; raises ToolFailure for arguments that do not fit.
+"""
 
 
 def definition_shape(

@@ -1,18 +1,17 @@
-"""The three ways in which tools take their input, behind one face.
+"""Two of the ways in which tools take their input: one function, and one method per operation.
 
-Plain: one function. Methods: one method per operation. The third, a pydantic model, is in ``model``.
+``InputShape`` in ``schemashape`` is all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gatewright.base.errors import WeMustFix
 from gatewright.base.frozen import frozen
 from gatewright.policy.tier import SafetyTier
-from gatewright.schema import OperationSet
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
@@ -26,51 +25,6 @@ PLAIN = ""
 """The name under which policies hold the one operation of a tool without operations."""
 
 _PLAIN_ONLY = (PLAIN,)
-
-
-class InputShape(Protocol):
-    """How a tool takes its input; ``owner`` is the tool."""
-
-    @property
-    def operation_field(self) -> str | None:
-        """The field that selects the operation; None for a tool without operations."""
-        ...
-
-    @property
-    def operations(self) -> tuple[OperationSpec, ...]:
-        """The operations in their declared order; empty for a tool without operations."""
-        ...
-
-    @property
-    def found(self) -> OperationSet | None:
-        """How the operation stands in the schema; None for declared operations, and for a tool without."""
-        ...
-
-    def parameters(self, operation: str) -> tuple[Parameter, ...]:
-        """What ``operation`` takes; empty for an unknown one."""
-        ...
-
-    def schema_for(self, shown: frozenset[str]) -> Schema | None:
-        """The input schema for the shown operations, None when nothing is shown."""
-        ...
-
-    def cleaned(self, text: str, shown: frozenset[str]) -> str:
-        """A text of the tool's own without the names of operations that are not shown."""
-        ...
-
-    def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
-        """Every operation that ``arguments`` call, known or not; None when nobody can tell."""
-        ...
-
-    def missing(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
-        """What ``operation`` needs and was not given, or was given and does not take."""
-        ...
-
-    async def run(
-        self, owner: object, operation: str, arguments: Mapping[str, object], context: ToolExecutionContext
-    ) -> object:
-        """Do it. Raises ToolFailure for arguments that do not fit."""
-        ...
 
 
 @frozen

@@ -44,8 +44,8 @@ from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.parameter import Parameter
 from gatewright.tools.port import WebPort
 from gatewright.tools.result import ForeignResult, checked_result, normalized, plain_result, unread
-from gatewright.tools.schemashape import SelectedShape, listed_names, listed_shape, selected
-from gatewright.tools.shape import PLAIN, InputShape, MethodShape, PlainShape
+from gatewright.tools.schemashape import InputShape, SelectedShape, listed_names, listed_shape, selected
+from gatewright.tools.shape import PLAIN, MethodShape, PlainShape
 from gatewright.tools.stream import collected
 
 Scrub = Callable[[JsonValue], tuple[JsonValue, int]]

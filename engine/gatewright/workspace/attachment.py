@@ -6,18 +6,17 @@ and what leads out of the workspace and is not trusted is refused then, whatever
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.problem import Severity
 from gatewright.policy.document import Policy, Source, SourceType
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.workspace.location import is_inside, resolved
+from gatewright.workspace.trust import FolderKind, TrustRecords
 
-if TYPE_CHECKING:
-    from gatewright.workspace.trust import TrustRecords
-
-Key = tuple[Literal["source", "root"], str, str]
+Key = tuple[FolderKind, str, str]
 """Kind, name, and the path as the policy writes it."""
 
 
@@ -64,13 +63,29 @@ class Attachments:
             path = resolved(written, self._policy_path.parent)
         except WorkspaceError as error:
             return BaseFolder(str(self._policy_path.parent / written), str(error))
-        refused = "" if self._is_trusted(kind, name, path) else f"the folder of this {kind} is outside, and not trusted"
+        base = self._policy_path.parent
+        is_trusted = is_inside(path, base) or self._records.trusts_folder(kind, self._policy_path, name, path)
+        refused = "" if is_trusted else f"the folder of this {kind} is outside, and not trusted"
         if held is not None and (held.path, held.refused) == (str(path), refused) and held.stands:
             return held
         return BaseFolder(str(path), refused)
 
-    def _is_trusted(self, kind: str, name: str, path: Path) -> bool:
-        if is_inside(path, self._policy_path.parent):
-            return True
-        trusts = self._records.trusts_source if kind == "source" else self._records.trusts_root
-        return trusts(self._policy_path, name, path)
+
+def folder_problem(
+    kind: FolderKind, name: str, written: str, folder: Path, policy_path: Path, records: TrustRecords, *, trust: bool
+) -> tuple[Severity, str, str] | None:
+    """What is wrong with the folder of a source or root, as severity, code and words; ``trust``: it is trusted now."""
+    if not is_inside(folder, policy_path.parent):
+        if trust:
+            records.trust_folder(kind, policy_path, name, folder)
+        elif not records.trusts_folder(kind, policy_path, name, folder):
+            message = f"{kind} `{name}` reaches outside the workspace, to `{folder}`, and is not trusted yet"
+            return Severity.ERROR, "not-trusted", f"{message}: `gatewright check --trust` trusts it"
+    whose = f"`{name}`" if kind == "source" else f"root `{name}`"
+    if not folder.exists():
+        return Severity.WARNING, "missing-path", f"the folder `{written}` of {whose} is missing"
+    if not folder.is_dir():
+        return Severity.WARNING, "not-a-folder", f"`{written}` of {whose} is not a folder"
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return Severity.WARNING, "unreadable", f"the folder `{written}` of {whose} is unreadable"
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -17,10 +16,11 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
 from gatewright.tools import Tool, ToolRegistry
 from gatewright.tools.schemashape import Runner
+from gatewright.workspace.attachment import folder_problem
 from gatewright.workspace.catalog import CatalogBook
 from gatewright.workspace.grantreach import grant_problems
 from gatewright.workspace.lint import lints
-from gatewright.workspace.location import is_inside, resolved
+from gatewright.workspace.location import resolved
 from gatewright.workspace.policytext import PolicyText
 from gatewright.workspace.roots import declare_rooted, root_problems, rooted
 from gatewright.workspace.trust import TrustRecords
@@ -269,16 +269,5 @@ def _base_problem(
         base = resolved(source.base_path, policy_path.parent)
     except WorkspaceError as error:
         return Severity.WARNING, "unreadable", f"source `{source.source_id}`: {error}"
-    if not is_inside(base, policy_path.parent):
-        if trust:
-            records.trust_source(policy_path, source.source_id, base)
-        elif not records.trusts_source(policy_path, source.source_id, base):
-            message = f"source `{source.source_id}` reaches outside the workspace, to `{base}`, and is not trusted yet"
-            return Severity.ERROR, "not-trusted", f"{message}: `gatewright check --trust` trusts it"
-    if not base.exists():
-        return Severity.WARNING, "missing-path", f"the folder `{source.base_path}` of `{source.source_id}` is missing"
-    if not base.is_dir():
-        return Severity.WARNING, "not-a-folder", f"`{source.base_path}` of `{source.source_id}` is not a folder"
-    if not os.access(base, os.R_OK | os.X_OK):
-        return Severity.WARNING, "unreadable", f"the folder `{source.base_path}` of `{source.source_id}` is unreadable"
-    return None
+    source_id, written = source.source_id, source.base_path
+    return folder_problem("source", source_id, written, base, policy_path, records, trust=trust)

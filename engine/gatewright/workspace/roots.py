@@ -5,7 +5,6 @@ It reads no policy text and decides no call.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policyfile.known import Rooted
 from gatewright.tools import Tool
 from gatewright.tools.parameter import FileParameter
+from gatewright.workspace.attachment import folder_problem
 from gatewright.workspace.location import is_inside, resolved
 
 if TYPE_CHECKING:
@@ -109,7 +109,10 @@ def root_problems(
     """Errors for folders that lie in each other, or outside and not trusted; warnings for missing ones."""
     folders, found = root_folders(roots, policy_path.parent), list[Problem]()
     for name, folder in folders.items():
-        problem = _overlap(name, folders) or _problem(name, roots, folder, policy_path, records, trust=trust)
+        written = roots.folders[name]
+        problem = _overlap(name, folders) or folder_problem(
+            "root", name, written, folder, policy_path, records, trust=trust
+        )
         if problem is not None:
             severity, code, message = problem
             address: Address = ("workspace", "roots", name)
@@ -125,25 +128,6 @@ def _overlap(name: str, folders: Mapping[str, Path]) -> tuple[Severity, str, str
         if is_inside(folders[name], folder) or is_inside(folder, folders[name]):
             text = f"the roots `{other}` and `{name}` may not lie in each other: `{folder}` and `{folders[name]}`"
             return Severity.ERROR, "roots-overlap", text
-    return None
-
-
-def _problem(
-    name: str, roots: Roots, folder: Path, policy_path: Path, records: TrustRecords, *, trust: bool
-) -> tuple[Severity, str, str] | None:
-    if not is_inside(folder, policy_path.parent):
-        if trust:
-            records.trust_root(policy_path, name, folder)
-        elif not records.trusts_root(policy_path, name, folder):
-            message = f"root `{name}` reaches outside the workspace, to `{folder}`, and is not trusted yet"
-            return Severity.ERROR, "not-trusted", f"{message}: `gatewright check --trust` trusts it"
-    written = roots.folder(name)
-    if not folder.exists():
-        return Severity.WARNING, "missing-path", f"the folder `{written}` of root `{name}` is missing"
-    if not folder.is_dir():
-        return Severity.WARNING, "not-a-folder", f"`{written}` of root `{name}` is not a folder"
-    if not os.access(folder, os.R_OK | os.X_OK):
-        return Severity.WARNING, "unreadable", f"the folder `{written}` of root `{name}` is unreadable"
     return None
 
 

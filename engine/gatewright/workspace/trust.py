@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import digest
@@ -17,6 +18,8 @@ from gatewright.policy.document import Catalog, Policy
 from gatewright.policyfile.plain import plain_endpoints
 from gatewright.record import PrivateFolder
 
+FolderKind = Literal["source", "root"]
+"""What a folder is named by."""
 _FILE = "trusted"
 _MOST_BYTES = 1 << 24
 
@@ -28,21 +31,13 @@ class TrustRecords:
         self._keys = PrivateFolder(key_folder)
         self._path = key_folder / _FILE
 
-    def trusts_source(self, policy_path: Path, source_id: str, base: Path) -> bool:
-        """Whether exactly this source folder of this policy was trusted."""
-        return _digest("source", policy_path, source_id, base) in self._read()
+    def trusts_folder(self, kind: FolderKind, policy_path: Path, name: str, folder: Path) -> bool:
+        """Whether exactly this folder of a source or root of this policy was trusted."""
+        return _digest(kind, policy_path, name, folder) in self._read()
 
-    def trust_source(self, policy_path: Path, source_id: str, base: Path) -> None:
+    def trust_folder(self, kind: FolderKind, policy_path: Path, name: str, folder: Path) -> None:
         """Remember it. Raises WorkspaceError when the key folder cannot be written."""
-        self._add(_digest("source", policy_path, source_id, base))
-
-    def trusts_root(self, policy_path: Path, name: str, folder: Path) -> bool:
-        """Whether exactly this folder of a root of this policy was trusted."""
-        return _digest("root", policy_path, name, folder) in self._read()
-
-    def trust_root(self, policy_path: Path, name: str, folder: Path) -> None:
-        """Remember it. Raises WorkspaceError when the key folder cannot be written."""
-        self._add(_digest("root", policy_path, name, folder))
+        self._add(_digest(kind, policy_path, name, folder))
 
     def trusted_manifest(self, policy_path: Path, catalog_id: str, manifest: Path) -> Callable[[bytes], bool] | None:
         """Tells whether a content is the one of this manifest that was trusted last; None: none of it ever was."""

@@ -745,11 +745,11 @@ class Workspace:
 
     def trust_source(self, source_id: str, base_path: str) -> None:
         """Remember, by the operator's word, that this source may reach this folder. Raises WorkspaceError."""
-        self._records.trust_source(self.policy_path, source_id, resolved(base_path, self.folder))
+        self._records.trust_folder("source", self.policy_path, source_id, resolved(base_path, self.folder))
 
     def trust_root(self, name: str, folder: str) -> None:
         """Remember, by the operator's word, that the root of that name may reach this folder. Raises WorkspaceError."""
-        self._records.trust_root(self.policy_path, name, resolved(folder, self.folder))
+        self._records.trust_folder("root", self.policy_path, name, resolved(folder, self.folder))
 
     def selfcheck(self, agent_ids: tuple[str, ...] | None = None, *, afresh: bool = False) -> SelfCheck:
         """Compare listed, valid and callable for every tool and operation of these agents, or of all.
