@@ -12,12 +12,12 @@ import hashlib
 import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment, FileText, Later
 from gatewright.sources import descriptor
@@ -38,7 +38,6 @@ from gatewright.sources.held import ABSENT, BlockStorePort, HeldBlock, HeldBlock
 if TYPE_CHECKING:
     from gatewright.blocks.text import TextBlock
     from gatewright.policy.document import Source
-    from gatewright.policy.glob import PermissionRules
     from gatewright.sources.protection import Protection
     from gatewright.sources.reconcile import Decision, Sides, Strategy
     from gatewright.sources.state import FileState, OnDisk, OutsideChange
@@ -51,13 +50,11 @@ _WRITES_AGAIN = "the file was deleted on disk since, and would be written again"
 
 
 class FileSource:
-    """The files below ``folder`` under ``rules``, with blocks in ``blocks``. The folder may be missing for now."""
+    """The files below ``folder``, with blocks in ``blocks``. The folder may be missing. ValueError: a bad pattern."""
 
-    def __init__(
-        self, source: Source, folder: BaseFolder, rules: PermissionRules, blocks: BlockStorePort, protected: Protection
-    ) -> None:
+    def __init__(self, source: Source, folder: BaseFolder, blocks: BlockStorePort, protected: Protection) -> None:
         self.source = source
-        self.rules = rules
+        self.rules = PermissionRules(source.permission_rules, source.default_permission)
         self.protected = protected
         self.folder = folder
         self._blocks = HeldBlocks(blocks, source.source_id, self.label)
@@ -71,12 +68,6 @@ class FileSource:
     def base(self) -> str:
         """The path of the folder, links resolved."""
         return self.folder.path
-
-    def with_rules(self, source: Source, rules: PermissionRules) -> FileSource:
-        """The same folder and blocks under other rules."""
-        other = copy(self)
-        other.source, other.rules = source, rules
-        return other
 
     def absolute(self, relative: str) -> str:
         """The absolute path of a place."""

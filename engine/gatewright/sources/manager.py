@@ -20,7 +20,6 @@ from gatewright.base import aio
 from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Source
-from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import (
     Approved,
@@ -92,8 +91,7 @@ class SourceManager:
         """Attach a source; a missing folder is told by the operations. Raises ValueError for a bad pattern."""
         if source.source_id in self._running:
             raise AlreadyRegistered(f"source `{source.source_id}` is attached twice")
-        rules = PermissionRules(source.permission_rules, source.default_permission)
-        started = FileSource(source, base_folder(base), rules, self._blocks, self._protection)
+        started = FileSource(source, base_folder(base), self._blocks, self._protection)
         if not self._running:
             self._withdraw = self._register_file_tool()
         self._run({**self._running, source.source_id: started})
@@ -110,8 +108,8 @@ class SourceManager:
         running = self._running.get(source.source_id)
         if running is None:
             raise WorkspaceError(f"source `{source.source_id}` is not attached")
-        rules = PermissionRules(source.permission_rules, source.default_permission)
-        self._run({**self._running, source.source_id: running.with_rules(source, rules)})
+        changed = FileSource(source, running.folder, self._blocks, self._protection)
+        self._run({**self._running, source.source_id: changed})
 
     def follow(self, wanted: Sequence[tuple[Source, BaseFolder]]) -> Callable[[], None]:
         """Run exactly these sources, on these folders, from now on, in one step. Raises ValueError for a bad pattern.
@@ -130,12 +128,9 @@ class SourceManager:
 
     def _followed(self, source: Source, folder: BaseFolder) -> FileSource:
         running = self._running.get(source.source_id)
-        if running is not None and running.folder is folder:
-            if running.source == source:
-                return running
-            return running.with_rules(source, PermissionRules(source.permission_rules, source.default_permission))
-        rules = PermissionRules(source.permission_rules, source.default_permission)
-        return FileSource(source, folder, rules, self._blocks, self._protection)
+        if running is not None and running.folder is folder and running.source == source:
+            return running
+        return FileSource(source, folder, self._blocks, self._protection)
 
     def _withdraw_if_idle(self) -> None:
         if not self._running and self._withdraw is not None:
@@ -313,14 +308,7 @@ class SourceManager:
 
     async def load(self, at: Located, *, asked: Approved = False) -> JsonValue:
         """Read the disk into the block; edits that were not written go only when somebody was ``asked``."""
-
-        from gatewright.sources.permit import permit_loss
-
-        def work(source: FileSource) -> JsonValue:
-            permit_loss(source.assess_load(at.relative), asked)
-            return source.load(at.relative)
-
-        return await self._in_thread(at, work, changes=True)
+        return await self._take(at, asked, FileSource.load)
 
     async def save(
         self, at: Located, granted: Action, *, asked: Approved = False, approved: Approved = False
@@ -352,12 +340,14 @@ class SourceManager:
 
     async def reload(self, at: Located, *, asked: Approved = False) -> JsonValue:
         """As ``load``, with a block that is there."""
+        return await self._take(at, asked, FileSource.reload)
 
+    async def _take(self, at: Located, asked: Approved, take: Callable[[FileSource, str], JsonValue]) -> JsonValue:
         from gatewright.sources.permit import permit_loss
 
         def work(source: FileSource) -> JsonValue:
             permit_loss(source.assess_load(at.relative), asked)
-            return source.reload(at.relative)
+            return take(source, at.relative)
 
         return await self._in_thread(at, work, changes=True)
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Source
-from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
 from gatewright.sources.basefolder import base_folder
 from gatewright.sources.filesource import FileSource
@@ -63,8 +62,7 @@ while True:
 
 
 def source_of(base: Path, store: Path) -> FileSource:
-    rules = PermissionRules((), Permission.ADMIN)
-    return FileSource(Source("docs", "."), base_folder(base), rules, BlockStore(store), Protection())
+    return FileSource(Source("docs", ".", Permission.ADMIN), base_folder(base), BlockStore(store), Protection())
 
 
 def digest(text: str) -> str:

@@ -103,7 +103,11 @@ def test_long_texts_are_compared_by_the_lines_that_stand_once() -> None:
 def test_a_gap_without_lines_that_stand_once_is_compared_up_to_two_hundred_lines_on_both_sides() -> None:
     same = ["a", "b"] * 99
     assert changes(["p", *same, "q"], ["r", *same, "s"]) == [(0, 1, 0, 1), (199, 200, 199, 200)]
-    assert changes(["p", *same, "q", "q"], ["r", *same, "s"]) == [(0, 201, 0, 200)]
+    far = ["x"] * 10_001
+    old, new = [*far, "p", "a", "a", "q"], [*far, "r", "a", "a", "s"]
+    assert changes(old, new) == [(10_001, 10_002, 10_001, 10_002), (10_004, 10_005, 10_004, 10_005)]
+    more, less = ["p", *["a", "b"] * 109, "q", "q"], ["r", *["a", "b"] * 89, "s", "s"]
+    assert changes(more, less) == [(0, 221, 0, 181)], "one more than 40,000 pairs of lines"
 
 
 @given(base=TEXTS, mine=TEXTS, other=TEXTS)
