@@ -176,10 +176,7 @@ class Gate:
 
     def view(self, agent_id: str) -> AgentView:
         """What the agent's model is shown now. Raises WorkspaceError for an agent that the policy does not have."""
-        agent = self.snapshot().agent(agent_id)
-        if agent is None:
-            raise WorkspaceError(f"no agent `{agent_id}` in the policy")
-        views = self._views
+        agent, views = self._agent(agent_id), self._views
         held = views.get(agent_id)
         if held is None or held[0] is not agent:
             held = views[agent_id] = (agent, AgentView(agent, held[1] if held is not None else None))
@@ -187,10 +184,7 @@ class Gate:
 
     def check(self, agent_id: str, tool: str, operation: str = "") -> OperationProof:
         """Whether an operation is open to the agent at all, whatever the arguments: a few look-ups, no stage."""
-        snapshot = self._force.snapshot
-        if snapshot.revision != snapshot.registry.revision:
-            snapshot = self.snapshot()
-        return snapshot.operation(agent_id, tool, operation)
+        return self.snapshot().operation(agent_id, tool, operation)
 
     def problems(self) -> tuple[Reason, ...]:
         """What of the policy does not fit the tools that are registered now; each closes the tools that it names."""
@@ -243,7 +237,7 @@ class Gate:
         """The call before its first stage, for whoever runs stages by themselves; without a session, of a new one."""
         from gatewright.gate.session import Session
 
-        return self._state(self.in_force(), agent_id, tool, arguments, session or Session("none"), context, "")
+        return self._state(self.in_force(), agent_id, tool, arguments, session or Session(), context, "")
 
     async def call(
         self,
@@ -309,7 +303,7 @@ class Gate:
 
     def _own_session(self, agent_id: str, agent: AgentSnapshot | None, user_id: str | None, *, keep: bool) -> Session:
         """The session of a call that names none; where there is no such agent, one that nobody keeps."""
-        return self._sessions.find(agent_id, user_id or None, keep=keep and agent is not None)
+        return self._sessions.find(agent_id, user_id, keep=keep and agent is not None)
 
     def close(self) -> None:
         """Take no more: from now on calls and decisions raise WorkspaceError; those that are under way end."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gatewright.base.problem import Problem, Severity
+from gatewright.base.problem import Place, Problem, Severity
 from gatewright.gate import Alarm, Session, Status
 from gatewright.gate.policychange import changes
 from gatewright.policy.document import Agent, Defaults, Policy, Source, ToolSettings
@@ -124,6 +124,24 @@ def test_concurrent_callers_never_see_a_mixture(world: World) -> None:
 
     assert wrong == []
     assert seen == set(by_digest)
+
+
+def test_places_of_the_policy_stay_unless_a_reload_brings_others(world: World) -> None:
+    def standing() -> tuple[str | None, int | None]:
+        rule = world.decide("file", {"op": "delete", "path": "note.md"}).rule
+        assert rule is not None
+        return rule.file, rule.line
+
+    def elsewhere(_: object) -> Place:
+        return Place("other.toml", 99)
+
+    before = standing()
+    assert before[0] == "policy.toml"
+    for places, wanted in ((None, before), (elsewhere, ("other.toml", 99))):
+        world.gate.reload(world.gate.policy, places=places)
+        assert standing() == wanted
+    world.gate.reload(world.gate.policy)
+    assert standing() == ("other.toml", 99)
 
 
 async def test_running_call_ends_on_the_policy_it_began_with(make_world: MakeWorld) -> None:
