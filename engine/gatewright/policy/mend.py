@@ -38,13 +38,13 @@ def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subje
     match code, about.address:
         case "rule-shadowed", ("sources", str(source_id), "permission_rules", int(index)):
             yield from _shadowed(policy, source_id, index)
-        case "rule-without-effect" | "never-callable", ("agents", str(agent_id), "tool_rules", int(index), *_):
+        case "rule-without-effect", ("agents", str(agent_id), "tool_rules", int(index), *_):
             rule = policy.agents[agent_id].tool_rules[index]
             kind, position = rule.rule_type, ruleedit.RulePosition(agent_id, index, rule)
             is_part = (isinstance(kind, ArgumentConstraints) and (kind.fields or kind.required)) or (
                 isinstance(kind, ExclusiveGroups) and kind.groups
             )
-            if code == "rule-without-effect" and not is_part:
+            if not is_part:
                 yield ruleedit.remove_rule(policy, position)
         case "rule-without-effect", ("policy", "rules", int(index), *rest):
             yield from _idle(policy, index, tuple(rest))

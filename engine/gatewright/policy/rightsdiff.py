@@ -211,7 +211,7 @@ def changed_rights(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str
         for row in right.operations:
             one = old.get(row.operation)
             if one is None:
-                before, is_same = RightState.OFF, not row.ticked and row.verdict is Verdict.DENY
+                before, is_same = RightState.OFF, not row.ticked
             else:
                 before, is_same = standing(one), one.ticked == row.ticked and one.verdict is row.verdict
             if not is_same:

@@ -159,21 +159,33 @@ def test_a_field_that_could_not_be_loaded_again_is_refused_with_its_place(
 @pytest.mark.parametrize(
     ("endpoints", "target", "said"),
     [
-        (Endpoints(discord=DiscordEndpoint("T", None, "https://d")), "discord", "token in T, for every channel"),
-        (Endpoints(discord=DiscordEndpoint("T", ("7", "8"), "https://d")), "discord", "in T, for the channels 7, 8"),
+        (
+            Endpoints(discord=DiscordEndpoint("T", None, "https://d")),
+            "discord",
+            "with the token in T, for every channel",
+        ),
+        (
+            Endpoints(discord=DiscordEndpoint("T", ("7", "8"), "https://d")),
+            "discord",
+            "with the token in T, for the channels 7, 8",
+        ),
         (
             Endpoints(bluesky=BlueskyEndpoint("me", "P", None, "https://b")),
             "bluesky",
-            "password in P, for every account",
+            "as me, with the app password in P, for every account",
         ),
-        (Endpoints(bluesky=BlueskyEndpoint("me", "P", ("x",), "https://b")), "bluesky", "in P, for the accounts x"),
+        (
+            Endpoints(bluesky=BlueskyEndpoint("me", "P", ("x",), "https://b")),
+            "bluesky",
+            "as me, with the app password in P, for the accounts x",
+        ),
     ],
 )
 def test_whoever_trusts_an_endpoint_is_told_where_it_leads_and_for_whom(
     endpoints: Endpoints, target: str, said: str
 ) -> None:
     where, _, how = endpoints.definition(target).partition("\n")
-    assert (where, how.endswith(said)) == (endpoints.outside[target], True)
+    assert (where, how) == (endpoints.outside[target], said)
     assert [endpoints.definition(other) for other in ("discord", "bluesky", "user") if other != target] == ["", ""]
 
 
@@ -260,3 +272,20 @@ def test_policy_says_what_its_workspace_provides_and_who_may_use_which_source() 
     assert policy.recipients == {"agent": ("some", "every")}
     levels = replace(sources[0], permission_rules=(PermissionRule("x", Permission.ADMIN),)).levels
     assert levels == {Permission.READ_ONLY, Permission.ADMIN}
+
+
+def test_endpoints_say_which_targets_there_are_and_whom_each_may_reach() -> None:
+    every = Endpoints(
+        True, AgentEndpoint(("a",)), {"g": ("b", "c")}, DiscordEndpoint("T", ("7",)), BlueskyEndpoint("m", "P", ("x",))
+    )
+    open_ones = Endpoints(agent=AgentEndpoint(), discord=DiscordEndpoint("T"), bluesky=BlueskyEndpoint("m", "P"))
+    assert [one.targets for one in (Endpoints(), every, open_ones)] == [
+        (),
+        ("user", "agent", "group", "discord", "bluesky"),
+        ("agent", "discord", "bluesky"),
+    ]
+    assert every.outside == {"discord": "https://discord.com/api/v10", "bluesky": "https://bsky.social"}
+    assert [one.agents for one in (Endpoints(), every, open_ones)] == [frozenset(), {"a", "b", "c"}, frozenset()]
+    agents = {"a": 1, "z": 2}
+    assert every.recipients(agents) == {"agent": ("a",), "group": ("g",), "discord": ("7",), "bluesky": ("x",)}
+    assert (open_ones.recipients(agents), Endpoints().recipients(agents)) == ({"agent": ("a", "z")}, {})

@@ -42,9 +42,12 @@ def test_start_and_exit_on_unlisted_tools_are_found_with_the_index_of_their_rule
         tools=("my.note",),
     )
 
-    assert [(one.index, one.what, one.code) for one in found(agent)] == [
-        (2, "`clock`", "start-constraint-hidden"),
-        (3, "`clock`", "exit-requirement-hidden"),
+    rules = agent.tool_rules
+    hidden = found(agent)
+    assert hidden == [HiddenRequirement(2, rules[2], "`clock`"), HiddenRequirement(3, rules[3], "`clock`")]
+    assert [(one.code, one.consequence, one.demand) for one in hidden] == [
+        ("start-constraint-hidden", "start with it", "has to start with it"),
+        ("exit-requirement-hidden", "end", "has to call it before it ends"),
     ]
 
 
@@ -83,3 +86,9 @@ def test_condition_with_dots_is_the_longest_registered_name() -> None:
     assert sight.hides_condition("my.note.write") == "`my.note.write`"
     assert sight.hides_condition("my.note.read") is None
     assert sight.hides_condition("my") is None
+    assert sight.hides_condition("my.note") is None
+    assert sight.hides("my.note", frozenset({"write", "burn"})) == "`my.note.burn` or `my.note.write`"
+    none = Sight(Policy(agents={"a": agent}), agent_with(tools=()), CATALOG)
+    assert [none.hides_condition(one) for one in ("my.note", "my.note.read", "clock@2", "later")] == [
+        *("`my.note`", "`my.note`", "`clock`", None)
+    ]

@@ -2,7 +2,12 @@
 
 import pytest
 
-from gatewright.base.problem import Problem, Subject
+from gatewright.base.problem import Address, Problem, Subject, ToolPart
+from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.rule import MaxCalls, ToolRule
+from gatewright.policy.subject import subject_of
+from gatewright.policy.verdict import Verdict
 from tests.engine.policyfile.catalog import load
 
 HEAD = "gatewright = 1\n"
@@ -91,6 +96,50 @@ def test_an_error_names_no_tool_by_an_index_that_may_have_moved() -> None:
     assert subject is not None
     assert subject.agents == ("a",)
     assert subject.tools == ()
+
+
+RULES = (
+    ToolRule("x@2", MaxCalls(1), ("operation:go", "y")),
+    ToolRule("x", MaxCalls(1), ("operation:go", "operation:stop")),
+    ToolRule("*", MaxCalls(1), ("operation:go",)),
+)
+ASK = PolicyRule("r", Verdict.ASK, agents=("a", "b"), tools=("x@1", "x@2", "y"), operations=("go",))
+POLICY = Policy(
+    agents={"a": Agent("a", tools=("x@2", "y"), tool_rules=RULES), "b": Agent("b")},
+    sources=(Source("d", "d", required_tools=RULES),),
+    rules=(ASK, PolicyRule("s", Verdict.ASK)),
+)
+
+
+@pytest.mark.parametrize(
+    ("address", "agents", "tools"),
+    [
+        (("agents", "a"), ("a",), ()),
+        (("agents", "z", "tools", 0), ("z",), ()),
+        (("agents", "a", "tools", 1), ("a",), (("y", None),)),
+        (("agents", "a", "tools", 0, "more"), ("a",), (("x", None),)),
+        (("agents", "a", "tools", 2), ("a",), ()),
+        (("agents", "b", "tools", 0), ("b",), ()),
+        (("agents", "a", "tool_rules", 0, "id"), ("a",), (("x", "go"),)),
+        (("agents", "a", "tool_rules", 1), ("a",), (("x", None),)),
+        (("agents", "a", "tool_rules", 2), ("a",), ()),
+        (("agents", "a", "tool_rules", 3), ("a",), ()),
+        (("sources", "d", "required_tools", 0), (), (("x", "go"),)),
+        (("sources", "d", "required_tools", 3), (), ()),
+        (("sources", "z", "required_tools", 0), (), ()),
+        (("policy", "rules", 0), ("a", "b"), (("x", "go"), ("y", "go"))),
+        (("policy", "rules", 0, "tools", 2), ("a", "b"), (("y", None),)),
+        (("policy", "rules", 0, "tools", 3), ("a", "b"), (("x", "go"), ("y", "go"))),
+        (("policy", "rules", 1, "tools", 0), (), ()),
+        (("policy", "rules", 2), (), ()),
+        (("tools", "x@2", "paths"), (), (("x", None),)),
+        (("defaults", "approvals"), (), ()),
+    ],
+)
+def test_a_part_of_the_policy_is_about_its_agents_and_tools(
+    address: Address, agents: tuple[str, ...], tools: tuple[ToolPart, ...]
+) -> None:
+    assert subject_of(POLICY, address) == Subject(address, agents, tools)
 
 
 def test_a_subject_says_the_same_in_json() -> None:
