@@ -233,7 +233,7 @@ def _value_at(text: str, at: int) -> tuple[int, int, bool]:
         if length >= 0:
             return first, first + length, True
     match = _PLAIN.match(text, at)
-    return (at, match.end(), False) if match else (at, at, False)
+    return at, match.end() if match else at, False
 
 
 def _authorization(text: str, at: int) -> Span | None:

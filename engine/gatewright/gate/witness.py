@@ -183,10 +183,9 @@ class _Maker:
 
     def _fits(self, table: Schema, value: object) -> bool:
         """Whether it is one, as far as the schema by itself says."""
-        own = {key: said for key, said in table.items() if key not in {"default", "examples"}}
         shared = {key: self._root[key] for key in ("$schema", "$defs", "definitions") if key in self._root}
         try:
-            return SchemaChecker({**own, **shared}, check_formats=self._check_formats).is_valid(value)
+            return SchemaChecker({**table, **shared}, check_formats=self._check_formats).is_valid(value)
         except GatewrightError:
             return False
 
@@ -198,7 +197,7 @@ class _Maker:
                 made.append(self.value(_merged(rest, own), wanted, depth - 1))
             except LookupError:
                 continue
-            if keyword == "anyOf" or len(made) > 1 or self._fits(table, made[-1]):
+            if self._fits(table, made[-1]):
                 return made[-1]
         if not made:
             raise LookupError

@@ -167,6 +167,11 @@ credentials: abc1234                  credentials: «abcd1234»
 token: "abc1234"                      token: "«abcd1234»"                 token: "letmeinplease"
 password: "«fox»"                     password: "two words"               passphrase: "«two words»"
 password: "«two ab12cd»"              password: "two ab12c"               password: "two 1234abc"
+-----BEGIN PRIVATE KEY-----{"A" * 23}   «-----BEGIN PRIVATE KEY-----{"A" * 24}»
+token: 1234-5678                      the password is éé~~                the password is $$$$
+password: "****"                      password: "••••"                    password: "«q»"
+bearer=letmein                        next_password: «a1b2»               password = os.environ1
+password := letmein                   authorization: Bearer $TOKEN1       authorization: Basic «request.headers.x1»
 next_token: abcd1234                  page-token: abcd1234                my_token: «abcd1234»
 cookie = "a=b"                        Cookie: "«a=b»"                     Cookie: «a=b; c=d»
 authorization: Token «QzXwVk»         authorization: Token QzXwV          authorization: Basic token
@@ -224,6 +229,7 @@ def test_keys_decide_inside_structures() -> None:
         "token": "abc12345",
         "password": {"type": "string"},
         "passwords": ["one", "two"],
+        "secret": "two plain words",
         "pin": 1234,
         "fileId": RANDOM,
         "name": RANDOM,
@@ -391,5 +397,4 @@ def test_time_grows_no_faster_than_the_text(unit: str) -> None:
 def test_text_with_too_many_places_is_withheld_from_there_on() -> None:
     scrubbed, _ = scrub_text("password=hunter2 x=1\n" * (MAX_PLACES + 500) + "tail")
 
-    assert "hunter2" not in scrubbed
-    assert scrubbed.endswith(MARKER)
+    assert scrubbed == f"password={MARKER} x=1\n" * MAX_PLACES + MARKER

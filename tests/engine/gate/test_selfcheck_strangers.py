@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from itertools import islice
@@ -430,6 +430,34 @@ LOOP: dict[str, Any] = {"type": "object", "properties": {"n": {"$ref": "#/$defs/
         ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "integer", "minimum": 2}}}, 2),
         ({"$ref": "#/$defs/a~1b", "$defs": {"a/b": {"type": "integer", "minimum": 2}}}, 2),
         ({"$ref": "#/$defs/n", "$defs": {"n": {**LOOP, "required": ["v"]}}}, {"v": 0}),
+        ({"$ref": "#/$defs/a%25b", "$defs": {"a%b": {"const": 2}}}, 2),
+        ({"$ref": "#/$defs/a~0b", "$defs": {"a~b": {"const": 2}}}, 2),
+        ({"oneOf": [{"$ref": "#/definitions/a"}, {"enum": [True]}], "definitions": {"a": {"const": 2}}}, 2),
+        ({"enum": ["a"], "default": 3}, "a"),
+        ({"type": "string", "default": "b", "pattern": "^b$"}, "b"),
+        ({"type": "object", "properties": {"a": True}, "required": ["a"]}, {"a": "a"}),
+        ({"oneOf": [ZEBRA, {"type": "null"}]}, None),
+        ({"oneOf": [{"type": "integer"}, {"type": "number"}, {"type": "null"}]}, None),
+        ({"oneOf": [{"type": "string"}, {"items": True, "minItems": 1001}]}, "a"),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, {}),
+        ({"anyOf": [False, {"type": "null"}]}, None),
+        ({"anyOf": [True, {"type": "null"}]}, "a"),
+        ({"anyOf": [{"const": 1}, {"const": 2}], "allOf": [{"anyOf": [{"const": 2}, {"const": 3}]}]}, 2),
+        ({"allOf": [{"anyOf": [{"type": kind}, {"type": "null"}]} for kind in ("integer", "string")]}, None),
+        ({"allOf": [{"enum": [1, 2, 3]}, {"enum": [4, 3, 2]}]}, 2),
+        (
+            {
+                "properties": {"a": {"type": "integer"}},
+                "allOf": [{"required": ["a"]}, {"properties": {"a": {"const": 1}}}],
+            },
+            {"a": 1},
+        ),
+        ({**OBJECT, "if": False, "then": {"required": ["y"]}, "else": {"required": ["z"]}}, {"z": None}),
+        ({"type": "array", "maxItems": 0, "items": {"const": 1}}, []),
+        ({"prefixItems": [{"const": 1}, {"const": 2}], "minItems": 1}, [1]),
+        ({"type": "number", "multipleOf": 0.5, "exclusiveMinimum": 1}, 1.5),
+        ({"type": "integer", "minimum": -5, "multipleOf": 3}, -3),
+        ({"pattern": "^[0-9]{4}$"}, "1234"),
     ],
     ids=str,
 )
@@ -456,7 +484,35 @@ def test_where_a_witness_would_take_a_guess_there_is_none(schema: dict[str, Any]
         witness(schema)
 
 
+def test_schema_of_sixteen_levels_is_too_deep_for_a_witness() -> None:
+    shapes: tuple[Callable[[Any], Any], ...] = (
+        lambda inner: {"type": "object", "required": ["a"], "properties": {"a": inner}},
+        lambda inner: {"type": "array", "minItems": 1, "items": inner},
+        lambda inner: {"anyOf": [inner]},
+        lambda inner: {"allOf": [inner]},
+        lambda inner: {"type": "object", "if": {}, "then": inner},
+    )
+    for deeper in shapes:
+        schema: Any = {"type": "object"}
+        for _ in range(15):
+            schema = deeper(schema)
+
+        assert witness(schema) is not None
+        with pytest.raises(LookupError):
+            witness(deeper(schema))
+
+
+def test_witness_of_a_text_is_of_its_known_format_where_that_is_checked() -> None:
+    assert witness({"type": "string", "format": "uuid"}) == "a"
+    assert witness({"type": "string", "format": "date"}, check_formats=True) == "2024-01-02"
+    union = {"oneOf": [{"type": "string", "format": "date"}, {"type": "string", "format": "email"}]}
+    assert witness(union, check_formats=True) == "2024-01-02"
+
+
 def test_variations_are_the_values_that_the_schema_names_near_ones_and_odd_ones() -> None:
+    def nested(depth: int) -> dict[str, Any]:
+        return {"properties": {"p": nested(depth - 1)}} if depth else {"enum": [5]}
+
     def first(own: object, value: JsonValue, count: int) -> list[JsonValue]:
         return list(islice(variations({"properties": {"a": own}}, "a", value), count))
 
@@ -466,6 +522,14 @@ def test_variations_are_the_values_that_the_schema_names_near_ones_and_odd_ones(
     assert first({"items": {"items": {"items": {"items": {"items": {"enum": ["x"]}}}}}}, None, 1) == [None]
     assert first({"items": {"items": {"items": {"items": {"enum": ["x"]}}}}}, None, 1) == [[[[["x"]]]]]
     assert first({"anyOf": [{"enum": [1]}, {"enum": [2]}]}, None, 3) == [1, 2, None]
+    assert first({"enum": list(range(41))}, None, 41) == [*range(40), None]
+    assert first({"$ref": "#/nowhere"}, None, 1) == []
+    lists = {"items": {"items": {"items": {"items": {"enum": ["x"]}}}}}
+    assert [[[["x"]]]] in first(lists, [[[["y"]]]], 99)
+    assert [[[[["x"]]]]] not in first({"items": lists}, [[[[["y"]]]]], 99)
+    assert len(first(nested(5), {}, 9999)) == len(first(nested(6), {}, 9999)) > len(first(nested(4), {}, 9999))
+    assert first(True, None, 1) == [None]
+    assert first({"enum": [1]}, None, 99)[1:] == first({}, None, 99)
     near: list[JsonValue] = [{"r": 2}, {"p": 1}, {"p": 5, "r": 2}, {"p": None, "r": 2}]
     assert first({"properties": {"p": {"enum": [5]}}}, {"p": 1, "r": 2}, 4) == near
     assert len(first({"properties": dict.fromkeys("abcdefghijklmnopqrstuvwxyzABCDEFGHIJ", True)}, {}, 9999)) > 2000
@@ -475,6 +539,9 @@ def test_witness_fills_the_places_that_are_wanted() -> None:
     schema = {"type": "object", "properties": {"steps": {"anyOf": [{"type": "string"}, {
         "type": "array", "items": {"type": "object", "properties": {"op": {"enum": ["a"]}}}}]}}}  # fmt: skip
 
+    odd = {"$ref": "#/$defs/a~1b%25~0", "minProperties": 1}
+    loop = {"type": "object", "properties": {"n": odd, "v": {"type": "integer"}}}
+    assert witness({**odd, "$defs": {"a/b%~": loop}}, [("n", "n", "v")]) == {"n": {"n": {"v": 0}}}
     assert witness(schema) == {}
     assert witness(schema, [("steps", "[]", "op")]) == {"steps": [{"op": "a"}]}
     holder = {"type": "object", "properties": {"op": {"const": "a"}}}
@@ -482,6 +549,16 @@ def test_witness_fills_the_places_that_are_wanted() -> None:
     assert witness({"oneOf": [{"type": "string"}, {"items": holder}]}, [("[]", "op")]) == [{"op": "a"}]
     assert witness({"type": "object", "additionalProperties": holder}, [("{}", "op")]) == {"a": {"op": "a"}}
     assert witness({"type": "object", "additionalProperties": True}, [("{}", "op")]) == {}
+    both = {"type": "object", "properties": {"a": holder, "b": holder}}
+    assert witness(both, [("b", "op"), ("a",), ()]) == {"b": {"op": "a"}, "a": {}}
+    deep = holder
+    for _ in range(14):
+        deep = {"type": "object", "additionalProperties": deep}
+    assert witness(deep, [("{}",) * 14]) != {}
+    with pytest.raises(LookupError):
+        witness(
+            {"type": "object", "additionalProperties": {"additionalProperties": deep, "type": "object"}}, [("{}",) * 16]
+        )
 
 
 def test_witness_of_what_cannot_be_said_is_none() -> None:
