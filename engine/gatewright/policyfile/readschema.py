@@ -14,12 +14,12 @@ from typing import cast
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.folder import IN_FOLDER, folder_fault
-from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import near_miss
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema.check import SchemaChecker, check_schema, is_linear_pattern
+from gatewright.schema.contradiction import Fault
 from gatewright.schema.inline import check_expansion
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, walk
 
@@ -37,17 +37,6 @@ KEYWORDS = frozenset(f"{_CORE} {_OBJECT} {_ARRAY} {_VALUE} {_NOTE}".split())
 NOT_CHECKED = frozenset({"format", "contentEncoding", "contentMediaType", "contentSchema"})
 """Notes in draft 2020-12: a condition that relies on one would hold for every text."""
 MAX_FAULTS = 20
-
-
-@frozen
-class Fault:
-    """What is wrong with a schema, where in it (``key``: at the key, not its value), and the word that was meant."""
-
-    pointer: Pointer
-    code: str
-    message: str
-    near: str | None = None
-    at_key: bool = False
 
 
 def check_schemas(kind: ArgumentConstraints, path: RawPath, report: Report) -> None:

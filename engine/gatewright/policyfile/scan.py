@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -117,10 +116,6 @@ class Tree:
                 return item, depth
             item = child
         return item, len(path)
-
-    def below(self, path: RawPath) -> Iterator[Section]:
-        """The sections whose header stands for ``path`` or for something inside it."""
-        return (section for section in self.sections if section.path[: len(path)] == path and section.segments)
 
 
 def scan(text: str, start: int = 0, end: int | None = None) -> Tree:

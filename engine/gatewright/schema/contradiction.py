@@ -47,10 +47,11 @@ _WORDS = {
 
 
 @frozen
-class Contradiction:
-    """What a constraint says that no value could meet, and where in it; ``near``: the word that was meant, perhaps.
+class Fault:
+    """What is wrong with a schema, where in it (``at_key``: at the key, not its value), and the word that was meant.
 
-    Codes: ``keyword-not-applicable``, ``unknown-field``, ``no-value-left``; ``unknown-value`` leaves other values.
+    Of a constraint that no value could meet the codes are ``keyword-not-applicable``, ``unknown-field`` and
+    ``no-value-left``; ``unknown-value`` leaves other values.
     """
 
     pointer: Pointer
@@ -60,7 +61,7 @@ class Contradiction:
     at_key: bool = False
 
 
-def contradictions(own: Sequence[object], constraint: object) -> Iterator[Contradiction]:
+def contradictions(own: Sequence[object], constraint: object) -> Iterator[Fault]:
     """What of ``constraint`` no value of any of the schemas ``own`` could meet; one for each cause."""
     yield from _contradictions(list(own), constraint, (), 0)
 
@@ -110,7 +111,7 @@ def kind_words(kinds: Kinds) -> str:
     return " or ".join(words for kind, words in _WORDS.items() if kind in kinds) or "nothing"
 
 
-def _contradictions(own: list[object], constraint: object, at: Pointer, depth: int) -> Iterator[Contradiction]:
+def _contradictions(own: list[object], constraint: object, at: Pointer, depth: int) -> Iterator[Fault]:
     table = as_object(constraint)
     if not own or table is None or depth > _DEPTH or not all(isinstance(one, dict) for one in own):
         return
@@ -122,17 +123,17 @@ def _contradictions(own: list[object], constraint: object, at: Pointer, depth: i
         message = f"`{keyword}` is for {kind}s and the value is {kind_words(kinds)}: it would hold for every one"
         if "array" in kinds and kind in {"string", "number"}:
             message += f"; of its items it is said by `items = {{ {keyword} = ... }}`"
-        yield Contradiction((*at, keyword), "keyword-not-applicable", message, at_key=True)
+        yield Fault((*at, keyword), "keyword-not-applicable", message, at_key=True)
     below = list(_below(own, table, at, depth))
     yield from below
     if not wrong and not below:
         if table != {"not": {}} and all(is_empty([one, table]) for one in own):
-            yield Contradiction(at, "no-value-left", _no_value(kinds, table))
+            yield Fault(at, "no-value-left", _no_value(kinds, table))
         else:
             yield from _strange_values(own, table, at)
 
 
-def _below(own: list[object], table: Schema, at: Pointer, depth: int) -> Iterator[Contradiction]:
+def _below(own: list[object], table: Schema, at: Pointer, depth: int) -> Iterator[Fault]:
     tables = [part for one in own if (held := as_object(one)) is not None for part in _parts(held, 0)]
     for index, branch in enumerate(as_list(table.get("allOf")) or ()):
         yield from _contradictions(own, branch, (*at, "allOf", index), depth + 1)
@@ -155,12 +156,12 @@ def _below(own: list[object], table: Schema, at: Pointer, depth: int) -> Iterato
             yield _unknown((*at, "required", index), name, known)
 
 
-def _unknown(at: Pointer, name: str, known: dict[str, list[object]]) -> Contradiction:
+def _unknown(at: Pointer, name: str, known: dict[str, list[object]]) -> Fault:
     message = f"there is no field `{name[:80]}` here"
-    return Contradiction(at, "unknown-field", message, near_miss(name, known), at_key=isinstance(at[-1], str))
+    return Fault(at, "unknown-field", message, near_miss(name, known), at_key=isinstance(at[-1], str))
 
 
-def _strange_values(own: list[object], table: Schema, at: Pointer) -> Iterator[Contradiction]:
+def _strange_values(own: list[object], table: Schema, at: Pointer) -> Iterator[Fault]:
     """Listed values that none of the own schemas takes, beside others that one does."""
     checkers = [checker for one in own if (checker := _checker(one)) is not None]
     listed = as_list(table.get("enum")) if len(checkers) == len(own) else None
@@ -168,7 +169,7 @@ def _strange_values(own: list[object], table: Schema, at: Pointer) -> Iterator[C
     for index, value in enumerate(listed or ()):
         if not any(checker.is_valid(value) for checker in checkers):
             near = near_miss(value, known) if isinstance(value, str) else None
-            yield Contradiction((*at, "enum", index), "unknown-value", "the tool never takes this value", near)
+            yield Fault((*at, "enum", index), "unknown-value", "the tool never takes this value", near)
 
 
 def _no_value(kinds: Kinds, table: Schema) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from gatewright.base.errors import SchemaError
-from gatewright.schema.walk import Schema, as_list, as_object, children, map_children, pointer_text, walk
+from gatewright.schema.walk import Schema, as_list, as_object, children, definition, map_children, pointer_text, walk
 
 MAX_NODES = 50_000
 MAX_DEPTH = 64
@@ -154,7 +154,7 @@ class _Inliner:
             siblings = {key: value for key, value in siblings.items() if key in _ANNOTATIONS or depth == 0}
         siblings = map_children(siblings, lambda child: self._expand(child, depth + 1))
         if reference in self.recursive:
-            target = "#" if reference == "#" else f"#/$defs/{_escaped(self.recursive[reference])}"
+            target = "#" if reference == "#" else definition(self.recursive[reference])
             return {**siblings, "$ref": target}
         resolved = self._expand(self.targets[reference], depth + 1)
         inner = as_object(resolved)
@@ -221,7 +221,3 @@ def _fresh(name: str, taken: set[str]) -> str:
     while wanted in taken:
         wanted, number = f"{unquote(name)}{number}", number + 1
     return wanted
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1").replace("%", "%25")

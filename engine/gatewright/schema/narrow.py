@@ -13,7 +13,16 @@ from gatewright.schema.combine import NOTHING, both, own_words
 from gatewright.schema.draft import at_one_draft
 from gatewright.schema.inline import inline_references
 from gatewright.schema.shapes.inplace import UNIONS
-from gatewright.schema.walk import Schema, as_list, as_object, map_children, properties_of, required_of, walk
+from gatewright.schema.walk import (
+    Schema,
+    as_list,
+    as_object,
+    definition,
+    map_children,
+    properties_of,
+    required_of,
+    walk,
+)
 
 When = tuple[str, Iterable[str]]
 """The operation field and the operations that a narrowing is for."""
@@ -168,7 +177,7 @@ def rehomed(home: Schema, guest: Schema) -> tuple[Schema, Schema]:
     body = {key: value for key, value in guest.items() if key != "$defs"}
     used = {node.get("$ref") for _, node in walk(guest)}
     moved: dict[str, Schema] = {"#": body} if "#" in used else {}
-    moved |= {f"#/$defs/{_escaped(name)}": value for name, value in (as_object(guest.get("$defs")) or {}).items()}
+    moved |= {definition(name): value for name, value in (as_object(guest.get("$defs")) or {}).items()}
     names: dict[str, str] = {}
     for reference in moved:
         name = _fresh(reference.rsplit("/", 1)[-1].strip("#") or "constraint", {*taken, *names.values()})
@@ -182,10 +191,6 @@ def rehomed(home: Schema, guest: Schema) -> tuple[Schema, Schema]:
     definitions = {names[reference]: turned(value) for reference, value in moved.items()}
     held = as_object(home.get("$defs")) or {}
     return {**home, "$defs": {**held, **definitions}}, turned(body)
-
-
-def _escaped(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1").replace("%", "%25")
 
 
 def _fresh(wanted: str, taken: set[str]) -> str:

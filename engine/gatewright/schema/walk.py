@@ -113,6 +113,11 @@ def map_children(schema: Schema, change: Callable[[Schema], Any]) -> Schema:
     return result
 
 
+def definition(name: str) -> str:
+    """The reference to a definition of that name."""
+    return "#/$defs/" + name.replace("~", "~0").replace("/", "~1").replace("%", "%25")
+
+
 def pointer_text(pointer: Pointer) -> str:
     """RFC 6901 text of a pointer; the empty text is the whole value."""
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in pointer)

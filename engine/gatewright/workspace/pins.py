@@ -1,25 +1,31 @@
-"""The pins of the MCP servers of a workspace: on disk, as a catalog stands now, and what waits to be accepted."""
+"""The pins of the MCP servers of a workspace: on disk, as a catalog stands now, what waits, and what was accepted."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.problem import near_hint
 from gatewright.gate import AuditEntry, RowKind, key_folder
 from gatewright.policy.document import PINS, Catalog, CatalogType
+from gatewright.policy.tier import SafetyTier
 from gatewright.policyfile import read_policy_text
 from gatewright.policyfile.reader import value_of
 from gatewright.schema.walk import Schema
-from gatewright.tools.pin import PINNED, Acceptance, Listing, Pin, acceptance, write_pin
+from gatewright.tools.pin import PINNED, Acceptance, Listing, Pin, accept, acceptance, relisted, write_pin
 from gatewright.tools.proposal import propose
 from gatewright.workspace.location import place_file, policy_path_of
 from gatewright.workspace.manifest import read_manifest
 from gatewright.workspace.trust import TrustRecords
+
+if TYPE_CHECKING:
+    from gatewright.workspace.policy_reader import PolicyState
 
 _MOST_RECORDED = 200
 
@@ -171,3 +177,95 @@ def accepted_row(catalog: Catalog, before: Pin, after: Pin, who: str) -> AuditEn
 def _forgotten(names: Iterable[str]) -> dict[str, JsonValue]:
     listed = list(names)
     return {"forgotten": [*listed[:_MOST_RECORDED]]} if listed else {}
+
+
+class ServerPins:
+    """``state`` answers the policy as it is now, ``put`` writes a pin and puts it in force, with a row for the log."""
+
+    def __init__(
+        self,
+        policy_path: Path,
+        records: TrustRecords,
+        state: Callable[[], PolicyState],
+        put: Callable[[Catalog, Pin, AuditEntry | None], None],
+    ) -> None:
+        self._policy_path, self._records, self._state, self._put = policy_path, records, state, put
+
+    def states(self) -> tuple[CatalogState, ...]:
+        """The catalogs of the policy as they stand now, in its order."""
+        state = self._state()
+        tools = state.book.tools(state.policy.catalogs)
+        found: list[CatalogState] = []
+        for catalog in state.policy.catalogs:
+            own = [tool for tool in tools if tool.origin == catalog.catalog_id]
+            found.append(
+                CatalogState(
+                    catalog,
+                    state.book.manifest(catalog).pin,
+                    self._records.trusts_server(self._policy_path, catalog)
+                    if catalog.kind is CatalogType.MCP
+                    else None,
+                    tuple(tool.name for tool in own),
+                    tuple(tool.listed_name for tool in own),
+                    tuple(tool.name for tool in own if tool.held),
+                )
+            )
+        return tuple(found)
+
+    def pin(self, catalog_id: str) -> Pin | None:
+        """What a server listed and what of it was accepted; None where it was never imported. Raises WorkspaceError."""
+        return self._state().book.manifest(self.server(catalog_id)).pin
+
+    def record(self, catalog_id: str, listing: Listing) -> Pin:
+        """Keep what a server says of its tools now. Raises WorkspaceError, PolicyInvalid."""
+        before = self.pin(catalog_id)
+        after = relisted(before or Pin(), listing)
+        if before is None or write_pin(after) != write_pin(before):  # values that are equal may differ: 1 and true
+            self._put(self.server(catalog_id), after, None)
+        return after
+
+    def accept(
+        self,
+        catalog_id: str,
+        names: Iterable[str] | None,
+        *,
+        tiers: Mapping[tuple[str, str], SafetyTier],
+        needs_capabilities: bool,
+        instructions: bool,
+        who: str,
+    ) -> Pin:
+        """Accept tools as they are listed, as ``Workspace.accept_tools`` says."""
+        catalog, before = self.server(catalog_id), self.pin(catalog_id)
+        if before is None:
+            raise WorkspaceError(f"the tools of catalog `{catalog_id}` were never imported")
+
+        def take(wanted: Iterable[str] | None) -> Pin:
+            after = accept(
+                before,
+                wanted,
+                tiers=tiers,
+                trusted=catalog.trusted,
+                needs_capabilities=needs_capabilities,
+                instructions=instructions,
+            )
+            if after != before:
+                self._put(catalog, after, accepted_row(catalog, before, after, who))
+            return after
+
+        try:
+            return take(names)
+        except PolicyInvalid:
+            if names is not None or not before.drift.vanished:
+                raise
+            return take((*before.drift.new, *before.drift.changed))
+
+    def server(self, catalog_id: str) -> Catalog:
+        """The catalog of a server. Raises WorkspaceError for an unknown one, and for one that is no server."""
+        catalogs = self._state().policy.catalogs
+        catalog = next((one for one in catalogs if one.catalog_id == catalog_id), None)
+        if catalog is None:
+            near = near_hint(catalog_id, (one.catalog_id for one in catalogs))
+            raise WorkspaceError(f"no catalog `{catalog_id}`{near}")
+        if catalog.kind is not CatalogType.MCP:
+            raise WorkspaceError(f"catalog `{catalog_id}` is no server: its tools are run by another program")
+        return catalog

@@ -57,11 +57,10 @@ from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.fileblocks import agent_blocks
 from gatewright.workspace.image import WorkspaceImage
 from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
-from gatewright.workspace.pins import CatalogState, store
+from gatewright.workspace.pins import CatalogState, ServerPins, store
 from gatewright.workspace.policy_reader import PolicyReader, PolicyState
 from gatewright.workspace.savedview import SavedViews
-from gatewright.workspace.server_pins import ServerPins
-from gatewright.workspace.trust import TrustRecords
+from gatewright.workspace.trust import TrustRecords, server_digest
 from gatewright.workspace.watching import SourceWatches, SourceWatching
 
 if TYPE_CHECKING:
@@ -863,11 +862,11 @@ class Workspace:
 
     def trusts_server(self, catalog_id: str) -> bool:
         """Whether exactly the command, or the address, of a catalog was trusted. Raises WorkspaceError."""
-        return self._pins.trusts(catalog_id)
+        return self._records.trusts_server(self.policy_path, self._pins.server(catalog_id))
 
     def trust_server(self, catalog_id: str) -> None:
         """Remember, by the operator's word, that this server may be started or asked. Raises WorkspaceError."""
-        self._pins.trust(catalog_id)
+        self._records.trust_server(self.policy_path, self._pins.server(catalog_id))
 
     def trust_endpoint(self, target: str) -> None:
         """Remember, by the operator's word, that this endpoint may connect. Raises WorkspaceError."""
@@ -877,7 +876,7 @@ class Workspace:
 
     def server_digest(self, catalog_id: str) -> str:
         """What is trusted of a server: the digest of its definition. Raises WorkspaceError."""
-        return self._pins.digest(catalog_id)
+        return server_digest(self.policy_path, self._pins.server(catalog_id))
 
     def record_listing(self, catalog_id: str, listing: Listing) -> Pin:
         """Keep what a server says of its tools now: what is new or changed is held, by the policy in force too.
