@@ -392,6 +392,13 @@ class Workspace:
         tool = self._tool(tool_name)
         return None if tool is None else as_it_came(tool).input_schema()
 
+    def tool_definition(self, tool_name: str) -> Schema | None:
+        """The tool as it came, with MCP's keys `name`, `description` and `inputSchema`; None for an unknown one."""
+        tool, schema = self._tool(tool_name), self.tool_schema(tool_name)
+        if tool is None or schema is None:
+            return None
+        return {"name": tool.listed_name, "description": tool.description, "inputSchema": schema}
+
     def survey(self, tool_name: str) -> Survey | None:
         """What the tool's whole schema says of operations, for whoever declares them; None for an unknown tool."""
         from gatewright.schema import survey

@@ -58,7 +58,8 @@ class AcceptDialog(QDialog):
         return self.model.ticked
 
     def _show(self, index: QModelIndex, _before: QModelIndex) -> None:
-        self.code.set_diff(self.model.rows[index.row()].text if index.isValid() else "")
+        waiting = self.model.rows[index.row()].waiting if index.isValid() else None
+        self.code.set_diff(waiting.difference if waiting is not None else "")
 
     def _tell(self) -> None:
         number = self.model.ticked_count

@@ -1,5 +1,7 @@
 """One catalog: its state and what to do about it, its tools, how it is defined, what its server wrote."""
 
+import json
+
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHeaderView, QPushButton, QStackedWidget, QWidget
 
@@ -15,6 +17,7 @@ from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import SizeStore, Splitter
 from gatewright_gui.session.catalogs import CatalogRow, SafetyTier
+from gatewright_gui.session.document import Document
 
 TIERS = (
     (mark("as proposed"), None),
@@ -38,8 +41,9 @@ class DetailPane(QWidget):
     try_requested = Signal(str)
     """A tool, by its name in the policy: somebody wants to make a call of it."""
 
-    def __init__(self, sizes: SizeStore) -> None:
+    def __init__(self, sizes: SizeStore, document: Document) -> None:
         super().__init__()
+        self._document = document
         self.setObjectName("catalogs.detail")
         self.row: CatalogRow | None = None
         self._stderr = ""
@@ -198,12 +202,15 @@ class DetailPane(QWidget):
         self.tool_header.set_title(line.name)
         is_other = line.policy_name not in ("", line.name)
         self.tool_header.set_note(tr("{tool} in the policy", tool=line.policy_name) if is_other else "")
+        definition = line.definition
+        if self.row is not None and self.row.state.pin is None:
+            definition = self._document.workspace.tool_definition(line.policy_name)
         if line.waiting is not None:
-            self.code.set_diff(line.text)
-        elif line.definition is not None:
-            self.code.set_json(line.text)
+            self.code.set_diff(line.waiting.difference)
+        elif definition is not None:
+            self.code.set_json(json.dumps(definition, indent=2, ensure_ascii=False))
         else:
-            self.code.set_plain(line.text)
+            self.code.set_plain(line.note)
 
     def _tell_ticks(self) -> None:
         waits = sum(line.waiting is not None for line in self.model.rows)

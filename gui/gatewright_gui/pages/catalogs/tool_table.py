@@ -1,6 +1,5 @@
 """The tools of servers: those that wait to be accepted, with a box each, and those that were accepted."""
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -36,21 +35,13 @@ class ToolLine:
     policy_name: str = ""
     catalog_id: str = ""
 
-    @property
-    def text(self) -> str:
-        """The definition as JSON, or how it differs from what was accepted."""
-        if self.waiting is not None:
-            return self.waiting.difference
-        return json.dumps(self.definition, indent=2, ensure_ascii=False) if self.definition is not None else self.note
-
 
 def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
     """What waits first, then what was accepted."""
     state, pin = row.state, row.state.pin
     names = dict(zip(state.listed_names, state.tool_names, strict=True))
     if pin is None:
-        note = tr("Its definition is in {manifest}.", manifest=state.catalog.manifest)
-        return tuple(ToolLine(name, tr("listed"), note=note, policy_name=names[name]) for name in names)
+        return tuple(ToolLine(name, tr("listed"), policy_name=names[name]) for name in names)
     lines = [
         ToolLine(
             one.name,
