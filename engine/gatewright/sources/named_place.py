@@ -184,7 +184,7 @@ class NamedPlaces:
             for entry in entries:
                 found += 1
                 if found > MAX_ENTRIES:
-                    return "", LevelDecision(Permission.NONE) if Permission.NONE in levels else strictest_of(levels)
+                    return "", strictest_of(levels)
                 below = f"{prefix}{entry.name}"
                 is_folder = entry.is_dir(follow_symlinks=False)
                 try:
@@ -196,9 +196,9 @@ class NamedPlaces:
                     level = _NONE
                 if level.permission is Permission.NONE:
                     return below, level
-                stricter = level if reads else strictest_level((strictest, level))
+                stricter = strictest_level((strictest, level))
                 if not reads and stricter.permission is not strictest.permission:
-                    strictest, where = level, below
+                    strictest, where = stricter, below
                 if is_folder:
                     folders.append(below)
         return where, strictest

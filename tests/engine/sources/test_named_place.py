@@ -89,6 +89,18 @@ def test_a_folder_is_shut_where_something_in_it_is(open_bench: Bench, action: Ac
         ]
 
 
+@pytest.mark.parametrize("default", [Permission.APPEND, Permission.READ_WRITE])
+def test_a_folder_with_what_only_grows_and_what_asks_is_as_strict_as_both(
+    open_bench: Bench, default: Permission
+) -> None:
+    open_bench.write("sub/d.md", "x")
+    open_bench.manager.update(
+        source_of(rules=(("*.txt", Permission.PARTNER), ("*.md", Permission.APPEND)), default=default)
+    )
+    (place,) = rows(open_bench, "TOP/base", Action.OVERWRITE, contents=True)
+    assert (place[:4], place[4] != "") == (("base", "docs", ".", "read_only"), True)
+
+
 def test_a_pattern_means_the_folder_that_it_is_in(open_bench: Bench) -> None:
     pattern = ("base/sub/*.txt", "docs", "sub/*.txt", "read_only", "")
     assert rows(open_bench, "TOP/base/sub/*.txt", contents=False) == [pattern]

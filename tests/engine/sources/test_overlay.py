@@ -103,6 +103,14 @@ def test_levels_asked_for_at_once_are_those_asked_for_one_by_one(tree: Bench) ->
     assert {entry.permission for entry in at_once} == {Permission.ADMIN, Permission.NONE}
 
 
+def test_what_is_protected_is_shown_so_below_it_and_after_it_was_replaced(tree: Bench) -> None:
+    overlay = tree.manager.overlay("docs")
+    tree.write("new", "newer").replace(tree.folder / "policy.toml")
+    audit = Entry("audit", ".gatewright/audit", False, Permission.NONE, None, None, True)
+    assert overlay.scan(".gatewright").entries == (audit,)
+    assert [entry.protected for entry in overlay.scan().entries] == [True, False, False, False, False, True]
+
+
 def test_a_missing_folder_is_told_with_its_path(tree: Bench, tmp_path: Path) -> None:
     overlay = tree.manager.overlay("docs")
     with pytest.raises(WorkspaceError, match="none"):

@@ -29,7 +29,8 @@ def tree(bench: Bench, tmp_path: Path) -> Bench:
     (bench.folder / "a/link.md").symlink_to("x.md")
     os.mkfifo(bench.folder / "a/pipe.md")
     rules = (("*.key", Permission.NONE), ("shut/", Permission.NONE), ("*.txt", Permission.READ_ONLY))
-    bench.manager.update(source_of(rules=rules, default=Permission.ADMIN))
+    of_folders = (("z.md/", Permission.NONE),)
+    bench.manager.update(source_of(rules=(*rules, *of_folders), default=Permission.ADMIN))
     return bench
 
 
