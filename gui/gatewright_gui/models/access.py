@@ -11,7 +11,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import VerdictName, current_look
 from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.delegate import Delegate, put_icon
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.session.block_access import mildest
 
@@ -106,9 +106,7 @@ class _VerdictDelegate(Delegate):
         super().initStyleOption(option, index)
         verdict: VerdictName | None = index.data(VERDICT)
         if verdict is not None:
-            setattr(option, "icon", current_look().icon(VERDICT_ICONS[verdict], verdict))  # noqa: B010
-            has = QStyleOptionViewItem.ViewItemFeature.HasDecoration
-            setattr(option, "features", getattr(option, "features") | has)  # noqa: B009, B010
+            put_icon(option, VERDICT_ICONS[verdict], verdict, current_look().tokens.icon_size)
 
 
 class AccessTable(TableView):

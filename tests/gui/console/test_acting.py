@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QSplitter
 from gatewright_gui.pages.console import ConsolePage, stages
 from gatewright_gui.pages.console import history_model as callhistory
 from gatewright_gui.pages.console.conversation import HOLDS, STATE, ConversationModel
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget import Chip, ElidedLabel
 from gatewright_gui.session.conversation import Fact, SessionState, Window
 from tests.gui.console.standing import call, choose, console_page, settled
@@ -132,7 +133,7 @@ async def test_history_tells_calls_of_one_operation_apart(page: ConsolePage) -> 
         page.decide()
         await settled(page, number)
     rows = [page.history.model.index(row, callhistory.CALL) for row in range(2)]
-    assert [row.data(callhistory.TELLING_ROLE) for row in rows] == ["notes/species.md", "README.md"]
+    assert [row.data(ROW).telling for row in rows] == ["notes/species.md", "README.md"]
     assert "notes/species.md" in str(rows[0].data(Qt.ItemDataRole.AccessibleTextRole))
 
 

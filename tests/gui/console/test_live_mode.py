@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QPushButton
 
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.console import history_model as callhistory
+from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.window.status_bar import StatusBar
 from tests.gui.console.standing import call, settled
@@ -64,7 +65,7 @@ async def test_live_run_really_writes_and_stands_out_in_the_history(demo: Opened
     assert target.read_text(encoding="utf-8") == "hello"
     rows = [page.history.model.index(row, callhistory.CALL) for row in range(2)]
     assert [row.data() for row in rows] == ["LIVE file.create", "file.create"]
-    assert [row.data(callhistory.LIVE_ROLE) for row in rows] == [True, False]
+    assert [row.data(ROW).is_live for row in rows] == [True, False]
     assert "run live, in the real workspace" in str(rows[0].data(Qt.ItemDataRole.ToolTipRole))
     QTest.mouseClick(page.live_bar.leave_button, Qt.MouseButton.LeftButton)
     assert not page.console.is_live

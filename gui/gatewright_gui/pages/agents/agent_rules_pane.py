@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from PySide6.QtCore import QStringListModel, Qt, Signal
-from PySide6.QtGui import QFont, QKeyEvent
+from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QCompleter, QMenu, QPushButton, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Agent, CapabilityKind, Verdict, approval_keys
@@ -18,7 +18,7 @@ from gatewright_gui.pages.agents.agent_rules import (
     missing_kinds,
     needed_by,
 )
-from gatewright_gui.pages.agents.rule_table import LINK, ROW, RuleDelegate, RuleTable, cast_any
+from gatewright_gui.pages.agents.rule_table import LINK, ROW, RuleDelegate, RuleTable
 from gatewright_gui.pages.agents.rules_pane import RulesPane
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import tr
@@ -28,7 +28,7 @@ from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
-from gatewright_gui.qt.widget.delegate import Index
+from gatewright_gui.qt.widget.delegate import Index, embolden, put_icon
 from gatewright_gui.qt.widget.value_field import ValueField
 from gatewright_gui.session.verbs import approvals, capabilities
 
@@ -61,16 +61,14 @@ class AgentRulesDelegate(RuleDelegate):
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Font, colour and icon."""
         super().initStyleOption(option, index)
-        row, item = index.data(ROW), cast_any(option)
+        row = index.data(ROW)
         if not isinstance(row, AgentRow):
             return
         if row.kind is RowKind.HEADING:
-            font = QFont(item.font)
-            font.setWeight(QFont.Weight.DemiBold)
-            item.font = font
+            embolden(option)
         if row.verdict is not None and index.column() == Column.VALUE:
-            item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
-            item.icon = current_look().icon(VERDICT_ICONS[row.verdict.value], row.verdict.value)
+            verdict = row.verdict.value
+            put_icon(option, VERDICT_ICONS[verdict], verdict, current_look().tokens.icon_size)
 
     def role_of(self, index: Index) -> Role:
         """The colour of a cell."""

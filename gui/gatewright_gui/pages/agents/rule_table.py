@@ -18,10 +18,10 @@ from PySide6.QtWidgets import (
 from gatewright.workspace.api import Address
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import named
-from gatewright_gui.qt.look import Role, role_colour
+from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
 from gatewright_gui.qt.table_model import FlatModel
-from gatewright_gui.qt.widget.delegate import Index
+from gatewright_gui.qt.widget.delegate import Index, tint
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.number_field import NumberField
 from gatewright_gui.qt.widget.value_field import ValueDelegate, ValueField
@@ -299,9 +299,7 @@ class RuleDelegate(ValueDelegate):
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """The colour."""
         super().initStyleOption(option, index)
-        item = cast_any(option)
-        for which in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
-            item.palette.setColor(which, role_colour(self.role_of(index)))
+        tint(option, self.role_of(index))
 
     def choice_field(
         self, parent: QWidget, name: str, spoken: str, choices: Iterable[tuple[str, object, QIcon | None]]

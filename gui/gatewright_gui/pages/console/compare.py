@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtGui import QFont
 from PySide6.QtWidgets import (
     QDialog,
     QStackedWidget,
@@ -16,12 +15,12 @@ from PySide6.QtWidgets import (
 
 from gatewright.workspace.api import diff_text, frozen
 from gatewright_gui.pages.console.button import text_button
-from gatewright_gui.pages.console.table import Index, put_icon, table_of, tint, verdict_mark
+from gatewright_gui.pages.console.table import Index, table_of, verdict_mark
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
-from gatewright_gui.qt.table_model import RowModel
+from gatewright_gui.qt.table_model import ROW, RowModel
 from gatewright_gui.qt.widget import Chip, CodeView, EmptyState, Segmented, TableView
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.delegate import Delegate, embolden, put_icon, tint
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRecord, change_words, cut, visible
 
@@ -146,10 +145,6 @@ def _lines(text: str) -> str:
 
 
 NAME, FIRST, SECOND = range(3)
-DIFFERS = Qt.ItemDataRole.UserRole + 1
-"""Whether the two are not alike."""
-VERDICT = Qt.ItemDataRole.UserRole + 2
-"""The verdict that a cell tells, empty where it tells none."""
 
 
 class PairModel(RowModel[Pair]):
@@ -168,10 +163,6 @@ class PairModel(RowModel[Pair]):
                 return _text(row, column)
             case Qt.ItemDataRole.AccessibleTextRole:
                 return f"{_text(row, column)}, {tr('different') if row.differs else tr('the same')}"
-            case _ if role == DIFFERS:
-                return row.differs
-            case _ if role == VERDICT:
-                return row.verdicts[column - 1] if column != NAME else ""
             case _:
                 return None
 
@@ -185,15 +176,14 @@ class _Delegate(Delegate):
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         super().initStyleOption(option, index)
-        item: Any = option
-        differs = bool(index.data(DIFFERS))
-        verdict = str(index.data(VERDICT) or "")
+        pair: Pair = index.data(ROW)
         if index.column() == NAME:
-            put_icon(option, "diff" if differs else "minus", "ask" if differs else "disabled")
-            item.font.setWeight(QFont.Weight.DemiBold if differs else QFont.Weight.Normal)
-        elif verdict:
+            put_icon(option, *(("diff", "ask") if pair.differs else ("minus", "disabled")))
+            if pair.differs:
+                embolden(option)
+        elif verdict := pair.verdicts[index.column() - 1]:
             put_icon(option, *verdict_mark(verdict))
-        if not differs:
+        if not pair.differs:
             tint(option, "muted")
 
 

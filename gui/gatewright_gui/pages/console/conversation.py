@@ -9,18 +9,17 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import frozen
-from gatewright_gui.pages.console.table import Index, put_icon, table_of, tint
+from gatewright_gui.pages.console.table import Index, table_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of
-from gatewright_gui.qt.table_model import RowModel
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.table_model import ROW, RowModel
+from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.session.conversation import Fact, SessionState, Window
 from gatewright_gui.session.question import Standing, span
 
 WHAT, STATE = range(2)
 HEADERS = (mark("What"), mark("State"))
-ICON = Qt.ItemDataRole.UserRole + 1
-HOLDS = Qt.ItemDataRole.UserRole + 2
+HOLDS = Qt.ItemDataRole.UserRole + 1
 """Whether a row holds calls back, or waits to be done."""
 ICONS = {
     "calls": "history",
@@ -93,8 +92,6 @@ class ConversationModel(RowModel[Row]):
                 return f"{row.what}: {self._text(row)}"
             case Qt.ItemDataRole.ToolTipRole:
                 return self._tip(row)
-            case _ if role == ICON:
-                return row.icon
             case _ if role == HOLDS:
                 return self._holds(row)
             case _:
@@ -186,7 +183,7 @@ class _Delegate(Delegate):
         super().initStyleOption(option, index)
         holds = bool(index.data(HOLDS))
         if index.column() == WHAT:
-            put_icon(option, str(index.data(ICON)), "ask" if holds else "muted")
+            put_icon(option, index.data(ROW).icon, "ask" if holds else "muted")
         elif holds:
             tint(option, "ask")
 

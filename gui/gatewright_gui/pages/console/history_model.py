@@ -4,29 +4,19 @@ from datetime import datetime
 from typing import Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFont, QFontMetrics
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QStyleOptionViewItem
 
-from gatewright_gui.pages.console.table import FAILED, PAD, Index, put_icon, tint, verdict_mark
+from gatewright_gui.pages.console.table import FAILED, PAD, Index, verdict_mark
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import line_text
-from gatewright_gui.qt.table_model import RowModel
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.table_model import ROW, RowModel
+from gatewright_gui.qt.widget.delegate import Delegate, embolden, put_icon, tint
 from gatewright_gui.session.calls import CallRecord
 
 WHEN, WHAT, CALL, AGENT, VERDICT = range(5)
 HEADERS = (mark("Time"), "", mark("Call"), mark("Agent"), mark("Verdict"))
-VERDICT_ROLE = Qt.ItemDataRole.UserRole + 1
-"""Verdict of a row."""
-KIND_ROLE = Qt.ItemDataRole.UserRole + 2
-"""`decide` or `run`."""
-LIVE_ROLE = Qt.ItemDataRole.UserRole + 3
-"""Whether it was run in the real workspace."""
-TELLING_ROLE = Qt.ItemDataRole.UserRole + 4
-"""The argument that tells the call from others of the same operation; may be empty."""
-FAILED_ROLE = Qt.ItemDataRole.UserRole + 5
-"""Whether it was carried out, and did not end well."""
 
 
 class CallHistoryModel(RowModel[CallRecord]):
@@ -48,16 +38,6 @@ class CallHistoryModel(RowModel[CallRecord]):
                 call, agent = f"{row.called}{told}", row.request.agent_id
                 made = tr("{kind}: {call} as {agent}", kind=_kind(row), call=call, agent=agent)
                 return f"{made}\n{row.reason}"
-            case _ if role == VERDICT_ROLE:
-                return row.verdict
-            case _ if role == FAILED_ROLE:
-                return row.outcome_word != row.verdict
-            case _ if role == KIND_ROLE:
-                return row.kind
-            case _ if role == LIVE_ROLE:
-                return row.is_live
-            case _ if role == TELLING_ROLE:
-                return row.telling
             case _:
                 return None
 
@@ -88,30 +68,26 @@ class HistoryDelegate(Delegate):
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Icon and colour."""
         super().initStyleOption(option, index)
+        record: CallRecord = index.data(ROW)
         if index.column() == WHAT:
-            is_run = index.data(KIND_ROLE) == "run"
-            is_live = bool(index.data(LIVE_ROLE))
-            kind: tuple[str, Role] = ("play" if is_run else "shield-check", "muted")
-            put_icon(option, *(("triangle-alert", "deny") if is_live else kind))
+            kind: tuple[str, Role] = ("play" if record.kind == "run" else "shield-check", "muted")
+            put_icon(option, *(("triangle-alert", "deny") if record.is_live else kind))
         elif index.column() == CALL:
-            self._tell_call(option, index)
+            self._tell_call(option, record)
         elif index.column() == VERDICT:
-            failed = bool(index.data(FAILED_ROLE))
-            icon, role = FAILED if failed else verdict_mark(str(index.data(VERDICT_ROLE)))
+            failed = record.outcome_word != record.verdict
+            icon, role = FAILED if failed else verdict_mark(str(record.verdict))
             put_icon(option, icon, role)
             tint(option, role)
         elif index.column() == WHEN:
             tint(option, "muted")
 
-    def _tell_call(self, item: Any, index: Index) -> None:
+    def _tell_call(self, item: Any, record: CallRecord) -> None:
         """The call with the argument that tells it from others, of which the end is seen, where paths differ."""
-        if index.data(LIVE_ROLE):
+        if record.is_live:
             tint(item, "deny")
-            font = QFont(item.font)
-            font.setWeight(QFont.Weight.DemiBold)
-            item.font = font
-        telling = str(index.data(TELLING_ROLE) or "")
-        if telling:
+            embolden(item)
+        if record.telling:
             metrics, called = QFontMetrics(item.font), f"{item.text}  "
             room = item.rect.width() - metrics.horizontalAdvance(called) - 5 * PAD
-            item.text = called + line_text(metrics, telling, max(room, 0), Qt.TextElideMode.ElideLeft)
+            item.text = called + line_text(metrics, record.telling, max(room, 0), Qt.TextElideMode.ElideLeft)

@@ -23,14 +23,13 @@ from gatewright_gui.pages.console.json_tree_model import (
     is_small,
     whole_text,
 )
-from gatewright_gui.pages.console.table import tint
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import CodeView, SearchField, TreeView
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.delegate import Delegate, tint
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import cut
 

@@ -1,13 +1,11 @@
 """What the tables of the Console share: their view, icons and colours of cells."""
 
-from typing import Any
-
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, QSize, Qt
-from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QWidget
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtWidgets import QAbstractItemView, QWidget
 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
-from gatewright_gui.qt.look import Role, VerdictName, current_look, role_colour
+from gatewright_gui.qt.look import Role, VerdictName, current_look
 from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -55,17 +53,3 @@ def verdict_mark(state: str) -> tuple[str, Role]:
         name = verdicts[state]
         return VERDICT_ICONS[name], name
     return _ICONS[state]
-
-
-def tint(item: Any, role: Role) -> None:
-    """Words in a colour, whether the row is chosen or not."""
-    for part in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
-        item.palette.setColor(part, role_colour(role))
-
-
-def put_icon(item: Any, name: str, role: Role) -> None:
-    """A small icon before the words."""
-    size = current_look().tokens.small_icon_size
-    item.icon = current_look().icon(name, role)
-    item.decorationSize = QSize(size, size)
-    item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration

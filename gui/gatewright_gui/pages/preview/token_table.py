@@ -5,17 +5,18 @@ from enum import IntEnum
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, QRect, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QPainter, QResizeEvent
+from PySide6.QtGui import QColor, QPainter, QResizeEvent
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.table_model import Index, RowModel
-from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
+from gatewright_gui.qt.widget.delegate import Delegate, embolden, tint
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.session.tokens import TokenReport, TokenRow, count_words
 
-TOOL, IS_TOTAL, IS_SHOWN, SHARE = (Qt.ItemDataRole.UserRole + n for n in range(1, 5))
+SHARE = Qt.ItemDataRole.UserRole + 1
+"""Of the tokens of the largest tool, 0 to 1."""
 
 
 HEADINGS = (mark("Tool"), mark("Tokens"), mark("Unrestricted"), mark("Saved"))
@@ -94,20 +95,13 @@ class TokenModel(RowModel[TokenRow]):
 
     def cell(self, row: TokenRow, column: int, role: int) -> Any:
         """Texts, and what is drawn from."""
-        is_total = row is self.rows[0]
         match role:
             case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.AccessibleTextRole:
                 return self._text(row, TokenColumn(column))
             case Qt.ItemDataRole.ToolTipRole:
                 return "" if row.is_shown else tr("the model does not see it")
-            case _ if role == TOOL:
-                return row.tool
-            case _ if role == IS_TOTAL:
-                return is_total
-            case _ if role == IS_SHOWN:
-                return row.is_shown
             case _ if role == SHARE:
-                return self._share(row) if column == TokenColumn.TOKENS and not is_total else None
+                return self._share(row) if column == TokenColumn.TOKENS and row is not self.rows[0] else None
             case _:
                 return None
 
@@ -212,16 +206,9 @@ class _Delegate(Delegate):
 
     def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         super().initStyleOption(option, index)
-        look = current_look()
-        if index.data(IS_TOTAL):
-            font = QFont(getattr(option, "font"))  # noqa: B009
-            font.setWeight(QFont.Weight.DemiBold)
-            setattr(option, "font", font)  # noqa: B010
-        quiet = not index.data(IS_SHOWN)
-        colour = QColor(look.palette.muted if quiet else look.palette.text)
-        palette = getattr(option, "palette")  # noqa: B009
-        for role in (palette.ColorRole.Text, palette.ColorRole.HighlightedText):
-            palette.setColor(role, colour)
+        if index.row() == 0:
+            embolden(option)
+        tint(option, "text" if index.data(ROW).is_shown else "muted")
 
 
 class TokenTable(TableView):
@@ -257,7 +244,7 @@ class TokenTable(TableView):
     @property
     def order(self) -> list[str]:
         """The tools as they are sorted now."""
-        return [str(self.tokens.index(row, 0).data(TOOL)) for row in range(1, self.tokens.rowCount())]
+        return [row.tool for row in self.tokens.rows[1:]]
 
     def choose_tool(self, tool: str | None) -> None:
         """Make the row of a tool the current one."""
@@ -266,6 +253,6 @@ class TokenTable(TableView):
             self.setCurrentIndex(index)
 
     def _go(self, index: QModelIndex) -> None:
-        tool = index.data(TOOL)
+        tool = self.tokens.rows[index.row()].tool
         if tool:
             self.tool_requested.emit(tool)

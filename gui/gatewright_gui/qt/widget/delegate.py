@@ -1,9 +1,12 @@
 """What paints the cells of views: the words of strangers and their tooltips are shown as plain text."""
 
-from PySide6.QtCore import QEvent, QLocale, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtGui import QHelpEvent, QPainter
+from typing import Any
+
+from PySide6.QtCore import QEvent, QLocale, QModelIndex, QPersistentModelIndex, QSize, Qt
+from PySide6.QtGui import QFont, QHelpEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QToolTip, QWidget
 
+from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text, tip_text
 
 Index = QModelIndex | QPersistentModelIndex
@@ -32,3 +35,23 @@ def paint_ground(painter: QPainter, option: QStyleOptionViewItem) -> None:
     widget: QWidget | None = getattr(option, "widget", None)
     if widget is not None:
         widget.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelItemViewItem, option, painter, widget)
+
+
+def tint(item: Any, role: Role) -> None:
+    """Words in a colour, whether the row is chosen or not. `item`: of the style, its members are untyped."""
+    for part in (item.palette.ColorRole.Text, item.palette.ColorRole.HighlightedText):
+        item.palette.setColor(part, role_colour(role))
+
+
+def put_icon(item: Any, name: str, role: Role, size: int = 0) -> None:
+    """An icon before the words, a small one unless its `size` in pixels is given."""
+    size = size or current_look().tokens.small_icon_size
+    item.icon = current_look().icon(name, role)
+    item.decorationSize = QSize(size, size)
+    item.features |= QStyleOptionViewItem.ViewItemFeature.HasDecoration
+
+
+def embolden(item: Any) -> None:
+    """Words that stand out."""
+    item.font = QFont(item.font)
+    item.font.setWeight(QFont.Weight.DemiBold)
