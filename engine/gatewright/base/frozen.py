@@ -99,7 +99,7 @@ def _restored(kind: Any, values: tuple[object, ...]) -> object:
 
 
 def _compile_later(made: Any) -> None:
-    def make_first(kind: Any, *args: Any, **named: Any) -> Any:
+    def make_first(kind: Any, /, *args: Any, **named: Any) -> Any:
         _compile(made)
         return made.__new__(kind, *args, **named)
 

@@ -141,6 +141,17 @@ def test_a_generic_value_can_be_made_with_and_without_its_parameter() -> None:
     assert Box(1) == Box[int](1)
 
 
+def test_the_first_value_of_a_class_may_be_made_with_every_field_by_its_name() -> None:
+    @frozen
+    class Named:
+        kind: str
+        args: int
+        named: int
+        made: int
+
+    assert repr(Named(kind="a", args=1, named=2, made=3)).endswith("Named(kind='a', args=1, named=2, made=3)")
+
+
 def test_what_a_class_takes_can_be_asked_before_it_made_a_value() -> None:
     assert str(inspect.signature(Unused)).startswith("(x, y=")
     assert Unused(1, 2).y == 2

@@ -15,8 +15,21 @@ from gatewright.policy.agentedit import (
     remove_agents,
     rename_agent,
 )
-from gatewright.policy.document import Agent, Policy
-from gatewright.policy.edit import Edit, FieldChange, apply, change_set, inverse
+from gatewright.policy.document import Agent, Catalog, CatalogType, Dialect, Policy, Source, ToolSettings
+from gatewright.policy.edit import (
+    AgentChange,
+    CatalogChange,
+    Change,
+    ChangeSet,
+    Edit,
+    FieldChange,
+    SourceChange,
+    ToolSettingsChange,
+    apply,
+    change_set,
+    edit_between,
+    inverse,
+)
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.verdict import Verdict
 
@@ -119,3 +132,64 @@ def test_edits_of_agents_are_named_and_refused_in_words() -> None:
             duplicate_agent(POLICY, "b", agent_id)
     with pytest.raises(EditRefused, match="no agent `z`"):
         describe_agent(POLICY, "z", "")
+
+
+GIT = Catalog("git", CatalogType.HOST)
+DOCS, MORE = Source("docs", "x"), Source("more", "y")
+WHOLE = replace(POLICY, sources=(DOCS, MORE), catalogs=(GIT,), tools={"t": ToolSettings(scrub=False)})
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (AgentChange(Agent("a", "other"), Agent("a", "new")), "agent `a`"),
+        (AgentChange(None, Agent("a", "new")), "agent `a`"),
+        (AgentChange(Agent("z"), None), "agent `z`"),
+        (AgentChange(Agent("a"), Agent("b")), "agent `b`"),
+        (SourceChange(Source("docs", "z"), None), "source `docs`"),
+        (SourceChange(DOCS, MORE), "source `more`"),
+        (CatalogChange(replace(GIT, trusted=True), None), "catalog `git`"),
+        (CatalogChange(None, GIT), "catalog `git`"),
+        (FieldChange("name", "n", None), "`name` of the policy"),
+        (ToolSettingsChange("t", None, ToolSettings()), "the settings of `t`"),
+        (ToolSettingsChange("u", ToolSettings(), None), "the settings of `u`"),
+    ],
+)
+def test_edit_of_what_has_changed_since_is_refused_by_what_it_is(change: Change, what: str) -> None:
+    with pytest.raises(EditRefused) as refused:
+        apply(WHOLE, Edit("e", (change,)))
+    assert str(refused.value) == f"{what} changed since this edit was made"
+
+
+def test_what_comes_of_a_row_is_that_row_where_it_stood() -> None:
+    own = replace(WHOLE.agents["a"], description="own")
+    made = apply(WHOLE, Edit("e", (AgentChange(Agent("a"), Agent("c", "made")),)))
+    kept = apply(WHOLE, Edit("e", (AgentChange(Agent("a"), own),)))
+    assert ([*made.agents], made.agents["c"].identity) == (["c", "b"], WHOLE.agents["a"].identity)
+    assert ([*kept.agents], kept.agents["a"] is own) == (["a", "b"], True)
+    first = apply(WHOLE, Edit("e", (SourceChange(None, Source("new", "n"), 0),)))
+    assert [one.source_id for one in first.sources] == ["new", "docs", "more"]
+    settings = apply(WHOLE, Edit("e", (ToolSettingsChange("t", WHOLE.tools["t"], None),)))
+    assert settings.tools == {}
+
+
+def test_edit_between_two_policies_makes_one_the_other_and_back() -> None:
+    other = replace(
+        WHOLE,
+        name="n",
+        agents={"c": Agent("c"), "b": Agent("b", "new"), "a": Agent("a")},
+        sources=(Source("z", "z"), MORE),
+        catalogs=(),
+        tools={"u": ToolSettings(), "t": ToolSettings()},
+        rules=(),
+    )
+    edit = edit_between("all", WHOLE, other)
+    assert (edit.name, edit.is_empty, apply(WHOLE, edit).is_same(other)) == ("all", False, True)
+    assert apply(other, inverse(edit)).is_same(WHOLE)
+    assert edit_between("none", WHOLE, WHOLE) == Edit("none", ())
+    assert change_set(edit) == ChangeSet(frozenset("abc"), frozenset({"docs", "z"}), everything=True)
+    moved = replace(WHOLE, agents={"a": Agent("a", "new"), "b": Agent("b")})
+    assert edit_between("one", WHOLE, moved).changes == (AgentChange(Agent("a"), Agent("a", "new")),)
+    assert change_set(edit_between("one", WHOLE, moved)) == ChangeSet(frozenset("a"), frozenset())
+    with pytest.raises(EditRefused, match="the policies differ in more than edits change"):
+        edit_between("x", WHOLE, replace(WHOLE, dialect=Dialect.PATTERN))

@@ -12,20 +12,32 @@ from gatewright.base.errors import EditRefused
 from gatewright.policy import policyedit
 from gatewright.policy.document import (
     Agent,
+    Catalog,
+    CatalogType,
     Defaults,
+    Dialect,
     PermissionRule,
     Policy,
     Roots,
+    SearchEngine,
+    SearchProvider,
     ShellBackend,
     ShellSettings,
     Source,
     SourceType,
+    ToolSettings,
     Web,
 )
-from gatewright.policy.edit import Edit, Field, FieldChange, apply, inverse
+from gatewright.policy.edit import ChangeSet, Edit, Field, FieldChange, apply, inverse
 from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint, Endpoints
-from gatewright.policy.permission import Permission
+from gatewright.policy.glob import Explanation
+from gatewright.policy.kinds.capability import CapabilityKind
+from gatewright.policy.permission import Action, PathUse, Permission
 from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.right import Layer, ToolFacts
+from gatewright.policy.rightsdiff import AgentDiff, RightChange, RightState
+from gatewright.policy.rule import MaxCalls, ToolRule
+from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 
@@ -289,3 +301,59 @@ def test_endpoints_say_which_targets_there_are_and_whom_each_may_reach() -> None
     agents = {"a": 1, "z": 2}
     assert every.recipients(agents) == {"agent": ("a",), "group": ("g",), "discord": ("7",), "bluesky": ("x",)}
     assert (open_ones.recipients(agents), Endpoints().recipients(agents)) == ({"agent": ("a", "z")}, {})
+
+
+def test_words_that_stand_in_files_and_logs_stay_as_they_are() -> None:
+    written = (*CatalogType, *ShellBackend, *SearchEngine, *SourceType, *Dialect, *Verdict, *Permission, *Action)
+    assert [str(word) for word in (*written, *PathUse, *SafetyTier, *Layer, *CapabilityKind)] == [
+        *("mcp", "http", "subprocess", "wasm", "host"),
+        *("disabled", "host", "session"),
+        *("duckduckgo", "searxng", "google"),
+        *("file", "folder_changes"),
+        *("gatewright", "pattern"),
+        *("allow", "ask", "deny"),
+        *("none", "read_only", "partner", "human", "append", "read_write", "admin"),
+        *("read", "append", "overwrite", "delete"),
+        *("read", "write", "delete", "none"),
+        *("read_only", "side_effecting", "privileged"),
+        *("tools", "rule", "approvals", "source", "capability", "policy"),
+        *("NetRead", "NetWrite", "FsRead", "FsWrite", "DbRead", "DbWrite", "Exec", "WasmExec"),
+        *("ClockRead", "EnvRead", "AdvancedEdit"),
+    ]
+
+
+def test_what_is_not_said_is_as_it_always_was() -> None:
+    duck = SearchProvider(SearchEngine.DUCKDUCKGO, None, None, None)
+    disabled = ShellSettings(ShellBackend.DISABLED, (), (), allow_substitution=False)
+    assert Policy() == Policy(
+        None,
+        None,
+        Defaults(Verdict.ALLOW, "hold", 16_384, None, {}, check_formats=False),
+        {},
+        (),
+        {},
+        Dialect.GATEWRIGHT,
+        Verdict.ALLOW,
+        (),
+        (),
+        Roots(None, None, None),
+        Web(allow_private=False, search=(duck,)),
+        disabled,
+        Endpoints(False, None, {}, None, None),
+    )
+    assert Source("s", "x") == Source("s", "x", Permission.READ_ONLY, (), 1_048_576, (), False, SourceType.FILE)
+    assert ToolSettings() == ToolSettings(None, None, {}, True, None, None, None, None, {})
+    assert (ToolSettings().declares, ToolSettings(operation_field="op").declares) == (False, True)
+    assert ToolSettings(operations=("a",)).declares
+    catalog = Catalog("c", CatalogType.MCP)
+    assert catalog == Catalog("c", CatalogType.MCP, "", False, None, None, (), (), None, None, {})
+    assert Agent("a") == Agent("a", "", None, None, {}, None, (), ())
+    assert PolicyRule("r", Verdict.ASK) == PolicyRule("r", Verdict.ASK, None, None, None, None, None)
+    assert ToolRule("t", MaxCalls(1)) == ToolRule("t", MaxCalls(1), (), 5, None, None)
+    facts = ToolFacts("t", 1, (), SafetyTier.READ_ONLY)
+    rest = ("built-in", False, "", (), None, None, None, "", False)
+    assert facts == ToolFacts("t", 1, (), SafetyTier.READ_ONLY, *rest)
+    assert RightChange("a", "t", "", RightState.OFF, RightState.ON).danger == ""
+    assert AgentDiff("a") == AgentDiff("a", (), (), (), None, None, False, False)
+    assert Explanation(Permission.NONE) == Explanation(Permission.NONE, None, None, False)
+    assert ChangeSet(frozenset(), frozenset()) == ChangeSet(frozenset(), frozenset(), False)

@@ -316,6 +316,7 @@ def test_the_same_kinds_are_read_in_a_file_of_patterns_shape() -> None:
 
 # (what follows the first line, code, line, column, near miss)
 FAULTS = [
+    (f"{RULE}rule_type = 'ExitLop'\nconditions = ['calc', '*']\n", "unknown-variant", 5, 13, "ExitLoop"),
     (f"{RULE}rule_type = 'ExitLoop'\nconditions = ['operation:raed']\n", "unknown-operation", 6, 15, "read"),
     (f"{RULE}rule_type = 'ExitLoop'\nconditions = ['operation:patch']\n", "unknown-operation", 6, 15, None),
     (f"{RULE}rule_type = 'ExitLoop'\nconditions = ['operation:']\n", "bad-condition", 6, 15, None),
