@@ -200,7 +200,7 @@ async def test_failing_approver_has_not_approved_and_is_told_and_logged(
     outcome = await world.call("vault", {}, approver=broken)
 
     assert (outcome.status, outcome.code) == (Status.DENIED, "approver-failed")
-    assert "OSError: the line is dead" in outcome.decision.reason
+    assert outcome.decision.reason == "the approver raised OSError: the line is dead"
     assert "line" not in outcome.output
     assert "Traceback" in caplog.text
 

@@ -717,25 +717,41 @@ async def test_writing_back_a_redaction_marker_is_denied(world: World) -> None:
     assert plain.status is Status.ALLOWED
 
 
-async def test_outcome_as_json_has_a_stable_shape(world: World) -> None:
-    shape: dict[str, JsonValue] = (await world.call("echo", {"text": "x"})).to_json()
+@pytest.mark.parametrize(
+    ("tool", "status", "code", "output", "size", "effects"),
+    [
+        ("counter", "allowed", "allowed", '{"by":1,"value":1}', 18, []),
+        ("teleport", "denied", "unknown-tool", None, 0, []),
+        ("vault", "unanswered", "approval-needed", None, 0, []),
+    ],
+)
+async def test_outcome_as_json_says_everything_in_a_stable_order(
+    world: World, tool: str, status: str, code: str, output: str | None, size: int, effects: list[str]
+) -> None:
+    outcome = await world.call(tool, {"op": "up"} if tool == "counter" else {}, session=Session("s"))
+    decided, told = outcome.decision.to_json(), outcome.to_json()
 
-    assert list(shape) == [
-        *("verdict", "stage", "code", "reason", "rule", "model_message", "trace"),
-        *(
-            "status",
-            "output",
-            "detail",
-            "truncated",
-            "reused",
-            "output_hash",
-            "output_bytes",
-            "side_effects",
-            "call",
-            "session",
-        ),
-        *("should_continue", "elapsed_ms"),
-    ]
+    assert list(decided) == ["verdict", "stage", "code", "reason", "rule", "model_message", "trace"]
+    assert list(told.items()) == list(
+        {
+            **decided,
+            "code": code,
+            "status": status,
+            "output": outcome.output if output is None else output,
+            "detail": "",
+            "truncated": False,
+            "reused": False,
+            "output_hash": hashlib.sha256(output.encode()).hexdigest() if output else None,
+            "output_bytes": size,
+            "side_effects": effects,
+            "call": outcome.call_id,
+            "session": "s",
+            "should_continue": True,
+            "elapsed_ms": round(outcome.elapsed_ms, 3),
+        }.items()
+    )
+    assert outcome.call_id.startswith("call-")
+    assert (outcome.data, outcome.raw) == ((output.encode(), {"by": 1, "value": 1}) if output else (None, None))
 
 
 async def test_tool_that_somebody_cancels_before_it_begins_ends_the_call_at_once(world: World) -> None:

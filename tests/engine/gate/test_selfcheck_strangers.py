@@ -174,11 +174,12 @@ def guarded_gate() -> Gate:
     dated = {**properties, "at": {**told, "format": "date"}, "in": {**told, "format": "colour"}}
     schemas: dict[str, Any] = {"closed": {"properties": {"op": OPS}}, "nested": NESTED, "off": {"properties": {}}}
     return gate_with(
-        {**schemas, "t": {"properties": dated}},
+        {**schemas, "shut": TEXT, "t": {"properties": dated}},
         ToolRule("closed", AllowedOperations(frozenset())),
         ToolRule("nested", ArgumentConstraints({"size": {"maximum": 3}}, required=("size",)), SIZE_OF_B),
         ToolRule("t", AllowedOperations(frozenset({"a"}))),
         ToolRule("t", ArgumentConstraints({"size": {"maximum": 3}}, required=("note",))),
+        policy_rules=(PolicyRule("shut", Verdict.DENY, tools=("shut",)),),
     )
 
 
@@ -199,6 +200,7 @@ CLOSED = ("closed", "a", HIDDEN), ("closed", "b", HIDDEN)
                 ("nested", "b", FITS),
                 ("nested", "b", "a call that the constraint on `size` denies is not denied"),
                 ("nested", "b", "a call without `size`, which a rule asks for, passes"),
+                ("shut", "", HIDDEN),
                 ("t", "a", FITS),
                 ("t", "a", "a call that the constraint on `size` denies fits the shown schema"),
                 ("t", "a", "a call without `note`, which a rule asks for, passes"),
@@ -206,7 +208,16 @@ CLOSED = ("closed", "a", HIDDEN), ("closed", "b", HIDDEN)
                 ("t", "b", HIDDEN),
             ],
         ),
-        ("schema", [*CLOSED, *((*called, DENIED) for called in LISTED), ("t", "b", HIDDEN)]),
+        (
+            "schema",
+            [
+                *CLOSED,
+                *((*called, DENIED) for called in LISTED[:3]),
+                ("shut", "", HIDDEN),
+                ("t", "a", DENIED),
+                ("t", "b", HIDDEN),
+            ],
+        ),
         ("lookup", [(*called, what) for called in LISTED for what in ("listed, valid, not passed", DENIED)]),
     ],
 )
@@ -214,7 +225,7 @@ def test_gate_that_lets_everything_through_or_nothing_is_found_out_wherever_it_s
     monkeypatch: pytest.MonkeyPatch, denying: str, wrong: list[tuple[str, str, str]]
 ) -> None:
     gate = guarded_gate()
-    assert selfcheck(gate) == SelfCheck(7)
+    assert selfcheck(gate) == SelfCheck(8)
 
     def stage_said(stage: Stage, _: object) -> SimpleNamespace:
         return SimpleNamespace(findings=("no",) * (stage.name == denying))
@@ -230,17 +241,21 @@ def test_gate_that_lets_everything_through_or_nothing_is_found_out_wherever_it_s
     assert result.no_witness == ()
 
 
-def test_tool_that_is_listed_and_not_known_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = gate_with({"known": TEXT})
+def test_tool_that_is_listed_and_not_known_or_listed_otherwise_than_before_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    schema = {"type": "object", "properties": {"op": OPS}}
+    gate = gate_with({"known": schema}, ToolRule("known", AllowedOperations(frozenset({"a"}))))
+    assert selfcheck(gate) == SelfCheck(2)
     (listing,) = gate.view("x0").listings()
-    both = listing, replace(listing, name="ghost")
+    both = replace(listing, schema=schema), replace(listing, name="ghost")
 
     def listed(_: AgentView) -> tuple[ToolListing, ...]:
         return both
 
     monkeypatch.setattr(AgentView, "listings", listed)
-
-    assert selfcheck(gate) == SelfCheck(1, (Difference("x0", "ghost", "", "listed, and no such tool is known"),))
+    rows = ("known", "b", "listed, valid, not passed"), ("ghost", "", "listed, and no such tool is known")
+    assert selfcheck(gate).differences == tuple(Difference("x0", *row) for row in rows)
 
 
 def test_calls_of_a_tool_are_made_once_for_all_who_see_the_same_and_anew_on_demand(
