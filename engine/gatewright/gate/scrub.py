@@ -84,7 +84,7 @@ def _scrubbed(value: JsonValue, kind: int, texts: int) -> tuple[JsonValue, int]:
         return _object(value, texts)
     if isinstance(value, list):
         return _array(value, kind, texts)
-    if kind == _Key.STRONG and isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 1000:
+    if kind == _Key.STRONG and isinstance(value, int | float) and abs(value) >= 1000:
         return MARKER, 1
     return value, 0
 
@@ -96,7 +96,7 @@ def _object(value: dict[str, JsonValue], texts: int) -> tuple[JsonValue, int]:
     for key, item in value.items():
         short = len(key) <= 128
         new_key, in_key = (key, 0) if short and _is_plain(key) else _text(key, _Key.PLAIN, _NESTED_TEXTS)
-        new[new_key], inside = _scrubbed(item, named if named and key == "value" else _kind(key) if short else 0, texts)
+        new[new_key], inside = _scrubbed(item, named if key == "value" else _kind(key) if short else 0, texts)
         count += in_key + inside
     return (new, count) if count else (value, 0)
 
@@ -136,7 +136,7 @@ def _inner(text: str, texts: int) -> tuple[str, int] | None:
         if count == 0:
             return text, 0
         indent = 2 if "\n" in text.strip() else None
-        tight = indent is None and '": ' not in text
+        tight = '": ' not in text
         return json.dumps(scrubbed, ensure_ascii=False, indent=indent, separators=(",", ":") if tight else None), count
     except (ValueError, RecursionError):
         return None

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,7 @@ from gatewright.gate import (
     key_folder,
     state_folder,
 )
+from gatewright.gate.excerpt import bounded
 from gatewright.policy.tier import SafetyTier
 from gatewright.record import AnchorFile
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
@@ -368,6 +370,53 @@ async def test_large_arguments_are_cut_and_the_row_says_what_is_missing(world: W
     assert cuts[1] == ["/many: 9,936 of 10,000 items left out", "/deep/a/0/a/0/a/0/a: deeper values left out"]
     assert cuts[2] == ["/key15: 70 of 1,000 characters left out", "/: 484 of 500 fields left out"]
     assert all(len(row.body) < 25_000 for row in rows)
+
+
+def test_arguments_are_cut_exactly_where_they_are_too_long_or_too_deep() -> None:
+    def nested(depth: int, *, listed: bool = False) -> Any:
+        value: Any = "x"
+        for _ in range(depth):
+            value = [value] if listed else {"a": value}
+        return {"a": value}
+
+    deeper = "deeper values left out"
+    many = {str(number): number for number in range(65)}
+    long = {"b" * 90: {"c" * 90: {"d" * 90: {"e" * 90: {"f" * 90: "x" * 2001}}}}}
+    rows = {str(number): [0] * 64 for number in range(40)}
+    bounds: list[tuple[Any, Any, list[str]]] = [
+        ({"t": "x" * 2000, "e": {"f": []}, "n": None}, None, []),
+        ({"t": "x" * 2001}, {"t": "x" * 2000}, ["/t: 1 of 2,001 characters left out"]),
+        ({"\ud800": "\ud800" * 2}, {"?": "??"}, []),
+        ({"\ud800" * 101: "\ud800" * 2000}, {"?" * 100: "?" * 2000}, []),
+        ({"k" * 100: 1}, None, []),
+        ({"k" * 101: 1}, {"k" * 100: 1}, []),
+        ({"l": [0] * 64}, None, []),
+        ({"l": [0] * 65}, {"l": [0] * 64}, ["/l: 1 of 65 items left out"]),
+        ({"d": many}, {"d": dict(list(many.items())[:64])}, ["/d: 1 of 65 fields left out"]),
+        (nested(7), None, []),
+        (nested(8), {"a": {"a": {"a": {"a": {"a": {"a": {"a": {"a": None}}}}}}}}, [f"{'/a' * 8}: {deeper}"]),
+        (nested(7, listed=True), None, []),
+        (nested(8, listed=True), {"a": [[[[[[[None]]]]]]]}, [f"/a{'/0' * 7}: {deeper}"]),
+        (
+            {"a": ["x" * 2000] * 7, "b": ["y" * 2000] * 2, "c": 1},
+            {"a": ["x" * 2000] * 7, "b": ["y" * 1998]},
+            ["/b/0: 2 of 2,000 characters left out", "/b: 1 of 2 items left out", "/: 1 of 3 fields left out"],
+        ),
+        (
+            rows,
+            {**{str(number): [0] * 64 for number in range(31)}, "31": [0] * 10},
+            ["/31: 54 of 64 items left out", "/: 8 of 40 fields left out"],
+        ),
+        (
+            {"a": long},
+            {"a": {"b" * 90: {"c" * 90: {"d" * 90: {"e" * 90: {"f" * 90: "x" * 2000}}}}}},
+            ["/" + "/".join(["a", *(letter * 90 for letter in "bcde"), "f" * 33])],
+        ),
+    ]  # fmt: skip
+    for arguments, kept, notes in bounds:
+        assert bounded(arguments) == (arguments if kept is None else kept, notes)
+    deep: dict[str, Any] = {str(number): [[[[[[[[0]]]]]]]] for number in range(65)}
+    assert len(bounded(deep)[1]) == 64
 
 
 async def test_capabilities_that_were_checked_are_recorded_before_the_decision(make_world: MakeWorld) -> None:

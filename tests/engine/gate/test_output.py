@@ -248,6 +248,15 @@ def test_only_what_takes_long_is_large() -> None:
     assert not is_large({"a": ["b" * 100, 1, None]})
     assert is_large("x" * LARGE)
     assert is_large([0] * LARGE)
+    limits: list[tuple[Callable[[int], Any], int]] = [
+        (lambda size: b"x" * size, LARGE),
+        (lambda size: ["x" * size], LARGE - 32 - 1 - 32),
+        (lambda size: {"a": "x" * size}, LARGE - 32 - 32 - 32),
+        (lambda size: [0] * size, (LARGE - 32) // 33 + 1),
+        (lambda size: dict.fromkeys(range(size), 0), LARGE // 64),
+    ]
+    for make, size in limits:
+        assert (is_large(make(size - 1)), is_large(make(size))) == (False, True)
 
 
 async def test_program_gets_what_the_tool_gave_and_no_json_has_it(make_world: MakeWorld) -> None:

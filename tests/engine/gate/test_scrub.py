@@ -273,8 +273,8 @@ def test_keys_decide_in_a_text_of_json_in_a_text_four_deep() -> None:
     for _ in range(3):
         text = json.dumps([text])
 
-    assert scrub_text(text)[1] == 1
-    assert scrub_text(json.dumps([text]))[1] == 0
+    assert scrub_text(text)[1] == scrub_value([text])[1] == 1
+    assert scrub_text(json.dumps([text]))[1] == scrub_value([json.dumps([text])])[1] == 0
 
 
 @pytest.mark.parametrize(
@@ -295,9 +295,21 @@ def test_keys_of_more_than_128_characters_say_nothing_of_their_values(length: in
 
 
 def test_number_of_four_digits_is_a_secret_under_a_key_that_says_so() -> None:
-    values: list[Any] = [999, 1000, -1000, 999.5, True, "abc"]
+    values: list[Any] = [999, 1000, -1000, 999.5, True, None, "abc"]
 
-    assert [scrub_value({"password": value})[1] for value in values] == [0, 1, 1, 0, 0, 1]
+    assert [scrub_value({"password": value})[1] for value in values] == [0, 1, 1, 0, 0, 0, 1]
+
+
+def test_key_is_looked_through_like_any_text_and_names_the_value_beside_it() -> None:
+    long = "x" * 200
+    value: Any = {
+        "password=hunter2": 1,
+        f"{long} password=hunter2": 2,
+        "a": {"key": "DB_PASSWORD", "value": "swordfish"},
+    }
+    scrubbed: Any = {f"password={MARKER}": 1, f"{long} password={MARKER}": 2}
+
+    assert scrub_value(value) == ({**scrubbed, "a": {"key": "DB_PASSWORD", "value": MARKER}}, 3)
 
 
 @pytest.mark.parametrize("width", [60, 64, 72, 76])
