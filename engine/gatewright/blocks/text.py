@@ -1,7 +1,7 @@
 """A text block: one Loro document with one text, so that edits have a history and can merge.
 
 Loro raises most of its errors as plain BaseException; every call to it goes through ``guarded``, which turns them into
-errors of our tree. Positions and lengths count characters (Unicode code points).
+errors of our tree.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ class TextBlock:
     def from_text(cls, text: str) -> TextBlock:
         """A new block that holds ``text``."""
         with guarded(WeMustFix("a new block cannot be made")):
-            block = cls(loro.LoroDoc())
-            block._insert(0, text)
-            return block
+            document = loro.LoroDoc()
+            document.get_text(_BODY).insert(0, text)
+            document.commit()
+            return cls(document)
 
     @classmethod
     def from_snapshot(cls, snapshot: bytes) -> TextBlock:
@@ -43,30 +44,6 @@ class TextBlock:
         """The whole text."""
         with guarded(WeMustFix("a block's text cannot be had")):
             return self._text.to_string()
-
-    @property
-    def length(self) -> int:
-        """The number of characters."""
-        with guarded(WeMustFix("a block's length cannot be had")):
-            return self._text.len_unicode
-
-    def append(self, content: str) -> None:
-        """Add ``content`` at the end."""
-        with guarded(WeMustFix("a block refuses text at its end")):
-            self._insert(self._text.len_unicode, content)
-
-    def replace_once(self, old: str, new: str) -> int:
-        """Put ``new`` in the place of ``old`` if it stands there exactly once; answers how often it stands there.
-
-        Overlapping places count: ``aa`` stands twice in ``aaa``. An empty ``old`` stands nowhere.
-        """
-        text = self.text
-        count = count_overlapping(text, old)
-        if count == 1:
-            with guarded(WeMustFix("a block refuses an edit inside it")):
-                self._text.splice(text.index(old), len(old), new)
-                self._document.commit()
-        return count
 
     def set_text(self, text: str) -> None:
         """Make the whole text ``text``, as a small difference where one is found in time, else all at once."""
@@ -83,17 +60,3 @@ class TextBlock:
         with guarded(WeMustFix("a block cannot be written out")):
             self._document.commit()
             return bytes(self._document.export(loro.ExportMode.Snapshot()))
-
-    def _insert(self, position: int, content: str) -> None:
-        if content:
-            self._text.insert(position, content)
-        self._document.commit()
-
-
-def count_overlapping(text: str, part: str) -> int:
-    """How often ``part`` stands in ``text``, overlapping places included, counted up to 1,000."""
-    count, at = 0, text.find(part) if part else -1
-    while at >= 0 and count < 1000:
-        count += 1
-        at = text.find(part, at + 1)
-    return count

@@ -262,20 +262,11 @@ class FileSource:
 
     def append(self, relative: str, content: str) -> JsonValue:
         """Add text at the end of the block, in the file's line ending."""
-        block = self._block(relative) or self._from_disk(relative)
-        text = block.text.text
-        added = in_line_ending_of(text, content)
-        encode_text(text + added, self.source.max_file_bytes)
-        block.text.append(added)
-        return self._told(relative, self._keep(relative, block.text, block.disk_digest))
+        return self._changed(relative, lambda text: text + in_line_ending_of(text, content))
 
     def replace(self, relative: str, old: str, new: str) -> JsonValue:
         """Replace the one place where ``old`` stands in the block."""
-        block = self._block(relative) or self._from_disk(relative)
-        text = block.text.text
-        encode_text(with_change(text, old, new), self.source.max_file_bytes)
-        block.text.replace_once(in_line_ending_of(text, old), in_line_ending_of(text, new))
-        return self._told(relative, self._keep(relative, block.text, block.disk_digest))
+        return self._changed(relative, lambda text: with_change(text, old, new))
 
     def insert(self, relative: str, line: int, content: str) -> JsonValue:
         """Put whole lines before a line of the block (from 1; one past the last: behind it)."""

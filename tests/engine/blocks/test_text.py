@@ -5,33 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gatewright.base.errors import GatewrightError, WorkspaceError
-from gatewright.blocks.text import TextBlock, count_overlapping
+from gatewright.blocks.text import TextBlock
 
 TEXT = st.text(alphabet=st.sampled_from("ab\n\réé😀\ufeff "), max_size=40)
 
 
-@given(TEXT, TEXT, TEXT)
-def test_edits_do_what_they_do_to_a_string_and_survive_a_snapshot(first: str, added: str, whole: str) -> None:
+@given(TEXT, TEXT)
+def test_a_block_holds_the_text_that_it_is_given_and_survives_a_snapshot(first: str, whole: str) -> None:
     block = TextBlock.from_text(first)
-    block.append(added)
-    assert (block.text, block.length) == (first + added, len(first + added))
+    assert block.text == first
     again = TextBlock.from_snapshot(block.snapshot())
-    assert again.text == first + added
+    assert again.text == first
     again.set_text(whole)
     assert TextBlock.from_snapshot(again.snapshot()).text == whole
-
-
-@given(TEXT, st.text(alphabet=st.sampled_from("ab😀"), max_size=2), TEXT)
-def test_replace_changes_the_text_only_when_there_is_one_place(text: str, old: str, new: str) -> None:
-    block = TextBlock.from_text(text)
-    count = block.replace_once(old, new)
-    assert count == count_overlapping(text, old)
-    assert block.text == (text.replace(old, new) if count == 1 else text)
-
-
-def test_overlapping_places_are_counted() -> None:
-    assert count_overlapping("aaa", "aa") == 2
-    assert count_overlapping("aaa", "") == 0
 
 
 def test_bytes_that_are_no_snapshot_are_an_error_of_ours() -> None:

@@ -246,7 +246,7 @@ def test_a_block_of_a_file_is_one_for_the_source_and_for_the_service(store: Bloc
     assert TextBlock.from_snapshot(found.snapshot).text == "one\ntwo\n"
     assert found.disk_digest == "d"
     block = TextBlock.from_snapshot(found.snapshot)
-    block.append("three\n")
+    block.set_text(block.text + "three\n")
     store.put(label, source_id="docs", snapshot=block.snapshot(), disk_digest="e")
     assert service.value(label) == "one\ntwo\nthree\n"
     service.edit(label, Undo(), author=ANN, granted=ALL)

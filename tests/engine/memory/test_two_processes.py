@@ -38,7 +38,7 @@ for number in range(40):
         with store.exclusive():
             found = store.get(label)
             block = TextBlock.from_snapshot(found.snapshot)
-            block.append(f"{name}{number}\\n")
+            block.set_text(block.text + f"{name}{number}\\n")
             store.put(label, source_id=found.source_id, snapshot=block.snapshot(), disk_digest=found.disk_digest)
 """
 
