@@ -78,8 +78,6 @@ class NamedPlaces:
                     continue
                 joined = "/".join([source.base.rstrip("/"), *parts[count:]]) or "/"
                 relative = "/".join(parts[count:]) or BASE
-                if "\0" in path:
-                    continue  # no path at all
                 if os.path.lexists(os.path.dirname(joined)) or self.places.known(source, relative).is_closed:  # noqa: PTH120
                     yield "/" + "/".join(base[: len(base) - count]), joined
 
@@ -153,11 +151,12 @@ class NamedPlaces:
             known = self.places.known(source, relative)
             standing = source.look(relative)
         except ToolFailure as failure:
-            missing = failure.code in {"source-missing", "not-a-folder"}
-            return self.places.by_rules(source, relative, folder=False) if missing else _NONE
-        if standing.status is None and known.is_closed:
-            return strictest_level([self.places.by_rules(source, relative, folder=kind) for kind in (False, True)])
-        return known.level(standing, self.protected)
+            if failure.code not in {"source-missing", "not-a-folder"}:
+                return _NONE
+        else:
+            if standing.exists or not known.is_closed:
+                return known.level(standing, self.protected)
+        return strictest_level([self.places.by_rules(source, relative, folder=kind) for kind in (False, True)])
 
     def _strictest_in(
         self, source: FileSource, relative: str, own: LevelDecision, action: Action
