@@ -6,13 +6,12 @@ A part of the list is told first on the pages that it belongs to.
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QFont
 
 from gatewright_gui.qt.language import key_names, mark, tr
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import FlatModel, Index
 
-Index = QModelIndex | QPersistentModelIndex
 KEYS, DOES = range(2)
 
 

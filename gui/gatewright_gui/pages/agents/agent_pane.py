@@ -30,8 +30,9 @@ from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menu import add_action, add_heading, popup_menu
 from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.button import IconButton
-from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
+from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.search_field import SearchField

@@ -30,7 +30,7 @@ from gatewright.workspace.api import (
 from gatewright_gui.pages.agents.row_state import TIER_WORDS
 from gatewright_gui.pages.agents.rule_table import RuleRows
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.widget.delegate import Index
+from gatewright_gui.qt.table_model import Index
 
 
 class Column(IntEnum):

@@ -26,9 +26,10 @@ from gatewright_gui.qt.layout import column_of, named
 from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
-from gatewright_gui.qt.widget.delegate import Index, embolden, put_icon
+from gatewright_gui.qt.widget.delegate import embolden, put_icon
 from gatewright_gui.qt.widget.value_field import ValueField
 from gatewright_gui.session.verbs import approvals, capabilities
 

@@ -11,7 +11,7 @@ from gatewright.workspace.api import RateLimit, RuleKind, frozen, rate_words
 from gatewright_gui.pages.agents.limits import LimitRow, Owner, limit_text, read_limit, value_of
 from gatewright_gui.pages.agents.rule_table import RuleRows
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.widget.delegate import Index
+from gatewright_gui.qt.table_model import Index
 
 
 class Column(IntEnum):

@@ -40,8 +40,8 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.menu import add_action, add_heading
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.button import IconButton
-from gatewright_gui.qt.widget.delegate import Index
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.number_field import NumberField
 from gatewright_gui.qt.widget.value_field import ValueField

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
 
 from gatewright.workspace.api import Agent, Reason, frozen
 from gatewright_gui.pages.agents.matrix_words import long_words, plain_words, short_words
 from gatewright_gui.pages.agents.notes import Note
 from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.session.path_share import Share, Shares
 from gatewright_gui.session.right_columns import (
     OPERATION_CELLS,
@@ -29,7 +30,6 @@ from gatewright_gui.session.right_columns import (
 from gatewright_gui.session.right_grid import RightGrid
 from gatewright_gui.session.tool_groups import ToolGroup
 
-Index = QModelIndex | QPersistentModelIndex
 Why = Callable[[str, str, str | None], Sequence[Reason | Note]]
 """The reasons of an agent's tool or of one of its operations, and what limits its calls."""
 MOST_OPENED = 50

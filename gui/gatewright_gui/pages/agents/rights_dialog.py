@@ -52,7 +52,8 @@ from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import line_text, tip_text
-from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
+from gatewright_gui.qt.table_model import Index
+from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView

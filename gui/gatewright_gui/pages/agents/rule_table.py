@@ -20,8 +20,8 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
-from gatewright_gui.qt.table_model import FlatModel
-from gatewright_gui.qt.widget.delegate import Index, tint
+from gatewright_gui.qt.table_model import FlatModel, Index
+from gatewright_gui.qt.widget.delegate import tint
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.number_field import NumberField
 from gatewright_gui.qt.widget.value_field import ValueDelegate, ValueField

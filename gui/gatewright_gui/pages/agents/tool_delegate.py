@@ -31,8 +31,9 @@ from gatewright_gui.pages.agents.tool_tree import (
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
-from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
+from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.tool_groups import ToolGroup
 

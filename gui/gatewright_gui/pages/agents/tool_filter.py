@@ -8,15 +8,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt
 
 from gatewright.workspace.api import OperationRight, ToolRight
 from gatewright_gui.pages.agents.tool_fit import Filters, Fit, Shown
 from gatewright_gui.pages.agents.tool_group import GroupRow, group_row, operations_of
 from gatewright_gui.pages.agents.tool_tree import COLUMNS, FLAGS, LEAF_FLAGS, Column, ToolTreeModel
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.session.tool_groups import ToolGroup
 
-Index = QModelIndex | QPersistentModelIndex
 IN_GROUP = 1 << 32
 
 

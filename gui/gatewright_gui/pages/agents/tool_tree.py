@@ -9,7 +9,7 @@ from enum import IntEnum
 from itertools import accumulate, groupby
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt, Signal
 
 from gatewright.workspace.api import Agent, Catalog, OperationRight, Source, ToolRight, frozen
 from gatewright_gui.pages.agents.limits import limits_of
@@ -31,12 +31,12 @@ from gatewright_gui.pages.agents.row_state import (
     verdict_words,
 )
 from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.session.path_share import Share, Shares
 from gatewright_gui.session.readings import Reading
 from gatewright_gui.session.tokens import count_words
 from gatewright_gui.session.tool_groups import ToolGroup, by_origin, group_of
 
-Index = QModelIndex | QPersistentModelIndex
 _USER = Qt.ItemDataRole.UserRole
 VERDICT, STATE, ASKING, REASONS, TOOL, OPERATION, COUNT, IS_TOOL, DESCRIPTION, MARK, GROUP, SHARE = (
     _USER + n for n in range(1, 13)

@@ -22,9 +22,9 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import label_text
-from gatewright_gui.qt.table_model import ROW, RowModel
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
-from gatewright_gui.qt.widget.delegate import Delegate, Index, paint_ground
+from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.note_list import NoteList
 from gatewright_gui.qt.widget.section_header import SectionHeader

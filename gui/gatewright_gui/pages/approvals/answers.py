@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 from PySide6.QtCore import QItemSelectionModel, Signal
 from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QWidget
 
-from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.table_model import RowModel
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.search_field import SearchField

@@ -8,11 +8,11 @@ from typing import Any
 from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer, Signal
 from PySide6.QtWidgets import QStyleOptionViewItem
 
-from gatewright_gui.pages.console.table import Index, verdict_mark
+from gatewright_gui.pages.console.table import verdict_mark
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.prose import plain
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.session.audit import Found, LoggedCall, first_below
 from gatewright_gui.session.audit_call import EVENTS, outcome_words

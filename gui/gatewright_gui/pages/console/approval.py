@@ -12,7 +12,6 @@ from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QHideEvent, QKeyEvent, QKeySequence, QPainter, QPaintEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QApplication, QGridLayout, QLineEdit, QMenu, QPushButton, QStackedWidget, QWidget
 
-from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.json_tree import JsonTreeView
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
@@ -20,6 +19,7 @@ from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, IconLabel, Segmented
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.number_field import NumberField
 

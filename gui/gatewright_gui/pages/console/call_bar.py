@@ -6,13 +6,13 @@ The keys stay where they were: what is disabled or hidden for a while would hand
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
-from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.outcome import OutcomePanel
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, StageRow
 from gatewright_gui.session.console import Console
 from gatewright_gui.session.question import PendingApproval

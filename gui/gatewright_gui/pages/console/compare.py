@@ -14,12 +14,12 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace.api import diff_text, frozen
-from gatewright_gui.pages.console.button import text_button
-from gatewright_gui.pages.console.table import Index, table_of, verdict_mark
+from gatewright_gui.pages.console.table import table_of, verdict_mark
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
-from gatewright_gui.qt.table_model import ROW, RowModel
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget import Chip, CodeView, EmptyState, Segmented, TableView
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.delegate import Delegate, embolden, put_icon, tint
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRecord, change_words, cut, visible

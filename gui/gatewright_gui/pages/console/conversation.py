@@ -9,10 +9,10 @@ from PySide6.QtGui import QHideEvent, QShowEvent
 from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import frozen
-from gatewright_gui.pages.console.table import Index, table_of
+from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of
-from gatewright_gui.qt.table_model import ROW, RowModel
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.session.conversation import Fact, SessionState, Window
 from gatewright_gui.session.question import Standing, span

@@ -8,7 +8,6 @@ from functools import partial
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
-from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.call_form import CallForm
 from gatewright_gui.pages.console.field import PARTED, Body, FieldHost, SimpleField, StillCombo, field_name, simple_of
 from gatewright_gui.pages.console.field_row import FieldRow, retire
@@ -19,6 +18,7 @@ from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text, tip_text
 from gatewright_gui.qt.widget import ElidedLabel, IconButton
+from gatewright_gui.qt.widget.button import text_button
 
 AT_ONCE = 16
 """Parts that are made when a group is opened; the button below makes as many again."""

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QDialog, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError
-from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.console.json_value import Path
 from gatewright_gui.pages.page import PageContext
@@ -19,6 +18,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, SearchField, TreeView
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.session.call_paths import FileChoice, FileChoices, file_choices
 from gatewright_gui.session.calls import ShownTool
 

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace.api import GatewrightError
-from gatewright_gui.pages.console.button import icon_button, text_button
 from gatewright_gui.pages.console.compare import CompareDialog, compared
 from gatewright_gui.pages.console.conversation import SessionView
 from gatewright_gui.pages.console.history_filter import HistoryBar, HistoryFilter, HistoryFilterModel
@@ -34,6 +33,7 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, SectionHeader, Segmented, TableView
+from gatewright_gui.qt.widget.button import icon_button, text_button
 from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.console import MAX_KEPT, MAX_RECORDS, Console
 from gatewright_gui.session.conversation import SessionState

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QSortFilterProxyModel, Signal
+from PySide6.QtCore import QObject, QSortFilterProxyModel, Signal
 from PySide6.QtWidgets import QMenu, QToolButton, QWidget
 
 from gatewright.workspace.api import frozen
@@ -13,11 +13,11 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menu import add_action
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget import IconButton, SearchField
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import CallRecord, visible
 
-Index = QModelIndex | QPersistentModelIndex
 MAX_SEARCHED = 4_000
 """Characters of the arguments that are searched."""
 

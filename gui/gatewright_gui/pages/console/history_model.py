@@ -7,11 +7,11 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QStyleOptionViewItem
 
-from gatewright_gui.pages.console.table import FAILED, PAD, Index, verdict_mark
+from gatewright_gui.pages.console.table import FAILED, PAD, verdict_mark
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import line_text
-from gatewright_gui.qt.table_model import ROW, RowModel
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate, embolden, put_icon, tint
 from gatewright_gui.session.calls import CallRecord
 

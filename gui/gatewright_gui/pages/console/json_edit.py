@@ -23,7 +23,6 @@ from gatewright_gui.pages.console.argument_check import (
     syntax_faults,
     text_faults,
 )
-from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.json_completion import Completion, completion_at
 from gatewright_gui.pages.console.json_value import to_text
 from gatewright_gui.qt.highlighter import Highlighter
@@ -32,6 +31,7 @@ from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.large_text import LargeTextEdit, TabTakes
 from gatewright_gui.session.calls import ShownTool

@@ -13,12 +13,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright_gui.pages.console.button import icon_button
 from gatewright_gui.pages.console.json_tree_model import (
     KEY,
     KIND,
     VALUE,
-    Index,
     JsonTreeModel,
     is_small,
     whole_text,
@@ -27,8 +25,10 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.menu import add_action, popup_menu
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import CodeView, SearchField, TreeView
+from gatewright_gui.qt.widget.button import icon_button
 from gatewright_gui.qt.widget.delegate import Delegate, tint
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import cut

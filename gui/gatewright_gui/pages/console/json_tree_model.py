@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt
 
 from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.session.calls import visible
 
-Index = QModelIndex | QPersistentModelIndex
 Step = str | int
 KEY, VALUE = range(2)
 HEADERS = (mark("Name"), mark("Value"))

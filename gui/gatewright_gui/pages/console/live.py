@@ -4,12 +4,12 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.console import Console

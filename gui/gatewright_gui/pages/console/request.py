@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 from gatewright.workspace.api import Agent, GatewrightError, JsonRefused, JsonValue, parse_object
-from gatewright_gui.pages.console.button import text_button
 from gatewright_gui.pages.console.call_example import carried_form
 from gatewright_gui.pages.console.call_form import CallForm, FieldFault
 from gatewright_gui.pages.console.file_choice import FilePick
@@ -37,6 +36,7 @@ from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import EmptyState, MessageBar, SectionHeader, Segmented
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.large_text import MAX_LAID_OUT
 from gatewright_gui.session.calls import CallRequest, ShownTool, restored

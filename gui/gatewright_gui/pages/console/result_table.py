@@ -9,11 +9,11 @@ from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.console.json_tree_model import whole_text
-from gatewright_gui.pages.console.table import Index, table_of
+from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.table_model import RowModel
+from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.widget import CodeView, EmptyState
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label

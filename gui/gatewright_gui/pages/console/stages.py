@@ -23,16 +23,16 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright.workspace.api import Verdict
-from gatewright_gui.pages.console.button import icon_button
-from gatewright_gui.pages.console.table import PAD, Index, table_of, verdict_mark, verdict_width
+from gatewright_gui.pages.console.table import PAD, table_of, verdict_mark, verdict_width
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.prose import ProseLabel, paint_prose, plain
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget import SectionHeader, TableView
+from gatewright_gui.qt.widget.button import icon_button
 from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.session.calls import RuleLink, StageRow
 from gatewright_gui.session.console import DECIDING_NAMES, STAGE_NAMES

@@ -1,6 +1,6 @@
 """What the tables of the Console share: their view, icons and colours of cells."""
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, Qt
 from PySide6.QtWidgets import QAbstractItemView, QWidget
 
 from gatewright_gui.qt.language import mark, tr
@@ -10,7 +10,6 @@ from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import Delegate
 
-Index = QModelIndex | QPersistentModelIndex
 OUTCOMES = (
     *(mark("allow"), mark("ask"), mark("deny")),
     *(mark("allowed"), mark("denied"), mark("unanswered"), mark("failed"), mark("timed out"), mark("abandoned")),

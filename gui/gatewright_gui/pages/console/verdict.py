@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright_gui.pages.console.button import icon_button, text_button
 from gatewright_gui.pages.console.stages import add_rule_ways
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
@@ -22,6 +21,7 @@ from gatewright_gui.qt.look import Role, current_look, role_pair
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, Segmented, VerdictBadge
+from gatewright_gui.qt.widget.button import icon_button, text_button
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, RuleLink, laid_out
 

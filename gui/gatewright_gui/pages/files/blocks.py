@@ -1,6 +1,7 @@
 """Files and their blocks: how the two stand to each other, and the ways to bring them into step."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from PySide6.QtCore import QObject, Qt, Signal
 from PySide6.QtWidgets import QDialog, QPushButton, QVBoxLayout, QWidget
@@ -14,6 +15,7 @@ from gatewright_gui.qt.layout import aligned, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget import CodeView, SectionHeader
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.file_state import FileStanding, FileState, FolderStanding, Reconciled, Standings
@@ -111,10 +113,7 @@ class ReconcileBar(QWidget):
             button.setVisible(standing.needs_reconciling and standing.problem is None)
 
     def _button(self, strategy: str, word: str, tip: str) -> QPushButton:
-        button = named(QPushButton(word), f"files.{strategy}", spoken=word, tip=tip)
-        button.setAutoDefault(False)
-        button.clicked.connect(lambda: self.asked.emit(strategy))
-        return button
+        return text_button(word, f"files.{strategy}", partial(self.asked.emit, strategy), tip)
 
 
 class BothDialog(QDialog):
@@ -128,9 +127,8 @@ class BothDialog(QDialog):
         block = _side(tr("The block changed"), "files.blockdiff", told.block_diff)
         disk = _side(tr("The disk changed"), "files.diskdiff", told.disk_diff)
         why = named(Label(told.why, wraps=True), kind="muted")
-        close = named(QPushButton(tr("Close")), "files.closeboth")
+        close = text_button(tr("Close"), "files.closeboth", self.accept)
         close.setDefault(True)
-        close.clicked.connect(self.accept)
         sides = row_of(stretch(block), stretch(disk), space=2)
         column_of(stretch(sides), row_of(stretch(why), close, space=2), into=self, space=2, margins=2)
 

@@ -16,7 +16,6 @@ from gatewright_gui.pages.files.filter_bar import FilterBar
 from gatewright_gui.pages.files.folder_tree import FolderRow, FolderTreeModel
 from gatewright_gui.pages.files.level import (
     LEVELS,
-    Index,
     draw_chip,
     draw_ground,
     draw_words,
@@ -29,6 +28,7 @@ from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import button_text
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget import (
     ElidedLabel,
     EmptyState,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt, Signal
 
 from gatewright.workspace.api import Permission, Verdict, frozen
 from gatewright_gui.pages.files.blocks import look_of, sentence_of, words_of
@@ -18,11 +18,9 @@ from gatewright_gui.pages.files.folder_levels import FilesBelow
 from gatewright_gui.pages.files.level import LevelMark, mark_below, mark_of, mark_of_verdicts
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.session.file_state import FileStanding, FolderStanding, Standings
 from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel, inside
-
-Index = QModelIndex | QPersistentModelIndex
-
 
 NAME, LEVEL, RULE, STATE = range(4)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
-from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter
 from PySide6.QtWidgets import QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
@@ -12,6 +12,7 @@ from gatewright_gui.pages.files.folder_levels import FilesBelow
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import LevelName, Role, VerdictName, current_look, role_colour
 from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget import chip_width, paint_chip
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -114,9 +115,6 @@ def mark_of(level: PathLevel) -> LevelMark:
         return LevelMark(tr(UNUSABLE_WORD), UNUSABLE_ICON, "none")
     look = LEVELS[level.permission]
     return LevelMark(str(level.permission), look.icon, look.role)
-
-
-Index = QModelIndex | QPersistentModelIndex
 
 
 _PAD = 6

@@ -7,11 +7,11 @@ from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QPushButton, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Action, Verdict, verdict_for
-from gatewright_gui.pages.files.level import LEVELS, Index, draw_chip, draw_ground, rect_of
+from gatewright_gui.pages.files.level import LEVELS, draw_chip, draw_ground, rect_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, named
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.table_model import FlatModel
+from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 from gatewright_gui.qt.widget.delegate import Delegate

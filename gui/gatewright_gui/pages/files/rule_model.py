@@ -8,11 +8,12 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, Protocol
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
 
 from gatewright.workspace.api import Permission, PermissionRule, Shadow, Source, check_pattern, frozen
 from gatewright_gui.pages.files.level import LEVELS
 from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.session.file_index import DEFAULT, PatternCount
 from gatewright_gui.session.files import Hits
 
@@ -28,9 +29,6 @@ def _places(old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) ->
             return None
         found.append(waiting[rule].pop())
     return found
-
-
-Index = QModelIndex | QPersistentModelIndex
 
 
 PATTERN, NUMBER, LEVEL, HITS, COMMENT = range(5)

@@ -29,7 +29,6 @@ from PySide6.QtWidgets import (
 from gatewright_gui.pages.files import rule_model
 from gatewright_gui.pages.files.level import (
     LEVELS,
-    Index,
     LevelCombo,
     draw_chip,
     draw_ground,
@@ -43,6 +42,7 @@ from gatewright_gui.pages.files.new_rule_bar import PatternEdit
 from gatewright_gui.pages.files.rule_model import PermissionRuleModel, RuleRow
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import Role, current_look, role_colour
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget import chip_width
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.item_view import OrderedTable

@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import QModelIndex, QObject, Signal
-from PySide6.QtWidgets import QDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError
@@ -13,6 +13,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget import ElidedLabel, ProgressStrip
+from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.block_access import mildest
@@ -39,11 +40,9 @@ class WhoDialog(QDialog):
         self.strip = ProgressStrip()
         self.strip.cancel_requested.connect(self.reject)
         self.copy_button = named(CopyButton(tr("Copy as text"), self.text), "who.copy")
-        self.go_button = named(QPushButton(tr("Go to the operation")), "who.go")
-        self.go_button.setAutoDefault(False)
-        self.close_button = named(QPushButton(tr("Close")), "who.close")
-        self.close_button.clicked.connect(self.accept)
-        self.go_button.clicked.connect(lambda: self._go(self.table.currentIndex()))
+        self.go_button = text_button(tr("Go to the operation"), "who.go", lambda: self._go(self.table.currentIndex()))
+        self.close_button = text_button(tr("Close"), "who.close", self.accept)
+        self.close_button.setAutoDefault(True)
         self.table.cell_requested.connect(self._go)
         self.table.selectionModel().currentChanged.connect(self._say_why)
         name = ElidedLabel(path, path=True, mono=True)

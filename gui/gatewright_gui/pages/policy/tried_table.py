@@ -8,8 +8,8 @@ from gatewright_gui.pages.audit.call_model import mark_of, time_words
 from gatewright_gui.pages.console.table import verdict_mark
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.prose import plain
-from gatewright_gui.qt.table_model import ROW, RowModel
-from gatewright_gui.qt.widget.delegate import Delegate, Index, put_icon, tint
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
+from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.session.audit_call import outcome_words
 from gatewright_gui.session.review import Replay, ReplayedCall
 from gatewright_gui.session.verdict import verdict_words

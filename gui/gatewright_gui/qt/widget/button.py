@@ -1,10 +1,14 @@
-"""A button that is only an icon, with a name for those who do not see it."""
+"""Buttons: with words, as a link, or only an icon, with a name for those who do not see it."""
+
+from collections.abc import Callable
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
+from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, tie_icon
 
+Act = Callable[[], object]
 _SMALLEST = 24
 
 
@@ -24,3 +28,18 @@ class IconButton(QToolButton):
         self.setToolTip(name)
         self.setAccessibleName(name)
         tie_icon(self, icon, role)
+
+
+def text_button(text: str, name: str, act: Act, tip: str = "", *, spoken: str = "", kind: str = "") -> QPushButton:
+    """`name`: of the object; `spoken`: its accessible name where the text alone says too little; `kind`: its style."""
+    button = named(QPushButton(text), name, spoken=spoken or text, tip=tip, kind=kind)
+    button.setAutoDefault(False)
+    button.clicked.connect(lambda _=False: act())
+    return button
+
+
+def icon_button(icon: str, words: str, name: str, act: Act) -> IconButton:
+    """A flat button without text; `words` are its tooltip and its accessible name."""
+    button = named(IconButton(icon, words), name)
+    button.clicked.connect(lambda _=False: act())
+    return button

@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from PySide6.QtCore import QEvent, QLocale, QModelIndex, QPersistentModelIndex, QSize, Qt
+from PySide6.QtCore import QEvent, QLocale, QSize, Qt
 from PySide6.QtGui import QFont, QHelpEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QToolTip, QWidget
 
 from gatewright_gui.qt.look import Role, current_look, role_colour
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text, tip_text
-
-Index = QModelIndex | QPersistentModelIndex
+from gatewright_gui.qt.table_model import Index
 
 
 class Delegate(QStyledItemDelegate):

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex
 from PySide6.QtWidgets import QAbstractItemView, QListView, QWidget
 
-Index = QModelIndex | QPersistentModelIndex
+from gatewright_gui.qt.table_model import Index
 
 
 class RowList(QListView):
