@@ -12,6 +12,7 @@ costs the tools that it concerns.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from operator import is_
 from typing import TYPE_CHECKING, Any, cast
 
@@ -341,10 +342,9 @@ def _made(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -
 
 def _for(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -> Schema:
     """The shown schema as it would be for this operation alone, but for its texts."""
-    found = shown.found
-    if found is None or operation not in found.names:
+    if shown.found is None:
         return plan.tool.schema_for(frozenset({operation})) or listing.schema
-    return listing.schema if len(found.names) == 1 else reduced_schema(listing.schema, found, frozenset({operation}))
+    return reduced_schema(listing.schema, shown.found, frozenset({operation}))
 
 
 def _within(arguments: Call, constraints: tuple[Constraint, ...]) -> Call:
@@ -354,10 +354,8 @@ def _within(arguments: Call, constraints: tuple[Constraint, ...]) -> Call:
         for name, checker in constraint.fields:
             schema = fields.fields.get(name) if isinstance(fields, ArgumentConstraints) else None
             if name in arguments and not checker.is_valid(arguments[name]) and isinstance(schema, dict):
-                try:
+                with suppress(LookupError, TypeError, GatewrightError):
                     arguments = {**arguments, name: witness(cast("Schema", schema))}
-                except (LookupError, TypeError, GatewrightError):
-                    continue
     return arguments
 
 

@@ -55,8 +55,8 @@ async def test_question_waits_and_its_answer_comes_back(broker: PermissionBroker
     assert broker.pending() == ()
 
 
-async def test_broker_without_a_store_asks_in_its_process(clock: ManualClock) -> None:
-    broker = PermissionBroker(None, clock)
+async def test_broker_without_a_store_asks_in_its_process() -> None:
+    broker = PermissionBroker()
     desk = Desk(broker)
     call = asked(broker)
     broker.answer((await desk.question()).request_id, Approval(True, "dana", Remember.DURATION, 60.0))
@@ -258,6 +258,7 @@ async def test_too_many_waiting_calls_of_an_agent_are_refused_at_once(tmp_path: 
 
 
 async def test_too_many_questions_in_a_minute_are_refused_at_once(tmp_path: Path, clock: ManualClock) -> None:
+    clock.advance(100.0)
     broker = PermissionBroker(small_store(tmp_path, clock), clock, limits=ApprovalLimits(per_minute=3))
     desk = Desk(broker)
 
