@@ -351,6 +351,7 @@ async def test_tool_that_is_stopped_says_itself_what_became_of_it(make_world: Ma
 
     assert (outcome.status, outcome.code) == (Status.TIMED_OUT, "partly-sent")
     assert outcome.output == f"{PREFIX} 3 of 7 letters were sent"
+    assert outcome.detail == "3 of 7 letters were sent"
 
 
 async def test_operator_reads_what_the_model_does_not(make_world: MakeWorld) -> None:
@@ -384,6 +385,8 @@ async def test_call_that_cannot_be_recorded_is_not_made_and_uses_nothing_up(
     second = await world.call("counter", {"op": "up"}, session=session)
 
     assert (first.status, first.decision.stage, first.code) == (Status.DENIED, "execute", "audit-unavailable")
+    assert first.decision.reason == "the disk is full"
+    assert first.output == f"{PREFIX} the call could not be recorded and was not made; try again later"
     assert (second.status, world.counter.value) == (Status.ALLOWED, 1)
 
 
@@ -395,7 +398,13 @@ async def test_result_whose_end_cannot_be_recorded_is_withheld(
     outcome = await world.call("counter", {"op": "up"})
 
     assert (outcome.status, outcome.code, outcome.data) == (Status.FAILED, "audit-unavailable", None)
-    assert "value" not in outcome.output
+    assert outcome.output == f"{PREFIX} the call was made, but its result could not be recorded and is withheld"
+    assert (outcome.detail, outcome.output_hash, outcome.output_bytes, outcome.raw) == (
+        "the end could not be recorded",
+        None,
+        0,
+        None,
+    )
     assert world.counter.value == 1
 
 
@@ -640,8 +649,16 @@ async def test_pure_result_is_reused_within_a_session_and_said_so(make_world: Ma
 
     assert square.calls == 3
     assert (first.reused, again.reused, other.reused, elsewhere.reused) == (False, True, False, False)
-    assert (again.output, again.output_hash, again.data) == (first.output, first.output_hash, first.data)
-    assert "reused" in next(row.reason for row in again.decision.trace if row.stage == "execute")
+    assert (again.output, again.output_hash, again.output_bytes, again.data, again.raw) == (
+        first.output,
+        first.output_hash,
+        first.output_bytes,
+        first.data,
+        first.raw,
+    )
+    said = {row.stage: row.reason for row in again.decision.trace}
+    assert said["execute"] == "reused: the same call gave this result before"
+    assert said["normalise"] == said["output"] == "reused"
     assert world.audit is not None
     ends = [json.loads(row.body) for row in world.audit.rows() if row.kind == "ToolCompleted"]
     assert [end.get("reused", False) for end in ends] == [False, True, False, False]

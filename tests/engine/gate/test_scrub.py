@@ -278,7 +278,14 @@ def test_keys_decide_in_a_text_of_json_in_a_text_four_deep() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['{"password": «fox», "é": 1}', '{"password":«fox»,"b":1}', '{\n  "password": «fox»\n}', '{"a":1,"a":«2»}']
+    "text",
+    [
+        '{"password": «fox», "password": «fox»}',
+        '{"password": «fox», "é": 1}',
+        '{"password":«fox»,"b":1}',
+        '{\n  "password": «fox»\n}',
+        '{"a":1,"a":«2»}',
+    ],
 )
 def test_text_of_json_keeps_its_shape(text: str) -> None:
     wanted = text.replace("«fox»", f'"{MARKER}"').replace("«2»", "2")
