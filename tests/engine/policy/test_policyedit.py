@@ -34,9 +34,10 @@ from gatewright.policy.glob import Explanation
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action, PathUse, Permission
 from gatewright.policy.policyrule import PolicyRule
+from gatewright.policy.preset import Preset
 from gatewright.policy.right import Layer, ToolFacts
 from gatewright.policy.rightsdiff import AgentDiff, RightChange, RightState
-from gatewright.policy.rule import MaxCalls, ToolRule
+from gatewright.policy.rule import RULE_KINDS, MaxCalls, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
@@ -304,6 +305,10 @@ def test_endpoints_say_which_targets_there_are_and_whom_each_may_reach() -> None
 
 
 def test_words_that_stand_in_files_and_logs_stay_as_they_are() -> None:
+    assert [str(word) for word in Preset] == ["everything", "standard", "read only", "nothing"]
+    assert [name for name, kind in RULE_KINDS.items() if kind.fits_source] == [
+        *("AllowedOperations", "MaxCalls", "Cooldown", "RateLimit", "RequiresConsent", "ArgumentConstraints", "Needed"),
+    ]
     written = (*CatalogType, *ShellBackend, *SearchEngine, *SourceType, *Dialect, *Verdict, *Permission, *Action)
     assert [str(word) for word in (*written, *PathUse, *SafetyTier, *Layer, *CapabilityKind)] == [
         *("mcp", "http", "subprocess", "wasm", "host"),

@@ -371,6 +371,12 @@ def test_what_is_ticked_is_written_with_as_little_as_it_needs(
     assert {name: ticked(after, name) for name in ticks} == {name: set(wanted) for name, wanted in ticks.items()}
 
 
+def test_ticking_a_tool_whose_rule_lists_nothing_turns_all_of_it_on() -> None:
+    policy = policy_of(Agent("a", tools=(), tool_rules=(limit(),)))
+    after = apply(policy, tick_tool(policy, CATALOG, "a", "file", on=True)).agents["a"]
+    assert (after.tools, after.tool_rules) == (("file",), (limit(*OPS),))
+
+
 def test_agent_whose_boxes_stay_is_the_very_one_it_was() -> None:
     agent = Agent("a", tools=("file@2", "clock", "file@1"), approvals={"file": Verdict.ASK})
     boxes = Boxes(policy_of(agent), agent, CATALOG)
