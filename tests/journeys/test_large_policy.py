@@ -197,7 +197,7 @@ async def test_five_hundred_tools_and_fifty_agents_are_worked_with_and_nothing_h
     # saved, and the command line says the same
     async with during("save"):
         await hand.key("ctrl+s")
-        await hand.see("review.save", QAbstractButton)
+        await hand.see("review.accept", QAbstractButton)
         await hand.key("Return")
         await until(lambda: not document.is_dirty, "the file to be saved")
     words = ("--agent", chosen[0], "--tool", "tool_0123", "--args", record.request.text)

@@ -98,7 +98,7 @@ async def test_mouse_takes_a_policy_from_a_box_to_the_saved_file(hand: Hand, pol
 
     # saved: the two lines that were changed, and nothing else
     await hand.key("ctrl+s")
-    await hand.see("review.save", QAbstractButton)
+    await hand.see("review.accept", QAbstractButton)
     await hand.key("Return")
     await until(lambda: not hand.window.document.is_dirty, "the file to be saved")
     assert changed_lines(before, policy.read_text("utf-8")) == [
@@ -225,7 +225,7 @@ async def test_keyboard_alone_does_the_main_job(hand: Hand, policy: Path) -> Non
     assert record.verdict == "allow"
 
     await hand.key("ctrl+s")
-    await hand.see("review.save", QAbstractButton)
+    await hand.see("review.accept", QAbstractButton)
     await hand.key("Return")
     await until(lambda: not hand.window.document.is_dirty, "the file to be saved")
     changed = changed_lines(before, policy.read_text("utf-8"))

@@ -119,7 +119,7 @@ async def test_who_starts_at_the_welcome_gets_an_agent_that_reads_and_sees_no_se
 
     # saved, and the command line decides the same
     await hand.key("ctrl+s")
-    await hand.click(await hand.see("review.save", QAbstractButton))
+    await hand.click(await hand.see("review.accept", QAbstractButton))
     await until(lambda: not window.document.is_dirty, "the file to be saved")
     await _check_exported(folder, "assistant", decided)
 

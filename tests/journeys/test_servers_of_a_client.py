@@ -158,8 +158,8 @@ async def test_servers_of_a_client_are_taken_in_and_the_client_gets_what_is_tick
     shown = hand.find("client.difference", CodeView)
     assert '"gatewright"' in shown.text
     assert "very-secret" not in shown.text
-    await _press(hand, "client.write")
-    await _press(hand, "review.save")
+    await _press(hand, "client.accept")
+    await _press(hand, "review.accept")
     await until(lambda: "gatewright" in config.read_text("utf-8"), "the client's file to be written")
     assert not [one for one in QApplication.topLevelWidgets() if one.objectName() == "client" and one.isVisible()]
 

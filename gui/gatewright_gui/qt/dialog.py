@@ -12,8 +12,9 @@ from PySide6.QtWidgets import QDialog, QFileDialog, QHBoxLayout, QPushButton, QV
 from gatewright_gui.qt.filedialog import dress
 from gatewright_gui.qt.folderdialog import FolderDialog
 from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.layout import Part, column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
-from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.plaintext import button_text, title_text
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 
@@ -48,6 +49,24 @@ async def shown(dialog: QDialog) -> bool:
         dialog.finished.disconnect(settle)
         dialog.close()
         dialog.deleteLater()
+
+
+class FormDialog(QDialog):
+    """Asks for something, and is accepted or not. `name` begins the names of what is in it."""
+
+    def __init__(self, parent: QWidget | None, name: str, title: str, accept: str, cancel: str = "") -> None:
+        super().__init__(parent)
+        named(self, name, spoken=title)
+        self.setWindowTitle(title_text(title))
+        self.accept_button = named(QPushButton(button_text(accept)), f"{name}.accept", kind="primary")
+        self.cancel_button = named(QPushButton(cancel or tr("Cancel")), f"{name}.cancel")
+        self.cancel_button.clicked.connect(self.reject)
+        self.accept_button.clicked.connect(self.accept)
+
+    def lay_out(self, *parts: Part, foot: Sequence[Part] = (stretch(),), space: int = 2) -> None:
+        """The parts from top to bottom, below them the buttons behind what stands at the `foot`."""
+        buttons = row_of(*foot, self.cancel_button, self.accept_button, space=2)
+        column_of(*parts, buttons, into=self, space=space, margins=4)
 
 
 class QuestionDialog(QDialog):

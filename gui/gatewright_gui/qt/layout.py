@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QLayout, QStackedWidget, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.look import current_look
 
@@ -71,6 +71,14 @@ def holding(layout: QLayout) -> QWidget:
     holder = QWidget()
     holder.setLayout(layout)
     return holder
+
+
+def stack_of(*parts: QWidget) -> QStackedWidget:
+    """The parts in one place, of which one is shown: the first, until another is chosen."""
+    stack = QStackedWidget()
+    for part in parts:
+        stack.addWidget(part)
+    return stack
 
 
 def named(widget: WidgetT, name: str = "", *, spoken: str = "", tip: str = "", kind: str = "") -> WidgetT:

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QStandardPaths, Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QFormLayout, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QPushButton, QWidget
 
 from gatewright.workspace.api import Permission
-from gatewright_gui.qt.dialog import choose_folder
+from gatewright_gui.qt.dialog import FormDialog, choose_folder
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.label import Label
@@ -23,13 +23,11 @@ _LEVELS: tuple[tuple[str, Permission | None], ...] = (
 )
 
 
-class NewDialog(QDialog):
+class NewDialog(FormDialog):
     """After it was accepted `folder` and `example`, or `agent_id`, `files_level` and `hidden`, hold what was chosen."""
 
     def __init__(self, parent: QWidget, tasks: TaskOwner, *, with_files: bool = True) -> None:
-        super().__init__(parent)
-        named(self, "new", spoken=tr("New workspace"))
-        self.setWindowTitle(tr("New workspace"))
+        super().__init__(parent, "new", tr("New workspace"), tr("Make workspace"))
         self._tasks, self._with_files = tasks, with_files
         self._secrets: Mapping[str, int] = {}
         self._sought: Path | None = None
@@ -49,18 +47,12 @@ class NewDialog(QDialog):
         self.note = named(Label(), "new.note", kind="muted")
         self._form = QFormLayout()
         self.fault = named(Label(), "new.fault", kind="error")
-        self.accept_button = named(
-            QPushButton(tr("Make workspace")), "new.accept", spoken=tr("Make workspace"), kind="primary"
-        )
-        self.cancel_button = named(QPushButton(tr("Cancel")), "new.cancel", spoken=tr("Cancel"))
         self._lay_out()
         self.place.textChanged.connect(self._look)
         self.begin.currentIndexChanged.connect(self._check)
         self.level.currentIndexChanged.connect(self._check)
         self.agent.textChanged.connect(self._check)
         self.browse_button.clicked.connect(lambda: tasks.start(self._browse(), "new.browse", replace=True))
-        self.cancel_button.clicked.connect(self.reject)
-        self.accept_button.clicked.connect(self.accept)
         self._look()
         self.place.setFocus()
 
@@ -166,16 +158,8 @@ class NewDialog(QDialog):
         self.accept_button.setDefault(True)
         for button in (self.browse_button, self.cancel_button):
             button.setAutoDefault(False)
-        column_of(
-            named(Label(tr("New workspace")), kind="heading"),
-            form,
-            self.fault,
-            stretch(),
-            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
-            into=self,
-            space=3,
-            margins=4,
-        )
+        heading = named(Label(tr("New workspace")), kind="heading")
+        self.lay_out(heading, form, self.fault, stretch(), space=3)
         self.resize(640, 320)
 
 

@@ -3,15 +3,15 @@
 import asyncio
 
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QCheckBox, QDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QWidget
 
 from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.agents.right_changes import RightChangesModel
 from gatewright_gui.pages.agents.right_lines import MOST_SAVED_ROWS, SavedChange, replay_lines, saved_change
 from gatewright_gui.pages.agents.rights_dialog import set_up_changes
-from gatewright_gui.qt.dialog import shown
+from gatewright_gui.qt.dialog import FormDialog, shown
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import named, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
@@ -31,14 +31,13 @@ _NAMED = 6
 _CALL_HEADINGS = (mark("Agent"), mark("Call"), mark("Now"), mark("Then"))
 
 
-class SaveReview(QDialog):
+class SaveReview(FormDialog):
     """`ask` says whether to save. Enter and Ctrl+S save, Escape does not."""
 
     def __init__(
         self, parent: QWidget, document: Document, deriver: Deriver, tasks: TaskOwner, preferences: Preferences
     ) -> None:
-        super().__init__(parent)
-        named(self, "review", spoken=tr("Save")).setWindowTitle(tr("Save"))
+        super().__init__(parent, "review", tr("Save"), tr("Save"))
         self._document, self._deriver, self._tasks, self._preferences = document, deriver, tasks, preferences
         self._is_needed = True
         self.summary = named(Label(tr("Working out what changes for the agents...")), "review.summary", kind="heading")
@@ -52,8 +51,6 @@ class SaveReview(QDialog):
         self.progress = ProgressStrip()
         self.fault = named(Label(), "review.fault", kind="error")
         self.only_gains = named(QCheckBox(tr("&Don't show this for changes that only take away")), "review.only_gains")
-        self.save_button = named(QPushButton(tr("Save")), "review.save", kind="primary")
-        self.cancel_button = named(QPushButton(tr("Cancel")), "review.cancel")
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -65,23 +62,18 @@ class SaveReview(QDialog):
         self.only_gains.setChecked(self._preferences.reviews_gains_only)
         self.only_gains.toggled.connect(self._keep_choice)
         self.cancel_button.setAutoDefault(False)
-        self.save_button.setDefault(True)
-        self.save_button.clicked.connect(self.accept)
-        self.cancel_button.clicked.connect(self.reject)
+        self.accept_button.setDefault(True)
         QShortcut(QKeySequence(QKeySequence.StandardKey.Save), self).activated.connect(self.accept)
-        column_of(
+        self.lay_out(
             self.summary,
             stretch(self.table, 3),
             self.calls_header,
             stretch(self.calls_view, 2),
             self.progress,
             self.fault,
-            row_of(self.only_gains, stretch(), self.cancel_button, self.save_button, space=2),
-            into=self,
-            space=2,
-            margins=4,
+            foot=(self.only_gains, stretch()),
         )
-        self.save_button.setFocus()
+        self.accept_button.setFocus()
         self.resize(*SIZE)
 
     def _keep_choice(self, only_gains: bool) -> None:

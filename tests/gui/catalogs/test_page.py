@@ -330,7 +330,7 @@ async def test_policy_without_a_server_goes_into_a_client(window: MainWindow, tm
     await settled(window)
     window.show_page("files")
     window.actions_by_key["connect"].trigger()
-    press(await dialog_of(window, ClientDialog), "client.write")
+    press(await dialog_of(window, ClientDialog), "client.accept")
     await settled(window)
     assert window.shelf.current_key == "catalogs"
     assert json.loads(path.read_text(encoding="utf-8"))["mcpServers"].keys() == {"gatewright"}
@@ -358,17 +358,17 @@ async def test_configuration_goes_back_to_the_client_after_its_difference_was_sh
     assert dialog.wait.placeholderText() == "45s"
     dialog.wait.setText("soon")
     assert "how long a question waits, soon:" in dialog.note.text()
-    assert not dialog.write_button.isEnabled()
+    assert not dialog.accept_button.isEnabled()
     dialog.wait.setText("10m")
     assert '"--wait"' in dialog.difference.text
     press(dialog, "client.copy")
     assert json.loads(QGuiApplication.clipboard().text())["gatewright"]["args"][-2:] == ["--wait", "10m"]
     assert path.read_text(encoding="utf-8") == before
     assert "saved first" in dialog.note.text()
-    press(dialog, "client.write")
+    press(dialog, "client.accept")
     review = await dialog_of(window, SaveReview)
     assert json.loads(path.read_text(encoding="utf-8"))["mcpServers"].keys() == {"good", "odd"}
-    press(review, "review.save")
+    press(review, "review.accept")
     await settled(window)
     assert not window.document.is_dirty
     entries = json.loads(path.read_text(encoding="utf-8"))["mcpServers"]

@@ -45,11 +45,11 @@ def save(tour: Tour) -> None:
     tour.key(Qt.Key.Key_S, CTRL)
     diff = workspace.unsaved_rights()
     if not diff.is_empty:
-        tour.until(lambda: tour.has("review.save"), "what saving changes")
+        tour.until(lambda: tour.has("review.accept"), "what saving changes")
         rows, changed = tour.model_of("review.changes").rowCount(), sum(len(agent.rows) for agent in diff.agents)
         tour.check("each operation that changes is told before it is written", rows >= changed)
         tour.show("review", f"saving changes {changed} operations of {len(diff.agents)} agents")
-        tour.click("review.save")
+        tour.click("review.accept")
         tour.until(lambda: "save" not in tour.window.tasks.names, "the file")
     tour.check("the file is as edited, byte by byte", workspace.policy_path.read_bytes(), text.encode())
     tour.check("the page shows it", tour.text_of("toml.code").splitlines(), text.splitlines())

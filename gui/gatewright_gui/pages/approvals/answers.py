@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from PySide6.QtCore import QItemSelectionModel, Signal
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStackedWidget, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QWidget
 
 from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -124,9 +124,7 @@ class AnswersPane(QWidget):
             self.view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
             self.view.selectionModel().selectionChanged.connect(self._tell)
         self.empty = empty
-        self._stack = QStackedWidget()
-        for part in (self.view, empty):
-            self._stack.addWidget(part)
+        self._stack = stack_of(self.view, empty)
         bar = row_of(stretch(self.search), self.revoke_button, space=2, margins=2)
         column_of(bar, stretch(self._stack), into=self)
         self._tell()

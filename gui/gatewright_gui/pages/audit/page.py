@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError
@@ -27,14 +27,14 @@ from gatewright_gui.pages.console.table import table_of, verdict_width
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import choose_save_file, shown
 from gatewright_gui.qt.language import counted, tr
-from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.layout import column_of, named, stack_of, stretch
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.widget.chip import Chip
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.audit import (
     AuditFilter,
     AuditReport,
@@ -93,7 +93,6 @@ class AuditPage(Page):
         self.view = table_of(self.model, CallDelegate, tr("Calls"), "audit.calls")
         self.empty = named(EmptyState("scroll-text", "", ""), "audit.empty")
         self.detail = DetailPane()
-        self._stack = QStackedWidget()
         self._filter_soon = QTimer(self, singleShot=True, interval=_TELL_MS)
         self._look = QTimer(self, interval=LOOK_MS)
         self._lay_out()
@@ -408,13 +407,9 @@ class AuditPage(Page):
         for column in (CALL, REASON):
             header.setSectionResizeMode(column, header.ResizeMode.Stretch)
         self.view.verticalHeader().setSectionResizeMode(header.ResizeMode.Fixed)
-        for part in (self.empty, self.view):
-            self._stack.addWidget(part)
-        split = Splitter(Qt.Orientation.Horizontal, "audit.split", self._context.sizes)
-        for part in (self._stack, self.detail):
-            split.addWidget(part)
-        split.setStretchFactor(0, 1)
-        split.restore((820, 380))
+        self._stack = stack_of(self.empty, self.view)
+        panes, across = (self._stack, self.detail), Qt.Orientation.Horizontal
+        split = split_of(across, "audit.split", self._context.sizes, panes, (820, 380), 0)
         self._stack.installEventFilter(self)
         column_of(self.header, self.message, self.filters, self.timeline, stretch(split), self.strip, into=self)
 

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Signal
-from PySide6.QtWidgets import QDialog, QListWidget, QPushButton, QWidget
+from PySide6.QtWidgets import QListWidget, QWidget
 
+from gatewright_gui.qt.dialog import FormDialog
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import named, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.prose import plain
@@ -17,37 +18,28 @@ from gatewright_gui.session.audit_call import Mending
 SIZE = (680, 460)
 
 
-class RuleDialog(QDialog):
+class RuleDialog(FormDialog):
     """`chosen` is the edit that is to be made when it is accepted."""
 
     looked_at = Signal()
     """Another one is looked at: `show_change` is to say what it changes."""
 
     def __init__(self, parent: QWidget | None, called: str, mendings: Sequence[Mending]) -> None:
-        super().__init__(parent)
         title = tr("Make a rule from the call of {called}", called=called)
-        named(self, "audit_rule", spoken=title).setWindowTitle(label_text(title, 100, keep=""))
+        super().__init__(parent, "audit_rule", title, tr("Change the policy"))
         self._mendings = mendings
         self.list = named(QListWidget(), "audit_rule.list", spoken=tr("What the policy could say"))
         for one in mendings:
             self.list.addItem(label_text(plain(one.words), 300, keep=""))
             self.list.item(self.list.count() - 1).setSizeHint(QSize(0, current_look().tokens.row_height))
         self.change = named(CodeView(tr("What changes in the policy file")), "audit_rule.change")
-        self.accept_button = named(QPushButton(tr("Change the policy")), "audit_rule.accept", kind="primary")
         self.accept_button.setDefault(True)
         self.accept_button.setEnabled(False)
-        self.accept_button.clicked.connect(self.accept)
-        cancel = named(QPushButton(tr("Cancel")), "audit_rule.cancel")
-        cancel.clicked.connect(self.reject)
-        column_of(
+        self.lay_out(
             Label(tr("What shall hold for calls like this one?")),
             stretch(self.list),
             Label(tr("What the policy file will say; undo takes it back")),
             stretch(self.change),
-            row_of(stretch(), cancel, self.accept_button, space=2),
-            into=self,
-            space=2,
-            margins=4,
         )
         self.resize(*SIZE)
         self.list.currentRowChanged.connect(self._look)

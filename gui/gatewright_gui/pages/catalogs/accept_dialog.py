@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from gatewright_gui.pages.catalogs.tool_table import TOOL, ToolModel, lines_of, tool_view
+from gatewright_gui.qt.dialog import FormDialog
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
-from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.layout import named, stretch
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.catalogs import CatalogRow
@@ -17,14 +17,11 @@ from gatewright_gui.session.catalogs import CatalogRow
 HEADINGS = (mark("Tool"), mark("Server"), mark("Counts as"), mark("Because"))
 
 
-class AcceptDialog(QDialog):
+class AcceptDialog(FormDialog):
     """After it was accepted `chosen` holds the names of the tools that are ticked, by catalog."""
 
     def __init__(self, parent: QWidget | None, rows: Iterable[CatalogRow]) -> None:
-        super().__init__(parent)
-        title = tr("Accept the tools of all servers")
-        named(self, "accept", spoken=title)
-        self.setWindowTitle(title_text(title))
+        super().__init__(parent, "accept", tr("Accept the tools of all servers"), tr("Accept"))
         self.model = ToolModel(HEADINGS)
         waiting = (line for row in rows for line in lines_of(row) if line.waiting is not None)
         self.model.set_lines(tuple(replace(line, state=line.catalog_id) for line in waiting), afresh=True)
@@ -32,22 +29,11 @@ class AcceptDialog(QDialog):
         self.code = named(CodeView(tr("What the tool says of itself")), "accept.code")
         self.note = named(Label(), "accept.note", kind="muted")
         self.all_button = named(QPushButton(tr("None")), "accept.all", spoken=tr("Tick none"))
-        self.cancel_button = named(QPushButton(tr("Cancel")), "accept.cancel")
-        self.accept_button = named(QPushButton(tr("Accept")), "accept.accept", kind="primary")
-        column_of(
-            stretch(self.view, 3),
-            stretch(self.code, 2),
-            row_of(stretch(self.note), self.all_button, self.cancel_button, self.accept_button, space=2),
-            into=self,
-            space=2,
-            margins=4,
-        )
+        self.lay_out(stretch(self.view, 3), stretch(self.code, 2), foot=(stretch(self.note), self.all_button))
         self.accept_button.setDefault(True)
         self.view.selectionModel().currentChanged.connect(self._show)
         self.model.ticks_changed.connect(self._tell)
         self.all_button.clicked.connect(lambda: self.model.tick_all(not self.model.ticked))
-        self.cancel_button.clicked.connect(self.reject)
-        self.accept_button.clicked.connect(self.accept)
         self.resize(860, 600)
         self.view.setCurrentIndex(self.model.index(0, TOOL))
         self._tell()

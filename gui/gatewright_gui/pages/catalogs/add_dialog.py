@@ -3,13 +3,14 @@
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialog, QListWidget, QListWidgetItem, QMenu, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QListWidget, QListWidgetItem, QMenu, QPlainTextEdit, QPushButton, QWidget
 
 from gatewright.workspace.api import GatewrightError
+from gatewright_gui.qt.dialog import FormDialog
 from gatewright_gui.qt.language import counted, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
-from gatewright_gui.qt.plaintext import button_text, title_text
+from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.catalogs import ClientFile, ClientServer, servers_in
@@ -18,14 +19,11 @@ _SERVER = Qt.ItemDataRole.UserRole + 1
 HINT = 'npx -y @modelcontextprotocol/server-filesystem notes\nhttps://example.com/mcp\n{ "mcpServers": { ... } }'
 
 
-class AddDialog(QDialog):
+class AddDialog(FormDialog):
     """Shows the servers of what is typed at once; after it was accepted `chosen` holds those that are ticked."""
 
     def __init__(self, parent: QWidget | None, files: tuple[ClientFile, ...], path: Path | None = None) -> None:
-        super().__init__(parent)
-        title = tr("Add MCP servers")
-        named(self, "catalog_add", spoken=title)
-        self.setWindowTitle(title_text(title))
+        super().__init__(parent, "catalog_add", tr("Add MCP servers"), tr("Add"))
         self.asks_file = False
         """Closed to choose a file by the platform's dialog."""
         told = Label(tr("Type a command or an address, or paste a client's configuration."))
@@ -43,25 +41,12 @@ class AddDialog(QDialog):
         self.note.setWordWrap(True)
         self.fault = named(Label(), "catalog_add.fault", kind="error")
         self.fault.setWordWrap(True)
-        self.accept_button = named(QPushButton(tr("Add")), "catalog_add.accept", spoken=tr("Add"), kind="primary")
-        self.cancel_button = named(QPushButton(tr("Cancel")), "catalog_add.cancel", spoken=tr("Cancel"))
-        column_of(
-            row_of(stretch(told), self.file_button, space=2),
-            self.text,
-            stretch(self.list),
-            self.note,
-            self.fault,
-            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
-            into=self,
-            space=2,
-            margins=4,
-        )
+        head = row_of(stretch(told), self.file_button, space=2)
+        self.lay_out(head, self.text, stretch(self.list), self.note, self.fault)
         self.accept_button.setDefault(True)
         self.text.textChanged.connect(self._read_text)
         self.list.itemChanged.connect(self._tell)
         self.list.currentItemChanged.connect(self._tell)
-        self.cancel_button.clicked.connect(self.reject)
-        self.accept_button.clicked.connect(self.accept)
         self.resize(640, 460)
         self._tell()
         self.text.setFocus()

@@ -3,13 +3,13 @@
 import json
 
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QComboBox, QDialog, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton, QWidget
 
 from gatewright.workspace.api import GatewrightError
+from gatewright_gui.qt.dialog import FormDialog
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
-from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.catalogs import ClientEdit, edit_of_client, known_client_files
@@ -18,14 +18,11 @@ from gatewright_gui.session.document import Document
 USUAL_WAIT = "45s"
 
 
-class ClientDialog(QDialog):
+class ClientDialog(FormDialog):
     """Asks for a client's file and an agent; after it was accepted `change` is to be written."""
 
     def __init__(self, parent: QWidget | None, document: Document, agent_id: str | None) -> None:
-        super().__init__(parent)
-        title = tr("Connect a client")
-        named(self, "client", spoken=title)
-        self.setWindowTitle(title_text(title))
+        super().__init__(parent, "client", tr("Connect a client"), tr("Write file"))
         self._document, self._files = document, known_client_files(document)
         self.change: ClientEdit | None = None
         self.file = named(QComboBox(), "client.file", spoken=tr("Client and its file"))
@@ -52,24 +49,17 @@ class ClientDialog(QDialog):
             QPushButton(tr("Copy entry")), "client.copy", tip=tr("Copy the gateway's entry as JSON")
         )
         tie_icon(self.copy_button, "copy")
-        self.cancel_button = named(QPushButton(tr("Cancel")), "client.cancel", spoken=tr("Cancel"))
-        self.write_button = named(QPushButton(tr("Write file")), "client.write", kind="primary")
-        column_of(
+        self.lay_out(
             row_of(stretch(self.file, 2), Label(tr("as agent")), stretch(self.agent), space=2),
             row_of(stretch(self.place), Label(tr("a question waits")), self.wait, space=2),
             stretch(self.difference),
             self.note,
-            row_of(self.copy_button, stretch(), self.cancel_button, self.write_button, space=2),
-            into=self,
-            space=2,
-            margins=4,
+            foot=(self.copy_button, stretch()),
         )
         self.file.currentIndexChanged.connect(self._show)
         self.agent.currentIndexChanged.connect(self._show)
         self.wait.textChanged.connect(self._show)
         self.copy_button.clicked.connect(self._copy)
-        self.cancel_button.clicked.connect(self.reject)
-        self.write_button.clicked.connect(self.accept)
         self.resize(760, 560)
         self._show()
 
@@ -84,7 +74,7 @@ class ClientDialog(QDialog):
         self.place.setText(str(file.path))
         can = self.change is not None and bool(self.agent.count())
         is_new = self.change is not None and bool(self.change.edit.difference)
-        self.write_button.setEnabled(can and is_new)
+        self.accept_button.setEnabled(can and is_new)
         self.copy_button.setEnabled(can)
         if self.change is None:
             return

@@ -3,11 +3,11 @@
 import json
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHeaderView, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QComboBox, QHeaderView, QPushButton, QWidget
 
 from gatewright_gui.pages.catalogs.tool_table import TIER, TOOL, WHY, ToolLine, ToolModel, lines_of, tool_view
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -15,7 +15,7 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
-from gatewright_gui.qt.widget.splitter import SizeStore, Splitter
+from gatewright_gui.qt.widget.splitter import SizeStore, split_of
 from gatewright_gui.session.catalogs import CatalogRow, SafetyTier
 from gatewright_gui.session.document import Document
 
@@ -82,14 +82,10 @@ class DetailPane(QWidget):
         self.no_tools = EmptyState("package", tr("No tools yet"), "")
         self.definition = named(CodeView(tr("Definition of the server")), "catalogs.definition")
         self.stderr = named(CodeView(tr("What the server wrote on standard error")), "catalogs.stderr")
-        self._splitter = Splitter(Qt.Orientation.Vertical, "catalogs.tools", sizes)
-        for pane in (self.view, holding(column_of(self.tool_header, stretch(self.code)))):
-            self._splitter.addWidget(pane)
-        self._splitter.restore((260, 240))
+        panes = (self.view, holding(column_of(self.tool_header, stretch(self.code))))
+        self._splitter = split_of(Qt.Orientation.Vertical, "catalogs.tools", sizes, panes, (260, 240))
         self._tools = holding(column_of(stretch(self._splitter), self._accept_bar))
-        self._stack = QStackedWidget()
-        for part in (self._tools, self.no_tools, self.definition, self.stderr):
-            self._stack.addWidget(part)
+        self._stack = stack_of(self._tools, self.no_tools, self.definition, self.stderr)
         column_of(self.header, self.bar, stretch(self._stack), into=self)
         self._connect()
 

@@ -4,7 +4,7 @@ import time
 
 from PySide6.QtCore import QModelIndex, Signal
 from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.qt.language import counted, mark, tr
@@ -127,14 +127,9 @@ class ServingPanel(QWidget):
         self.header = SectionHeader(tr("Clients that are served now"))
         self.model = ServingModel()
         self.view = named(TableView(tr("Clients that are served now")), "catalogs.serving")
-        self.view.setModel(self.model)
         self.view.setItemDelegate(_Delegate(self.view))
-        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        header = self.view.horizontalHeader()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(WAY, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((CLIENT, 220), (AGENT, 160), (CALLS, 70), (DENIED, 70), (WAITS, 110), (SINCE, 110)):
-            self.view.setColumnWidth(column, width)
+        widths = {CLIENT: 220, AGENT: 160, CALLS: 70, DENIED: 70, WAITS: 110, SINCE: 110}
+        self.view.show_model(self.model, widths, wide=WAY)
         column_of(self.header, stretch(self.view), into=self)
         self.view.clicked.connect(self._follow)
         self.view.activated.connect(self._activate)

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView
 
 from gatewright.workspace.api import Schema, frozen
 from gatewright_gui.qt.language import mark, tr
@@ -151,11 +150,7 @@ class ToolModel(RowModel[ToolLine]):
 def tool_view(model: ToolModel, words: str, name_width: int) -> TableView:
     """A table of tools; the column of reasons takes the room that the others leave."""
     view = TableView(words)
-    view.setModel(model)
-    view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-    header = view.horizontalHeader()
-    header.setStretchLastSection(False)
-    header.setSectionResizeMode(WHY, QHeaderView.ResizeMode.Stretch)
-    for column, width in ((TOOL, name_width), (STATE, 110), (TIER, 110)):
-        view.setColumnWidth(column, max(width, header.sectionSizeHint(column)))
+    view.show_model(model, {TOOL: name_width}, wide=WHY)
+    for column in (STATE, TIER):
+        view.setColumnWidth(column, max(110, view.horizontalHeader().sectionSizeHint(column)))
     return view

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from PySide6.QtWidgets import QDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
+from gatewright_gui.qt.dialog import FormDialog
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
-from gatewright_gui.qt.plaintext import title_text
+from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
@@ -17,7 +17,7 @@ GOES_ONE = mark("Calls go to this address, with what agents put into them.")
 GOES_MANY = mark("Calls go to addresses, with what agents put into them.")
 
 
-class TrustDialog(QDialog):
+class TrustDialog(FormDialog):
     """Accepted: the servers may be started from now on. `servers`: their ids, with words for what each is, a line each.
 
     `commands`, `addresses`: whether there are servers of that kind.
@@ -26,14 +26,12 @@ class TrustDialog(QDialog):
     def __init__(
         self, parent: QWidget | None, servers: Mapping[str, str], *, commands: bool = True, addresses: bool = False
     ) -> None:
-        super().__init__(parent)
         is_one = len(servers) == 1
         who = next(iter(servers)) if is_one else counted(len(servers), "server", "servers")
-        title = tr("Trust {servers}?", servers=who)
+        start = tr("Trust and start") if is_one else tr("Trust and start all")
+        super().__init__(parent, "trust", tr("Trust {servers}?", servers=who), start, tr("Not now"))
         words = next(iter(servers.values())) if is_one else "\n\n".join(map(_paragraph, servers, servers.values()))
-        named(self, "trust", spoken=title)
         self.setAccessibleDescription(words)
-        self.setWindowTitle(title_text(title))
         runs = tr(RUNS_ONE if is_one else RUNS_MANY)
         goes = tr(GOES_ONE if is_one else GOES_MANY)
         again = tr("Another command, folder, variable or address is asked about again.")
@@ -42,21 +40,9 @@ class TrustDialog(QDialog):
         self.code = named(CodeView(tr("What is trusted")), "trust.definition")
         self.code.set_wrapping(True)
         self.code.set_plain(words)
-        self.cancel_button = named(QPushButton(tr("Not now")), "trust.cancel")
-        self.accept_button = named(
-            QPushButton(tr("Trust and start") if is_one else tr("Trust and start all")), "trust.accept", kind="primary"
-        )
-        column_of(
-            row_of(IconLabel("shield-alert", "ask", size=24), stretch(told), space=3),
-            stretch(self.code),
-            row_of(stretch(), self.cancel_button, self.accept_button, space=2),
-            into=self,
-            space=3,
-            margins=4,
-        )
+        head = row_of(IconLabel("shield-alert", "ask", size=24), stretch(told), space=3)
+        self.lay_out(head, stretch(self.code), space=3)
         self.cancel_button.setDefault(True)
-        self.cancel_button.clicked.connect(self.reject)
-        self.accept_button.clicked.connect(self.accept)
         self.resize(760, 340 if is_one else 580)
         self.cancel_button.setFocus()
 

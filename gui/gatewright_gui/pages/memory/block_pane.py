@@ -1,14 +1,14 @@
 """One block: its value, what the model is shown, its settings, its history, and who may touch it."""
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from gatewright_gui.models.access import AccessTable
 from gatewright_gui.pages.memory.history_pane import HistoryPane
 from gatewright_gui.pages.memory.settings_form import SettingsForm
 from gatewright_gui.pages.memory.value_pane import Draft, ValuePane
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -67,9 +67,7 @@ class BlockPane(QWidget):
             "history": self.history,
             "access": self.access,
         }
-        self._stack = QStackedWidget()
-        for part in self._parts.values():
-            self._stack.addWidget(part)
+        self._stack = stack_of(*self._parts.values())
         tabs = row_of(self.part, stretch(), margins=(2, 0, 2, 1))
         about = row_of(stretch(self.place), margins=(2, 0, 2, 1))
         column_of(self.header, about, self.bar, tabs, stretch(self._stack), into=self)

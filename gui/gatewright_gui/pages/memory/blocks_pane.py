@@ -16,7 +16,7 @@ from gatewright_gui.pages.memory.value_pane import Draft
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -64,9 +64,7 @@ class BlocksPane(QWidget):
         self.view.setModel(self.model)
         self.view.setItemDelegate(BlockDelegate(self.view))
         self.none_fits = EmptyState("search", tr("No block fits"), tr("Change the filter, or clear it."))
-        self._list = QStackedWidget()
-        for part in (self.view, self.none_fits):
-            self._list.addWidget(part)
+        self._list = stack_of(self.view, self.none_fits)
         self.detail = BlockPane(context.sizes, context.tasks)
         self.empty = named(
             EmptyState("database", tr("No blocks"), tr(NO_BLOCKS), action=tr("New block...")), "memory.empty"

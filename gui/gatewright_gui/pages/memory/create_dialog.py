@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import pairwise
 
-from PySide6.QtWidgets import QComboBox, QDialog, QLineEdit, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QComboBox, QDialog, QLineEdit, QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import (
@@ -20,7 +20,7 @@ from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.memory.settings_form import SettingsFields
 from gatewright_gui.pages.memory.value_form import ValueForm
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.label import Label
@@ -68,9 +68,7 @@ class CreateDialog(QDialog):
         self.value = ValueForm(tasks, "memory_new.value")
         self._shown: BlockSchema | None = None
         """The schema of which ``value`` is the form."""
-        self._first = QStackedWidget()
-        for part in (self.content, self.value):
-            self._first.addWidget(part)
+        self._first = stack_of(self.content, self.value)
         self.fault = named(Label(), "memory_new.fault", kind="error")
         self.fault.setWordWrap(True)
         self.make_button = named(

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from gatewright.workspace.api import Step
 from gatewright_gui.pages.memory.block_list import ago_words
@@ -53,13 +53,7 @@ class HistoryPane(QWidget):
         super().__init__()
         self.model = StepModel()
         self.view = named(TableView(tr("Changes of the block")), "memory.steps")
-        self.view.setModel(self.model)
-        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        header = self.view.horizontalHeader()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(WHO, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((NUMBER, 60), (WHEN, 110), (WHAT, 150)):
-            self.view.setColumnWidth(column, width)
+        self.view.show_model(self.model, {NUMBER: 60, WHEN: 110, WHAT: 150}, wide=WHO)
         self.part = named(Segmented(tr("What to show of the change")), "memory.step_part")
         self.part.add_segment("difference", tr("Difference"), tooltip=tr("What the step changed"))
         self.part.add_segment("then", tr("Value then"), tooltip=tr("The whole value as it was after the step"))

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from PySide6.QtWidgets import QDialog, QPushButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from gatewright.workspace.api import frozen
-from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
-from gatewright_gui.qt.plaintext import button_text, title_text
+from gatewright_gui.qt.dialog import FormDialog
+from gatewright_gui.qt.layout import named, stretch
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
 
@@ -22,7 +21,7 @@ class Asked:
     is_needed: bool = True
 
 
-class TextDialog(QDialog):
+class TextDialog(FormDialog):
     """``fault`` says what is wrong with the texts, by key; empty where nothing is."""
 
     def __init__(
@@ -33,27 +32,18 @@ class TextDialog(QDialog):
         accept: str,
         fault: Callable[[dict[str, str]], str] = lambda _: "",
     ) -> None:
-        super().__init__(parent)
-        named(self, "memory_text", spoken=title)
-        self.setWindowTitle(title_text(title))
+        super().__init__(parent, "memory_text", title, accept)
         self._asked, self._fault = asked, fault
         self.editors = {
             one.key: named(LargeTextEdit(one.words, lines=one.lines), f"memory_text.{one.key}") for one in asked
         }
         self.fault = named(Label(), "memory_text.fault", kind="error")
         self.fault.setWordWrap(True)
-        self.accept_button = named(
-            QPushButton(button_text(accept)), "memory_text.accept", spoken=accept, kind="primary"
-        )
-        self.cancel_button = named(QPushButton(tr("Cancel")), "memory_text.cancel", spoken=tr("Cancel"))
         parts = [part for one in asked for part in (Label(one.words), stretch(self.editors[one.key], one.lines))]
-        buttons = row_of(stretch(self.fault), self.cancel_button, self.accept_button, space=2)
-        column_of(*parts, buttons, into=self, space=2, margins=4)
+        self.lay_out(*parts, foot=(stretch(self.fault),))
         self.resize(520, self.sizeHint().height())
         for editor in self.editors.values():
             editor.edited.connect(self._check)
-        self.accept_button.clicked.connect(self.accept)
-        self.cancel_button.clicked.connect(self.reject)
         self._check()
 
     @property

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from PySide6.QtCore import QModelIndex, Qt
-from PySide6.QtWidgets import QAbstractItemView, QComboBox, QHeaderView, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QComboBox, QPushButton, QStackedWidget, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError, JsonValue, ToolFailure
@@ -73,13 +73,7 @@ class TextsPane(QWidget):
         self.bar = named(MessageBar(), f"memory.{name}_bar")
         self.model = TextModel()
         self.view = named(TableView(title), f"memory.{name}")
-        self.view.setModel(self.model)
-        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        header = self.view.horizontalHeader()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(TEXT, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((ABOUT, 190), (WHEN, 96), (SCORE, 60)):
-            self.view.setColumnWidth(column, width)
+        self.view.show_model(self.model, {ABOUT: 190, WHEN: 96, SCORE: 60}, wide=TEXT)
         self.empty = named(EmptyState("database", "", ""), f"memory.{name}_empty")
         self.about = named(ElidedLabel(role="muted"), f"memory.{name}_about")
         self.top = row_of(stretch(self.search), space=2, margins=(2, 0, 2, 1))

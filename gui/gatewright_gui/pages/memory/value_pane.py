@@ -2,12 +2,12 @@
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.memory.value_form import ValueForm
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.code_view import CodeView
@@ -53,9 +53,7 @@ class ValuePane(QWidget):
         self.form = ValueForm(tasks, "memory.value_form")
         self.editor = named(LargeTextEdit(tr("Value of the block")), "memory.value")
         self.view = named(CodeView(tr("Value of the block, to read")), "memory.value_view")
-        self._stack = QStackedWidget()
-        for part in (self.editor, self.form, self.view):
-            self._stack.addWidget(part)
+        self._stack = stack_of(self.editor, self.form, self.view)
         self.note = named(ElidedLabel(role="muted"), "memory.value_note")
         self.undo_button = memory_button(
             tr("Undo"), "undo", "undo", tr("Take back your own last edit; what others did stays")

@@ -1,7 +1,7 @@
 """All agents at a glance: what each may do, what of it is risky, what waits. All of it leads to where it is changed."""
 
 from PySide6.QtCore import QModelIndex, Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QListView, QStackedWidget, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QListView, QWidget
 
 from gatewright_gui.pages.overview.agent_cards import AgentCard, AgentCardDelegate, AgentCardModel
 from gatewright_gui.pages.overview.notices import Notices
@@ -9,14 +9,14 @@ from gatewright_gui.pages.overview.picture_pane import PicturePane
 from gatewright_gui.pages.overview.risks import RiskModel
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.language import tr
-from gatewright_gui.qt.layout import column_of, holding, named, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, stack_of, stretch
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.calls_today import CallsToday, Tally
 from gatewright_gui.session.document import ChangeSet
 from gatewright_gui.session.rights_picture import RightShare, RightsPicture, Risk, rights_together, shares_of
@@ -44,7 +44,6 @@ class OverviewPage(Page):
         self.risk_view = self._make_risks()
         self.rights = PicturePane(context.sizes)
         self.calls = CallsToday(context.document, context.tasks, self.isVisible, self)
-        self._stack = QStackedWidget()
         self.empty = EmptyState(
             "users",
             tr("No agents yet"),
@@ -90,27 +89,14 @@ class OverviewPage(Page):
     def _lay_out(self) -> None:
         safe = named(Label(tr("Nothing privileged or deleting is on without asking.")), "overview.safe", kind="muted")
         safe.setWordWrap(True)
-        self._risk_stack = QStackedWidget()
-        self._risk_stack.addWidget(self.risk_view)
-        self._risk_stack.addWidget(holding(column_of(safe, stretch(), margins=(3, 1))))
+        self._risk_stack = stack_of(self.risk_view, holding(column_of(safe, stretch(), margins=(3, 1))))
         agents = holding(column_of(self.agents_header, stretch(self.view)))
         risky = SectionHeader(tr("On without asking"), tr("privileged, or deletes"))
         lower = holding(column_of(risky, stretch(self._risk_stack), SectionHeader(tr("To look at")), self.notices))
-        left = self._split(Qt.Orientation.Vertical, "overview.left", (agents, lower), (360, 220), 0)
-        whole = self._split(Qt.Orientation.Horizontal, "overview", (left, self.rights), (340, 780), 1)
-        self._stack.addWidget(whole)
-        self._stack.addWidget(self.empty)
+        sizes, down, across = self._context.sizes, Qt.Orientation.Vertical, Qt.Orientation.Horizontal
+        left = split_of(down, "overview.left", sizes, (agents, lower), (360, 220), 0)
+        self._stack = stack_of(split_of(across, "overview", sizes, (left, self.rights), (340, 780), 1), self.empty)
         column_of(stretch(self._stack), into=self)
-
-    def _split(
-        self, along: Qt.Orientation, key: str, panes: tuple[QWidget, QWidget], sizes: tuple[int, int], grows: int
-    ) -> Splitter:
-        split = Splitter(along, key, self._context.sizes)
-        for pane in panes:
-            split.addWidget(pane)
-        split.setStretchFactor(grows, 1)
-        split.restore(sizes)
-        return split
 
     def main_view(self) -> QWidget:
         """The agents; without one the way to the first."""

@@ -1,12 +1,12 @@
 """The rights of all agents as a picture or as a list of the same facts, and above it what one points at in words."""
 
 from PySide6.QtCore import QObject, Qt
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QPushButton, QScrollArea, QStackedWidget, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QPushButton, QScrollArea, QWidget
 
 from gatewright_gui.pages.overview.picture import RightsCanvas
 from gatewright_gui.pages.overview.picture_layout import Part, lit_flows
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.table_model import RowModel
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -70,9 +70,7 @@ class PicturePane(QWidget):
         scroll.setWidgetResizable(True)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._stack = QStackedWidget()
-        for view in (scroll, self.list, self.nothing):
-            self._stack.addWidget(view)
+        self._stack = stack_of(scroll, self.list, self.nothing)
         header = SectionHeader(tr("Rights"))
         self.all_button = named(
             QPushButton(tr("Show all")), "overview.all", tip=tr("Light everything again (Escape)"), kind="link"

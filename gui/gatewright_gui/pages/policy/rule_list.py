@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import PolicyRule, Verdict
 from gatewright_gui.qt.language import mark, tr
@@ -101,16 +101,10 @@ class RuleList(OrderedTable):
     def __init__(self, model: RuleListModel, parent: QWidget | None = None) -> None:
         super().__init__(tr("Policy rules in order"), parent)
         named(self, "policy.rules")
-        self.setModel(model)
         self.setItemDelegate(RuleListDelegate(self))
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        header = self.horizontalHeader()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(WHEN, QHeaderView.ResizeMode.Stretch)
-        for column, width in WIDTHS.items():
-            self.setColumnWidth(column, width)
         longest = max(self.fontMetrics().horizontalAdvance(verdict_words(verdict)) for verdict in Verdict)
-        self.setColumnWidth(EFFECT, longest + ICON_ROOM)
+        self.show_model(model, {**WIDTHS, EFFECT: longest + ICON_ROOM}, wide=WHEN)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
 
     def move_by(self, step: int) -> None:
         """Ask that the chosen rows go up or down."""

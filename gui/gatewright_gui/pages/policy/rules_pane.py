@@ -1,23 +1,23 @@
 """The policy rules: the list above, below it the chosen one as a form, tried on recorded calls beside it."""
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QHeaderView, QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError, PolicyRule, Verdict
-from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.policy.rule_form import RuleForm
 from gatewright_gui.pages.policy.rule_list import RuleList, RuleListModel
 from gatewright_gui.pages.policy.tried_table import CALL, DRAFTED, THEN, TIME, TriedDelegate, TriedModel, tried_words
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, holding, named, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
+from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.argument import arguments_for
 from gatewright_gui.session.review import Replay, replay_rule
 from gatewright_gui.session.verbs import policy as verbs
@@ -30,6 +30,7 @@ NO_RULES = (
 )
 TRIED_HEADING = mark("Tried on recorded calls")
 _CHECK_MS, _TRY_MS = 80, 250
+_ACROSS, _DOWN = Qt.Orientation.Horizontal, Qt.Orientation.Vertical
 _TRY, _ARGUMENTS = "policy.try", "policy.arguments"
 
 
@@ -57,10 +58,11 @@ class RulesPane(QWidget):
         self.tried_words.setWordWrap(True)
         self.tried_words.setContentsMargins(8, 0, 8, 4)
         self.tried = TriedModel()
-        self.tried_view = table_of(self.tried, TriedDelegate, tr(TRIED_HEADING), "policy.tried")
+        self.tried_view = named(TableView(tr(TRIED_HEADING)), "policy.tried")
+        self.tried_view.setItemDelegate(TriedDelegate(self.tried_view))
+        self.tried_view.show_model(self.tried, {TIME: 92, THEN: 84, DRAFTED: 104}, wide=CALL)
         icon, title, text = NO_RULES
         self.empty = named(EmptyState(icon, tr(title), tr(text), action=tr("Add a policy rule")), "policy.empty")
-        self._below, self._stack = QStackedWidget(), QStackedWidget()
         self._check_soon = QTimer(self, singleShot=True, interval=_CHECK_MS)
         self._try_soon = QTimer(self, singleShot=True, interval=_TRY_MS)
         self._lay_out()
@@ -68,27 +70,14 @@ class RulesPane(QWidget):
         self._reopen()
 
     def _lay_out(self) -> None:
-        columns = self.tried_view.horizontalHeader()
-        columns.setStretchLastSection(False)
-        columns.setSectionResizeMode(CALL, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((TIME, 92), (THEN, 84), (DRAFTED, 104)):
-            self.tried_view.setColumnWidth(column, width)
         beside = holding(column_of(SectionHeader(tr(TRIED_HEADING)), self.tried_words, stretch(self.tried_view)))
-        edited = Splitter(Qt.Orientation.Horizontal, "policy.rule", self._context.sizes)
-        for part in (self.form, beside):
-            edited.addWidget(part)
-        edited.restore((590, 370))
+        edited = split_of(_ACROSS, "policy.rule", self._context.sizes, (self.form, beside), (590, 370))
         hint = Label(tr("Choose a rule to change it and to try it on recorded calls."))
         hint.setProperty("kind", "muted")
         hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        for part in (hint, edited):
-            self._below.addWidget(part)
-        whole = Splitter(Qt.Orientation.Vertical, "policy.rules", self._context.sizes)
-        for part in (self.view, self._below):
-            whole.addWidget(part)
-        whole.restore((150, 450))
-        for part in (whole, self.empty):
-            self._stack.addWidget(part)
+        self._below = stack_of(hint, edited)
+        whole = split_of(_DOWN, "policy.rules", self._context.sizes, (self.view, self._below), (150, 450))
+        self._stack = stack_of(whole, self.empty)
         column_of(self.header, stretch(self._stack), into=self)
 
     def _connect(self) -> None:

@@ -5,7 +5,7 @@ from pathlib import PurePath
 
 from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyle, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Problem, frozen
 from gatewright_gui.qt.language import mark, tr
@@ -135,15 +135,8 @@ class ProblemView(TableView):
 
     def __init__(self, spoken: str, model: ProblemModel) -> None:
         super().__init__(spoken)
-        self.setModel(model)
         self.setItemDelegate(ProblemDelegate(self))
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        header = self.horizontalHeader()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(MESSAGE, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((ABOUT, 180), (PLACE, 130), (CODE, 150)):
-            self.setColumnWidth(column, width)
+        self.show_model(model, {ABOUT: 180, PLACE: 130, CODE: 150}, wide=MESSAGE)
 
     @property
     def problem(self) -> Problem | None:

@@ -7,7 +7,6 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
-    QStackedWidget,
     QWidget,
 )
 
@@ -16,7 +15,7 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.problems.problem_table import ABOUT, MESSAGE, PLACE, ProblemModel, ProblemView
 from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import label_text, tip_text
 from gatewright_gui.qt.prose import ProseLabel, plain
@@ -126,9 +125,7 @@ class ProblemsPage(Page):
         tie_icon(self.line_button, "file-code")
         tie_icon(self.trust_button, "lock-open")
         self.whole.setMargin(current_look().tokens.space_2)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self.view)
-        self._stack.addWidget(self.empty)
+        self._stack = stack_of(self.view, self.empty)
         buttons = row_of(
             *self.mend_buttons,
             stretch(),

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QModelIndex, Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
-from PySide6.QtWidgets import QPushButton, QStackedWidget, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from gatewright.workspace.api import Problem
 from gatewright_gui.pages.page import Page, PageContext
@@ -15,7 +15,7 @@ from gatewright_gui.pages.problems.problem_table import (
 )
 from gatewright_gui.pages.toml.outline import OutlineList
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.layout import column_of, named, stack_of, stretch
 from gatewright_gui.qt.look import Role, tie_icon
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.widget.code_editor import CodeEditor, LineFault
@@ -24,7 +24,7 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
-from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.draft import written_over
 from gatewright_gui.session.filetext import FileText, file_text
 
@@ -81,16 +81,11 @@ class TomlPage(Page):
         )
         for control in (self.hint, self.discard_button, self.apply_button, self.part, self.editor_button):
             self.header.add_control(control)
-        self._stack = QStackedWidget()
         self.outline = OutlineList()
         self.outline.line_requested.connect(self._go_to_part)
-        self._parts = Splitter(Qt.Orientation.Horizontal, "toml.outline", context.sizes)
-        self._parts.addWidget(self.outline)
-        self._parts.addWidget(self.code)
-        self._parts.setStretchFactor(1, 1)
-        self._parts.restore(OUTLINE_SIZES)
-        self._stack.addWidget(self._parts)
-        self._stack.addWidget(self.empty)
+        panes, across = (self.outline, self.code), Qt.Orientation.Horizontal
+        self._parts = split_of(across, "toml.outline", context.sizes, panes, OUTLINE_SIZES, 1)
+        self._stack = stack_of(self._parts, self.empty)
         column_of(self.header, stretch(self._stack), self.fault_list, into=self)
         self._connect(context)
         self._refresh()

@@ -5,11 +5,12 @@ and each time waits for a thread that works. The menu key opens the menu of the 
 the corner of the view, headings and all, while whoever opens a menu looks the row up from the corner of the rows.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QRect, Qt, Signal
+from PySide6.QtCore import QAbstractItemModel, QRect, Qt, Signal
 from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QDropEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QAbstractItemView, QTableView, QTreeView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QTreeView, QWidget
 
 from gatewright_gui.qt.look import current_look, role_colour
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -66,6 +67,16 @@ class TableView(QTableView):
         self.horizontalHeader().setStretchLastSection(True)
         self.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         _settle(self, name)
+
+    def show_model(self, model: QAbstractItemModel, widths: Mapping[int, int], *, wide: int) -> None:
+        """Show rows to choose one of: columns of these widths in pixels, and a ``wide`` one that takes the rest."""
+        self.setModel(model)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.horizontalHeader().setStretchLastSection(False)
+        self.horizontalHeader().setSectionResizeMode(wide, QHeaderView.ResizeMode.Stretch)
+        for column, width in widths.items():
+            self.setColumnWidth(column, width)
 
     def inputMethodQuery(self, query: Qt.InputMethodQuery) -> Any:  # noqa: N802
         """Where the menu key opens a menu."""

@@ -1,5 +1,6 @@
 """A splitter with a thin line for a handle, that keeps its sizes between two starts."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from PySide6.QtCore import QEvent, Qt
@@ -84,3 +85,21 @@ class Splitter(QSplitter):
     def _keep(self) -> None:
         if self._store is not None:
             self._store.set_splitter_sizes(self._key, tuple(self.sizes()))
+
+
+def split_of(
+    along: Qt.Orientation,
+    key: str,
+    store: SizeStore,
+    panes: Sequence[QWidget],
+    sizes: tuple[int, ...],
+    grows: int | None = None,
+) -> Splitter:
+    """Panes with handles between them, of these sizes at first; ``grows``: which grows with the window."""
+    split = Splitter(along, key, store)
+    for pane in panes:
+        split.addWidget(pane)
+    if grows is not None:
+        split.setStretchFactor(grows, 1)
+    split.restore(sizes)
+    return split
