@@ -467,6 +467,7 @@ def test_edits_of_boxes_are_named_by_what_they_are_about() -> None:
         ({"file.read": Verdict.ASK}, {}, OPS, Verdict.ALLOW, {}),
         ({"file.read": Verdict.DENY}, {}, OPS, Verdict.ASK, {"file.read": Verdict.ASK, "file": Verdict.ASK}),
         ({}, {"read_only": Verdict.DENY}, ("read",), Verdict.ALLOW, {}),
+        ({"file": Verdict.ALLOW}, {"file.read": Verdict.DENY}, OPS, Verdict.ALLOW, {"file": Verdict.ALLOW}),
         ({"file": Verdict.ASK}, {}, ("read",), Verdict.DENY, {"file": Verdict.ASK}),
     ],
 )
