@@ -63,10 +63,27 @@ class FormDialog(QDialog):
         self.cancel_button.clicked.connect(self.reject)
         self.accept_button.clicked.connect(self.accept)
 
-    def lay_out(self, *parts: Part, foot: Sequence[Part] = (stretch(),), space: int = 2) -> None:
+    def lay_out(self, *parts: Part, foot: Sequence[Part] = (stretch(),), space: int = 2) -> QVBoxLayout:
         """The parts from top to bottom, below them the buttons behind what stands at the `foot`."""
         buttons = row_of(*foot, self.cancel_button, self.accept_button, space=2)
-        column_of(*parts, buttons, into=self, space=space, margins=4)
+        return column_of(*parts, buttons, into=self, space=space, margins=4)
+
+
+class CheckedDialog(FormDialog):
+    """Says what is wrong with what is asked for, and stays; Return accepts. A subclass places heading and fault."""
+
+    def __init__(self, parent: QWidget | None, name: str, title: str, accept: str) -> None:
+        super().__init__(parent, name, title, accept)
+        self.heading = named(Label(title), kind="heading")
+        self.fault = named(Label(wraps=True), f"{name}.fault", kind="error")
+        self.fault.hide()
+        self.accept_button.setDefault(True)
+        self.cancel_button.setAutoDefault(False)
+
+    def say(self, fault: str) -> None:
+        """What is wrong; nothing where it is empty."""
+        self.fault.setText(fault.replace("`", ""))
+        self.fault.setVisible(bool(fault))
 
 
 class QuestionDialog(QDialog):

@@ -25,8 +25,7 @@ from gatewright_gui.pages.agents.constraint import (
 from gatewright_gui.pages.agents.constraint_form import FIELDS, LABEL_WIDTH, ConstraintFields
 from gatewright_gui.pages.agents.limits import LimitRow
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import shown
-from gatewright_gui.qt.formdialog import FormDialog
+from gatewright_gui.qt.dialog import CheckedDialog, shown
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
@@ -72,7 +71,7 @@ async def ask_constraint(
         verbs.constrain(document, dialog.wish)
 
 
-class ConstraintDialog(FormDialog):
+class ConstraintDialog(CheckedDialog):
     """Begins with what `before` says (no field: a new constraint); `refusal` says why one cannot be written."""
 
     def __init__(
@@ -153,7 +152,7 @@ class ConstraintDialog(FormDialog):
         rows.addRow("", self.about)
         rows.addRow("", self.given_box)
         example = _label(tr("T&ry a value"), self.example)
-        self.fill(
+        self.lay_out(
             self.heading,
             ElidedLabel(tr("for {agent}, {operations}", agent=self._before.agent_id, operations=where), role="muted"),
             rows,

@@ -20,7 +20,7 @@ from gatewright_gui.pages.agents.declaration import (
     choices_of,
     chosen_row,
 )
-from gatewright_gui.qt.formdialog import FormDialog
+from gatewright_gui.qt.dialog import CheckedDialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, named, row_of, stretch
 from gatewright_gui.qt.look import current_look
@@ -39,7 +39,7 @@ NO_LIST = mark("There is no list: one box in the tree stands for the whole tool.
 NAME_FIRST = mark("tick or add the operations that the tool takes; every other value is refused then")
 
 
-class DeclareDialog(FormDialog):
+class DeclareDialog(CheckedDialog):
     """After it was accepted `declaration` holds what was chosen; a refusal is said in it, and it stays."""
 
     def __init__(
@@ -92,7 +92,7 @@ class DeclareDialog(FormDialog):
         rows = min(self.choices.rowCount(), MAX_CHOICES_SEEN)
         self.choice_view.setFixedHeight(rows * current_look().tokens.row_height + 4)
         origin = ElidedLabel(tr("from {catalog}", catalog=self._facts.origin), role="muted")
-        self.fill(
+        self.lay_out(
             row_of(self.heading, stretch(), origin),
             Label(tr("&What selects the operation"), buddy=self.choice_view),
             self.choice_view,

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListView, QWidget
 
 from gatewright.workspace.api import PathArgument, PathUse, ToolFacts
 from gatewright_gui.pages.agents.declaration import CONFIDENCE
-from gatewright_gui.qt.formdialog import FormDialog
+from gatewright_gui.qt.dialog import CheckedDialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.table_model import RowModel
@@ -101,7 +101,7 @@ def _found(paths: Sequence[PathArgument]) -> str:
     return tr("perhaps a path, {uses}: {degree} confidence, not judged as one", uses=what, degree=sure)
 
 
-class PathsDialog(FormDialog):
+class PathsDialog(CheckedDialog):
     """After it was accepted `declared` holds what was chosen; a refusal is said in it, and it stays."""
 
     def __init__(self, parent: QWidget | None, document: Document, facts: ToolFacts) -> None:
@@ -117,7 +117,7 @@ class PathsDialog(FormDialog):
         self.choice = named(Segmented(tr("What is done at the path")), "paths.choice")
         for key, text in CHOICES.items():
             self.choice.add_segment(key, tr(text))
-        self.fill(
+        self.lay_out(
             row_of(self.heading, stretch(), ElidedLabel(tr("from {catalog}", catalog=facts.origin), role="muted")),
             named(Label(tr(ABOUT), wraps=True), "paths.about", kind="muted"),
             Label(tr("&Arguments"), buddy=self.view),

@@ -46,8 +46,7 @@ from gatewright_gui.pages.agents.right_changes import (
 )
 from gatewright_gui.pages.agents.right_lines import KIND_WORDS, lines_of
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import shown
-from gatewright_gui.qt.formdialog import FormDialog
+from gatewright_gui.qt.dialog import CheckedDialog, shown
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
@@ -119,7 +118,7 @@ def set_up_changes(table: TableView, model: RightChangesModel, *, then_width: in
     header.setSectionResizeMode(WHAT, QHeaderView.ResizeMode.Stretch)
 
 
-class RightsDialog(FormDialog):
+class RightsDialog(CheckedDialog):
     """A subclass lays out its choice and says the plan; what a plan changes is worked out beside the window."""
 
     def __init__(
@@ -157,7 +156,7 @@ class RightsDialog(FormDialog):
 
     # layout
 
-    def lay_out(self, *choice: Part, has_agents: bool = True) -> None:
+    def lay_out_choice(self, *choice: Part, has_agents: bool = True) -> None:
         """Put the parts in place, the choice at the left above the agents."""
         self._set_up()
         agents: tuple[Part, ...] = (
@@ -167,7 +166,7 @@ class RightsDialog(FormDialog):
         )
         left = holding(column_of(*choice, Gap(2), *(agents if has_agents else (stretch(),)), space=2))
         left.setFixedWidth(_LEFT)
-        self.fill(stretch(row_of(left, stretch(self._changes_half()), space=4)), self.fault)
+        self.lay_out(stretch(row_of(left, stretch(self._changes_half()), space=4)), self.fault)
         self._connect()
 
     def _set_up(self) -> None:
@@ -341,7 +340,7 @@ class PresetDialog(RightsDialog):
             note = _said(tr(says), wraps=False)
             note.setIndent(22)
             parts += (button, note, Gap(1))
-        self.lay_out(column_of(*parts, _said(tr("Limits and every other rule stay."), wraps=False)))
+        self.lay_out_choice(column_of(*parts, _said(tr("Limits and every other rule stay."), wraps=False)))
         group.buttonClicked.connect(self.choose)
         self._buttons[preset].setFocus()
 
@@ -373,7 +372,7 @@ class CopyDialog(RightsDialog):
         for box in boxes:
             box.toggled.connect(self.choose)
         stay = [rule.name for rule in rules_by_name(context.document.policy, source_id)]
-        self.lay_out(column_of(told, *boxes, *([_not_copied(source_id, stay)] if stay else []), space=1))
+        self.lay_out_choice(column_of(told, *boxes, *([_not_copied(source_id, stay)] if stay else []), space=1))
         self.agent_view.setFocus()
 
     def plan(self) -> CopyPlan:
@@ -392,7 +391,7 @@ class ResetDialog(RightsDialog):
         named_tools = ", ".join(tools[:_NAMED])
         if len(tools) > _NAMED:
             named_tools = tr("{tools}, and {count} more", tools=named_tools, count=len(tools) - _NAMED)
-        self.lay_out(
+        self.lay_out_choice(
             _said(tr("For {agent}:", agent=agent_id), kind=""),
             named(_said(named_tools, kind=""), "rights.tools"),
             _said(tr("Gone are the rule that lists the operations of a tool, and the keys that say whether it asks.")),

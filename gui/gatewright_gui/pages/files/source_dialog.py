@@ -18,9 +18,8 @@ from gatewright.workspace.api import GatewrightError, Permission, Source, Source
 from gatewright_gui.pages.files.level import level_combo
 from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import Choice, ask, shown
+from gatewright_gui.qt.dialog import CheckedDialog, Choice, ask, shown
 from gatewright_gui.qt.filedialog import dress
-from gatewright_gui.qt.formdialog import FormDialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
@@ -45,7 +44,7 @@ KIB = 1024
 MAX_KIB = 1024 * 1024
 
 
-class SourceDialog(FormDialog):
+class SourceDialog(CheckedDialog):
     """Asks for a new source, or for other settings of `before`.
 
     After it was accepted `source` holds what was chosen, and `trusts` whether a folder outside is to be trusted.
@@ -222,7 +221,7 @@ class SourceDialog(FormDialog):
         form.addRow(tr("&Size limit of a file"), self.limit)
         form.addRow("", self.watch)
         self.browse_button.setAutoDefault(False)
-        self._column = self.fill(self.heading, form, self.fault, stretch(), space=3)
+        self._column = self.lay_out(self.heading, form, self.fault, stretch(), space=3)
 
     def _connect(self) -> None:
         for changed in (
