@@ -83,20 +83,23 @@ def finding_of(test: SessionTest | Pending, violation: broken.Violation, agent: 
 def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: broken.Violation) -> Finding:
     assert isinstance(violation, broken.MaxCallsExceeded)
     made, asked, left = violation.current, violation.asked, max(0, calls - violation.current)
-    times = "once" if calls == 1 else f"{calls} times"
     done = "1 call was made" if made == 1 else f"{made} calls were made"
     here = f", and this call counts as {asked}" if asked > 1 else ""
-    reason = f"`{counted.tool}` may be called {times} per session, and {done}{here}"
+    reason = f"`{counted.tool}` may be called {_times(calls)} per session, and {done}{here}"
     model = "this tool may not be called again in this session; go on without it"
     if left:  # so it was asked for more than one
         model = f"this call does more at once than is left in this session: {left} at most"
     return denial("max-calls", reason, bound, model, violation, {"calls": made, "limit": calls})
 
 
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
 def rate_finding(test: RateTest, tool: str, wait_s: float) -> Finding:
     """The denial of a call that comes too soon for its rate, or that is more than its rate ever allows at once."""
     rule = test.rate.rule
-    reason = f"`{tool}` may be called {rule.calls} times per {duration_words(rule.per_s)}; {wait_s:.1f} s are left"
+    reason = f"`{tool}` may be called {_times(rule.calls)} per {duration_words(rule.per_s)}; {wait_s:.1f} s are left"
     shown_s = max(1, math.ceil(round(wait_s, 3)))
     model = f"this tool was called too often; it may be called again in {duration_words(shown_s)}"
     if test.rate.calls > rule.calls > 0:

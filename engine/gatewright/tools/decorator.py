@@ -122,9 +122,9 @@ def operation(
     name: str | None = None,
     description: str | None = None,
     tier: SafetyTier | None = None,
-    actions: tuple[Action, ...] = (),
+    actions: Collection[Action] = (),
     usage_rule: str | None = None,
-    one_of: tuple[tuple[str, ...], ...] = (),
+    one_of: Collection[Collection[str]] = (),
     capabilities: Collection[str] | None = None,
 ) -> Callable[[_Method], _Method]: ...
 def operation(method: _Method | None = None, /, **said: Any) -> _Method | Callable[[_Method], _Method]:

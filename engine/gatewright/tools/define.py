@@ -35,9 +35,9 @@ class OperationMark:
     name: str | None = None
     description: str | None = None
     tier: SafetyTier | None = None
-    actions: tuple[Action, ...] = ()
+    actions: Collection[Action] = ()
     usage_rule: str | None = None
-    one_of: tuple[tuple[str, ...], ...] = ()
+    one_of: Collection[Collection[str]] = ()
     capabilities: Collection[str] | None = None
 
 
@@ -171,7 +171,8 @@ def _spec(declared: type[Declaration], name: str, mark: OperationMark, binding: 
     tier = mark.tier or declared.safety_tier
     said = declared.operation_capabilities.get(name) if mark.capabilities is None else mark.capabilities
     kinds = None if said is None else kinds_of(said, f"operation `{name}` of {where}")
-    return OperationSpec(name, description, tier, mark.actions, mark.usage_rule, binding.parameters, mark.one_of, kinds)
+    actions, one_of = tuple(mark.actions), tuple(map(tuple, mark.one_of))
+    return OperationSpec(name, description, tier, actions, mark.usage_rule, binding.parameters, one_of, kinds)
 
 
 def _model_shape(declared: type[Declaration], where: str) -> InputShape:

@@ -9,7 +9,7 @@ from pydantic import Field
 from gatewright import Gate, ToolRegistry
 from gatewright.base.errors import RegistrationError, ToolFailure, WeMustFix
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.policy.document import Agent, Policy
+from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, ToolRule
 from gatewright.policy.tier import SafetyTier
@@ -358,3 +358,21 @@ def test_examples_are_offered_as_far_as_the_agent_may_call_them_and_never_told_t
     assert examples("whole") == Tried.examples
     assert examples("reader") == EXAMPLES[1:]
     assert "tea" not in json.dumps(gate.view("whole").tools("mcp"))
+
+
+def test_actions_and_groups_of_parameters_may_be_lists() -> None:
+    class Listed(ObjectTool):
+        name = "listed"
+        description = "Reads."
+        needs_source = True
+
+        @operation(actions=[Action.READ], one_of=[["path", "text"]])
+        async def read(self, path: Annotated[str, PathParameter()] = "a", text: str = "") -> JsonValue:
+            """Read."""
+            return {"path": path, "text": text}
+
+    registry = ToolRegistry()
+    registry.register(Listed())
+    gate = Gate(Policy(agents={"a": Agent("a", sources=("docs",))}, sources=(Source("docs", "docs"),)), registry)
+
+    assert [str(right.verdict) for right in gate.view("a").rights["listed"].operations] == ["ask"]

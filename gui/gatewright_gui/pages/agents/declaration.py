@@ -195,10 +195,10 @@ def _rows(choice: Choice, ticked: Sequence[str]) -> Iterator[_Row]:
             yield _Row(operation.name, _parameters(operation), is_on=True)
         return
     for name in choice.suggested:
-        yield _Row(name, "suggested", is_on=name in ticked)
+        yield _Row(name, tr("suggested"), is_on=name in ticked)
     for name in ticked:
         if name not in choice.suggested:
-            yield _Row(name, "declared", is_on=True, is_own=True)
+            yield _Row(name, tr("declared"), is_on=True, is_own=True)
 
 
 def _parameters(operation: Operation) -> str:
