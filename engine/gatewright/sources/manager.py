@@ -50,7 +50,14 @@ _STRIPES = 64
 
 
 class SourceManager:
-    """All sources of a workspace. ``register_file_tool`` answers how to withdraw the tool."""
+    """All sources of a workspace. ``register_file_tool`` answers how to withdraw the tool.
+
+    ``allowed`` are the source ids of the calling agent. A place (`Located`) has passed ``locate``: it is canonical and
+    inside its base; what touches the disk checks that again on the descriptor it opens. What changes a block or the
+    disk asks the table of levels again when it acts: what is denied by then raises ToolFailure, and so does what asks
+    unless ``approved`` or ``asked``: that somebody agreed to the call, and what they agreed to where it does not hold
+    any more.
+    """
 
     PROTECTED_LEVEL: ClassVar[Permission] = Permission.NONE
     """The level of what ``protects`` covers, whatever the rules say."""

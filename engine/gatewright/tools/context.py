@@ -13,11 +13,12 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Action
 from gatewright.tools.declaration import ResourceBounds
-from gatewright.tools.port import SourcePort, WebPort
+from gatewright.tools.port import WebPort
 
 if TYPE_CHECKING:
     from gatewright.memory.agentblocks import AgentBlocks
     from gatewright.memory.notes import NoteBook
+    from gatewright.sources.manager import SourceManager
     from gatewright.sources.rootfolder import RootFolders
     from gatewright.sources.stream import Streams
 
@@ -61,7 +62,7 @@ class Ports:
     is none, so no such path is accepted.
     """
 
-    sources: SourcePort | None = None
+    sources: SourceManager | None = None
     roots: RootFolders | None = None
     blocks: AgentBlocks | None = None
     notes: NoteBook | None = None
@@ -114,7 +115,7 @@ class ToolExecutionContext:
         """Seconds until the deadline, never below 0; None when there is none."""
         return None if self.deadline_s is None else max(0.0, self.deadline_s - time.monotonic())
 
-    def require_sources(self) -> SourcePort:
+    def require_sources(self) -> SourceManager:
         """The sources, or a ToolFailure when the workspace has none."""
         if self.ports.sources is None:
             raise ToolFailure("no file source is attached", code="no-source")

@@ -5,17 +5,20 @@ What they do is tested through the gate, with real blocks and files.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.builtins import builtin_tools
+from gatewright.memory.block_store import BlockStore
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import Ports, ToolExecutionContext
 from gatewright.tools.parameter import Role
-from tests.support.memory_sources import MemorySources
+from tests.engine.sources.bench import make_bench, source_of
 
 TOOLS = {tool.name: tool for tool in builtin_tools()}
 BLOCK, EDIT = TOOLS["block"], TOOLS["block_edit"]
@@ -74,9 +77,13 @@ async def test_without_a_memory_the_tools_say_so(operation: str) -> None:
         await tool.execute(operation, given, ToolExecutionContext("a", "s", granted=Action.DELETE))
 
 
-async def test_label_of_a_source_that_is_not_the_agents_is_refused() -> None:
-    port = MemorySources({("docs", "a.md"): "text"})
-    context = ToolExecutionContext("a", "s", source_ids=(), ports=Ports(port))
+async def test_label_of_a_source_that_is_not_the_agents_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("text")
+    with BlockStore(tmp_path / "blocks.sqlite") as blocks:
+        docs = make_bench(tmp_path, blocks)
+        docs.manager.start(source_of(), tmp_path)
+        label = docs.manager.label_of(docs.at("a.md"))
+        context = ToolExecutionContext("a", "s", source_ids=(), ports=Ports(docs.manager))
 
-    with pytest.raises(ToolFailure, match="no such label"):
-        await BLOCK.execute("info", {"op": "info", "label": "file:0:a.md"}, context)
+        with pytest.raises(ToolFailure, match="no source is attached"):
+            await BLOCK.execute("info", {"op": "info", "label": label}, context)

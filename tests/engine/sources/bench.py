@@ -10,7 +10,6 @@ from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located, Refusal
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
-from gatewright.tools.port import SourcePort
 
 Rules = tuple[tuple[str, Permission], ...]
 
@@ -31,10 +30,6 @@ class Bench:
     blocks: BlockStore
     manager: SourceManager
     registered: list[str] = field(default_factory=list[str])
-
-    @property
-    def port(self) -> SourcePort:
-        return self.manager
 
     def at(self, path: str, source_id: str | None = None) -> Located:
         located = self.manager.locate(path, source_id=source_id, allowed=self.manager.ids)

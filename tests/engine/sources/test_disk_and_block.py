@@ -17,9 +17,9 @@ from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import Located
 from gatewright.sources.filetext import with_lines
 from gatewright.sources.held import HeldBlocks
+from gatewright.sources.manager import SourceManager
 from gatewright.sources.reconcile import Decision, Outcome, Sides, Strategy, decide
 from gatewright.sources.state import FileState
-from gatewright.tools.port import SourcePort
 from tests.engine.sources.bench import Bench, make_bench, source_of
 
 BASE = "1\n2\n3\n4\n5\n"
@@ -32,14 +32,14 @@ async def state(bench: Bench, at: Located) -> JsonValue:
 
 
 async def text(bench: Bench, at: Located) -> str:
-    return (await bench.port.read(at)).content
+    return (await bench.manager.read(at)).content
 
 
 async def in_conflict(bench: Bench, mine: str = "five", other: str = "one\n2\n3\n4\n5\n") -> Located:
     """A block whose last line was changed, and a file whose first one was."""
     path = bench.write("a.md", BASE)
     at = bench.at("a.md")
-    await bench.port.replace(at, "5", mine)
+    await bench.manager.replace(at, "5", mine)
     path.write_text(other)
     return at
 
@@ -108,7 +108,7 @@ async def test_a_patch_that_does_not_fit_names_the_line_and_changes_nothing(
 ) -> None:
     bench.write("a.md", BASE)
     at = bench.at("a.md")
-    await bench.port.append(at, "6 more\n")
+    await bench.manager.append(at, "6 more\n")
     with pytest.raises(ToolFailure, match=words):
         await bench.manager.patch(at, patch)
     assert await text(bench, at) == BASE + "6 more\n"
@@ -132,9 +132,9 @@ async def test_the_state_follows_the_content_whatever_the_times_say(bench: Bench
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
     assert await bench.manager.status(at) == {"path": "a.md", "state": "not_loaded", "unsaved": False}
-    await bench.port.load(at)
+    await bench.manager.load(at)
     assert await bench.manager.status(at) == {"path": "a.md", "state": "synced", "unsaved": False}
-    await bench.port.append(at, "two\n")
+    await bench.manager.append(at, "two\n")
     assert await state(bench, at) == "block_modified"
     path.write_text("other\n")
     assert await state(bench, at) == "conflict"
@@ -150,7 +150,7 @@ async def test_the_state_follows_the_content_whatever_the_times_say(bench: Bench
 async def test_a_file_changed_only_on_disk_is_disk_modified(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    await bench.port.load(at)
+    await bench.manager.load(at)
     path.write_text("two\n")
     assert await state(bench, at) == "disk_modified"
     path.write_bytes(b"\x89PNG\0")
@@ -163,8 +163,8 @@ async def test_a_file_changed_only_on_disk_is_disk_modified(bench: Bench) -> Non
 async def test_the_states_of_a_folder_leave_out_what_has_no_level(bench: Bench) -> None:
     for name in ("b.md", "sub/a.md", "sub/c.key"):
         bench.write(name, "x\n")
-        await bench.port.load(bench.at(name))
-    await bench.port.append(bench.at("sub/a.md"), "y\n")
+        await bench.manager.load(bench.at(name))
+    await bench.manager.append(bench.at("sub/a.md"), "y\n")
     bench.manager.update(source_of(rules=(("*.key", Permission.NONE),)))
     rows = [
         {"path": "b.md", "state": "synced", "unsaved": False},
@@ -184,7 +184,7 @@ async def test_the_difference_is_what_writing_the_block_would_change(bench: Benc
     at = bench.at("a.md")
     with pytest.raises(ToolFailure, match="no block"):
         await bench.manager.diff(at)
-    await bench.port.append(at, "two\n")
+    await bench.manager.append(at, "two\n")
     found = await bench.manager.diff(at)
     assert isinstance(found, dict)
     assert str(found["diff"]).endswith("@@ -1,1 +1,2 @@\n one\n+two\n")
@@ -203,7 +203,7 @@ async def test_reloading_throws_edits_away_and_asks_before(bench: Bench) -> None
         await bench.manager.reload(at)
     with pytest.raises(ToolFailure, match="no block"):
         bench.manager.assess_reload(at).change()
-    await bench.port.append(at, "two\n")
+    await bench.manager.append(at, "two\n")
     assessed = bench.manager.assess_reload(at)
     assert (assessed.action, assessed.ask is not None) == (Action.READ, True)
     assert "-two" in (assessed.change() or "").splitlines()
@@ -222,12 +222,12 @@ async def test_reloading_throws_edits_away_and_asks_before(bench: Bench) -> None
 async def test_merging_keeps_the_changes_of_both_and_they_can_be_written(bench: Bench) -> None:
     at = await in_conflict(bench)
     with pytest.raises(ToolFailure, match="file modified externally, use file load to refresh"):
-        await bench.port.save(at, Action.OVERWRITE)
+        await bench.manager.save(at, Action.OVERWRITE)
     told = {"path": "a.md", "state": "conflict", "strategy": "merge", "outcome": "merged"}
     assert await bench.manager.reconcile(at, "merge") == told
     assert await text(bench, at) == "one\n2\n3\n4\nfive\n"
     assert await state(bench, at) == "block_modified"
-    await bench.port.save(at, Action.OVERWRITE)
+    await bench.manager.save(at, Action.OVERWRITE)
     assert (bench.folder / "a.md").read_text() == "one\n2\n3\n4\nfive\n"
     assert await state(bench, at) == "synced"
 
@@ -273,8 +273,8 @@ async def test_ours_keeps_the_block_so_that_it_may_be_written_over_the_file(benc
     told = {"path": "a.md", "state": "conflict", "strategy": "ours", "outcome": "kept_block"}
     assert await bench.manager.reconcile(at, "ours") == told
     assert await state(bench, at) == "block_modified"
-    assert bench.port.assess_save(at).action is Action.OVERWRITE
-    await bench.port.save(at, Action.OVERWRITE)
+    assert bench.manager.assess_save(at).action is Action.OVERWRITE
+    await bench.manager.save(at, Action.OVERWRITE)
     assert (bench.folder / "a.md").read_text() == "1\n2\n3\n4\nfive\n"
 
 
@@ -291,7 +291,7 @@ async def test_a_file_in_step_needs_nothing(bench: Bench) -> None:
     at = bench.at("a.md")
     with pytest.raises(ToolFailure, match="no block"):
         await bench.manager.reconcile(at, "merge")
-    await bench.port.append(at, "6\n")
+    await bench.manager.append(at, "6\n")
     for strategy in ("ours", "theirs", "merge", "ask"):
         told = {"path": "a.md", "state": "block_modified", "strategy": strategy, "outcome": "nothing"}
         assert await bench.manager.reconcile(at, strategy) == told
@@ -318,10 +318,10 @@ async def test_a_removed_file_is_made_again_by_ours_and_its_block_goes_by_theirs
     }
     await bench.manager.reconcile(at, "ours")
     assert await state(bench, at) == "block_modified"
-    assert bench.port.assess_save(at).action is Action.APPEND
+    assert bench.manager.assess_save(at).action is Action.APPEND
     with pytest.raises(ToolFailure):
-        await bench.port.save(at, Action.READ)
-    await bench.port.save(at, Action.APPEND)
+        await bench.manager.save(at, Action.READ)
+    await bench.manager.save(at, Action.APPEND)
     assert (bench.folder / "a.md").read_text() == "1\n2\n3\n4\nfive\n"
     (bench.folder / "a.md").unlink()
     told = {"path": "a.md", "state": "disk_deleted", "strategy": "merge", "outcome": "forgotten"}
@@ -340,7 +340,7 @@ async def test_a_new_file_where_one_was_gone_is_not_written_over(bench: Bench) -
     await bench.manager.reconcile(at, "ours")
     path.write_text("somebody's\n")
     with pytest.raises(ToolFailure, match="modified externally"):
-        await bench.port.save(at, Action.OVERWRITE)
+        await bench.manager.save(at, Action.OVERWRITE)
     assert path.read_text() == "somebody's\n"
     told = await bench.manager.reconcile(at, "merge")
     assert isinstance(told, dict)
@@ -390,9 +390,9 @@ def test_what_a_strategy_makes_of_a_state(
 async def test_of_many_conflicts_twenty_are_told_and_of_a_long_one_its_beginning(bench: Bench) -> None:
     base, at = "".join(f"{number}\n=\n" for number in range(21)), bench.at("a.md")
     path = bench.write("a.md", base)
-    await bench.port.replace(at, "0\n=\n1\n", "m" * 1_999 + "\n=\n" + "m" * 2_000 + "\n")
+    await bench.manager.replace(at, "0\n=\n1\n", "m" * 1_999 + "\n=\n" + "m" * 2_000 + "\n")
     for number in range(2, 21):
-        await bench.port.replace(at, f"=\n{number}\n", f"=\nmine {number}\n")
+        await bench.manager.replace(at, f"=\n{number}\n", f"=\nmine {number}\n")
     path.write_text(base.replace("\n=", " theirs\n="))
     told = await bench.manager.reconcile(at, "merge")
     assert isinstance(told, dict)
@@ -445,13 +445,13 @@ async def test_a_block_without_a_known_common_text_is_a_conflict(bench: Bench, i
 async def test_the_state_of_a_file_is_told_though_its_block_is_damaged_or_its_base_is_gone(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    await bench.port.load(at)
+    await bench.manager.load(at)
     bench.folder.rename(bench.folder.with_name("away"))
     missing = "the folder of this source is missing"
     row = {"path": "a.md", "state": "disk_modified", "unsaved": False, "problem": missing}
     assert await bench.manager.status(at) == row
     assert await bench.manager.status(bench.place(".")) == [row]
-    bench.blocks.put(bench.port.label_of(at), source_id="docs", snapshot=b"junk", disk_digest="x")
+    bench.blocks.put(bench.manager.label_of(at), source_id="docs", snapshot=b"junk", disk_digest="x")
     damaged = "the stored block is damaged and cannot be opened"
     row = {"path": "a.md", "state": "conflict", "unsaved": True, "problem": damaged}
     assert await bench.manager.status(at) == row
@@ -477,9 +477,9 @@ async def test_texts_kept_for_comparing_go_when_they_are_no_longer_needed(bench:
     at = await in_conflict(bench)
     for number in range(5):
         (bench.folder / "a.md").write_text(f"{number}\n")
-        await bench.port.load(at, asked=True)
+        await bench.manager.load(at, asked=True)
     assert len(bench.blocks.labels()) == 2
-    await bench.port.delete(at, approved=True)
+    await bench.manager.delete(at, approved=True)
     assert bench.blocks.labels() == ()
 
 
@@ -489,11 +489,11 @@ async def test_texts_kept_for_comparing_go_when_they_are_no_longer_needed(bench:
 async def test_the_level_of_a_file_is_the_level_of_its_block_whichever_tool_asks(bench: Bench) -> None:
     bench.manager.update(source_of(rules=(("*.md", Permission.APPEND), ("*.key", Permission.NONE))))
     bench.write("a.md", "x")
-    await bench.port.load(bench.at("a.md"))
+    await bench.manager.load(bench.at("a.md"))
     labels = {label.split(":")[0]: label for label in bench.blocks.labels()}
     assert bench.manager.level_of_label(labels["file"]).permission is Permission.APPEND
     assert bench.manager.level_of_label(labels["disk"]).permission is Permission.NONE
-    assert bench.manager.level_of_label(bench.port.label_of(bench.place("b.key"))).permission is Permission.NONE
+    assert bench.manager.level_of_label(bench.manager.label_of(bench.place("b.key"))).permission is Permission.NONE
     assert bench.manager.level_of_label("file:00000000:a.md").permission is Permission.NONE
     bench.manager.stop("docs")
     assert bench.manager.level_of_label(labels["file"]).permission is Permission.NONE
@@ -502,7 +502,7 @@ async def test_the_level_of_a_file_is_the_level_of_its_block_whichever_tool_asks
 async def test_over_one_file_of_two_sources_the_stricter_level_is_the_block_s(bench: Bench) -> None:
     bench.manager.start(source_of("inner", default=Permission.READ_ONLY), bench.folder / "sub")
     bench.write("sub/a.md", "x")
-    labels = {bench.port.label_of(bench.place("sub/a.md")), bench.port.label_of(bench.place("a.md", "inner"))}
+    labels = {bench.manager.label_of(bench.place("sub/a.md")), bench.manager.label_of(bench.place("a.md", "inner"))}
     assert {bench.manager.level_of_label(label).permission for label in labels} == {Permission.READ_ONLY}
 
 
@@ -541,27 +541,27 @@ def test_a_file_loaded_and_written_is_the_same_byte_for_byte(tmp_path: Path, con
 async def test_what_is_no_utf8_text_is_refused_by_what_it_is(bench: Bench, content: bytes, words: str) -> None:
     bench.write("x", content)
     with pytest.raises(ToolFailure) as caught:
-        await bench.port.load(bench.at("x"))
+        await bench.manager.load(bench.at("x"))
     assert words in str(caught.value)
 
 
 async def test_an_empty_file_is_a_file_like_others(bench: Bench) -> None:
     path = bench.write("a.md", "")
     at = bench.at("a.md")
-    await bench.port.load(at)
+    await bench.manager.load(at)
     assert await state(bench, at) == "synced"
     await bench.manager.insert(at, 1, "x")
-    await bench.port.save(at, Action.APPEND)
+    await bench.manager.save(at, Action.APPEND)
     assert path.read_text() == "x"
-    await bench.port.replace(at, "x", "")
-    await bench.port.save(at, Action.OVERWRITE)
+    await bench.manager.replace(at, "x", "")
+    await bench.manager.save(at, Action.OVERWRITE)
     assert path.read_text() == ""
 
 
 BOM = b"\xef\xbb\xbf"
 
 
-Edit = Callable[[SourcePort, Located], Awaitable[JsonValue]]
+Edit = Callable[[SourceManager, Located], Awaitable[JsonValue]]
 EDITS: list[tuple[Edit, bytes]] = [
     (lambda port, at: port.insert(at, 1, "zero\n"), b"zero\r\none\r\ntwo\r\n"),
     (lambda port, at: port.insert(at, 3, "three\n"), b"one\r\ntwo\r\nthree\r\n"),
@@ -576,8 +576,8 @@ EDITS: list[tuple[Edit, bytes]] = [
 async def test_a_byte_order_mark_stays_where_it_is(bench: Bench, work: Edit, expected: bytes) -> None:
     path = bench.write("a.md", BOM + b"one\r\ntwo\r\n")
     at = bench.at("a.md")
-    await work(bench.port, at)
-    await bench.port.save(at, Action.OVERWRITE)
+    await work(bench.manager, at)
+    await bench.manager.save(at, Action.OVERWRITE)
     assert path.read_bytes() == BOM + expected
 
 

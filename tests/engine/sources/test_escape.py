@@ -42,7 +42,7 @@ PATHS = ["up/passwd", "etc/passwd", "root/etc/passwd", "docs/back/passwd", "pass
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_no_operation_reaches_outside_even_without_locate(maze: Bench, tmp_path: Path, path: str) -> None:
-    at, port = maze.place(path), maze.port
+    at, port = maze.place(path), maze.manager
     calls = [
         port.read(at),
         port.load(at),
@@ -72,11 +72,11 @@ async def test_no_operation_reaches_outside_even_without_locate(maze: Bench, tmp
 @pytest.mark.parametrize("path", ["up", "etc", "root", "docs/back"])
 async def test_a_linked_folder_is_neither_listed_nor_written_into(maze: Bench, tmp_path: Path, path: str) -> None:
     with pytest.raises(ToolFailure, match="symbolic link"):
-        await maze.port.list_folder(maze.place(path))
+        await maze.manager.list_folder(maze.place(path))
     with pytest.raises(ToolFailure, match="symbolic link"):
-        await maze.port.create(maze.place(f"{path}/new"), "x")
+        await maze.manager.create(maze.place(f"{path}/new"), "x")
     with pytest.raises(ToolFailure, match="symbolic link"):
-        await maze.port.create(maze.place(f"{path}/made/new"), "x")
+        await maze.manager.create(maze.place(f"{path}/made/new"), "x")
     assert not (tmp_path / "new").exists()
     assert not (tmp_path / "made").exists()
 
@@ -93,7 +93,7 @@ async def test_attack_payloads_never_reach_the_secret(maze: Bench, tmp_path: Pat
             assert ".." not in at.relative.split("/")
             assert (maze.folder / at.relative).is_relative_to(maze.folder)
             try:
-                found = await maze.port.read(at)
+                found = await maze.manager.read(at)
             except ToolFailure:
                 continue
             if found.content != "fine":
@@ -142,9 +142,9 @@ async def test_pipes_sockets_and_devices_do_not_block(bench: Bench) -> None:
         for name in ("pipe", "sock"):
             at = bench.place(name)
             calls = [
-                bench.port.read(at),
-                bench.port.load(at),
-                bench.port.delete(at, approved=True),
+                bench.manager.read(at),
+                bench.manager.load(at),
+                bench.manager.delete(at, approved=True),
                 bench.manager.insert(at, 1, "x"),
                 bench.manager.status(at),
             ]
@@ -160,13 +160,13 @@ async def test_protected_places_have_level_none_whatever_the_globs_say(bench: Be
     bench.manager.update(source_of(rules=(("**", Permission.ADMIN),), default=Permission.ADMIN))
     level = bench.manager.level(bench.at(path))
     assert (level.permission, level.protected) == (Permission.NONE, True)
-    calls = [bench.port.read, bench.port.load, bench.port.delete, bench.port.list_folder]
+    calls = [bench.manager.read, bench.manager.load, bench.manager.delete, bench.manager.list_folder]
     for call in calls:
         with pytest.raises(ToolFailure, match="not available"):
             await call(bench.place(path))
     with pytest.raises(ToolFailure, match="not available"):
-        await bench.port.create(bench.place(path), "x")
-    assert await bench.port.list_folder(bench.at(".")) == []
+        await bench.manager.create(bench.place(path), "x")
+    assert await bench.manager.list_folder(bench.at(".")) == []
     assert (bench.folder / "policy.toml").read_text() == "secret"
 
 
@@ -174,7 +174,7 @@ async def test_a_protected_file_under_another_name_is_protected_by_identity(benc
     os.link(bench.folder / "policy.toml", bench.folder / "copy.md")
     assert bench.manager.level(bench.place("copy.md")).protected
     with pytest.raises(ToolFailure, match="not available"):
-        await bench.port.read(bench.place("copy.md"))
+        await bench.manager.read(bench.place("copy.md"))
 
 
 async def test_a_protected_file_that_was_replaced_stays_protected(bench: Bench) -> None:
@@ -192,8 +192,8 @@ async def test_the_folder_of_a_source_that_was_moved_is_closed_wherever_it_is_me
     shut = LevelDecision(Permission.NONE, protected=True)
     assert [bench.manager.level(bench.place(path)) for path in ("moved", "moved/a.md", "moved/new.md")] == [shut] * 3
     with pytest.raises(ToolFailure, match="not available"):
-        await bench.port.read(bench.place("moved/a.md"))
-    listed = [*await bench.port.list_folder(bench.at(".")), *await bench.port.list_tree(bench.at("."))]
+        await bench.manager.read(bench.place("moved/a.md"))
+    listed = [*await bench.manager.list_folder(bench.at(".")), *await bench.manager.list_tree(bench.at("."))]
     assert "moved" not in str(listed)
     assert [entry.protected for entry in bench.manager.overlay("docs").scan().entries if entry.name == "moved"] == [
         True
@@ -221,14 +221,14 @@ async def test_a_level_of_none_holds_without_the_gate(bench: Bench) -> None:
     bench.manager.update(source_of(rules=(("*.key", Permission.NONE),)))
     bench.write("a.key", "x")
     with pytest.raises(ToolFailure) as caught:
-        await bench.port.read(bench.at("a.key"))
+        await bench.manager.read(bench.at("a.key"))
     assert caught.value.code == "not-available"
 
 
 async def test_a_place_that_is_not_canonical_is_refused(bench: Bench) -> None:
     for relative in ("a//b", "./a", "../a", "/etc/passwd", "a/../..", ""):
         with pytest.raises(ToolFailure):
-            await bench.port.read(bench.place(relative))
+            await bench.manager.read(bench.place(relative))
 
 
 def test_messages_to_the_model_name_no_operation() -> None:

@@ -49,7 +49,7 @@ async def test_each_error_of_the_disk_is_told_in_words_without_a_path(
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(ToolFailure) as told:
-        await bench.port.read(at)
+        await bench.manager.read(at)
     assert (told.value.code, str(told.value)) == (code, words)
     assert str(failure_of(OSError(number, "somewhere", "/secret/a.md"))) == words
 
@@ -97,7 +97,7 @@ async def test_a_folder_on_the_way_that_cannot_be_opened_is_told_in_the_same_wor
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(ToolFailure) as told:
-        await bench.port.read(at)
+        await bench.manager.read(at)
     words = "the file system refuses it (permission denied)"
     assert (told.value.code, str(told.value)) == ("no-access", words)
 
@@ -136,8 +136,8 @@ async def test_a_saved_file_keeps_its_owner_and_without_that_its_owner_s_rights_
     for owner, group in ((1234, 4321), (1234, os.getegid()), (os.geteuid(), 4321)):
         os.chown(path, owner, group)
         path.chmod(0o6755)
-        await bench.port.append(at, "two\n")
-        await bench.port.save(at, Action.APPEND)
+        await bench.manager.append(at, "two\n")
+        await bench.manager.save(at, Action.APPEND)
         now = path.stat()
         assert (now.st_uid, now.st_gid, now.st_mode & 0o7777) == (owner, group, 0o6755)
 
@@ -145,8 +145,8 @@ async def test_a_saved_file_keeps_its_owner_and_without_that_its_owner_s_rights_
         raise PermissionError
 
     monkeypatch.setattr(os, "fchown", refuse)
-    await bench.port.append(at, "three\n")
-    await bench.port.save(at, Action.APPEND)
+    await bench.manager.append(at, "three\n")
+    await bench.manager.save(at, Action.APPEND)
     assert path.stat().st_mode & 0o7777 == 0o755
 
 
@@ -204,9 +204,9 @@ async def test_files_are_opened_without_following_waiting_or_taking_a_terminal(
         return real(path, how, *rest, **more)
 
     monkeypatch.setattr(os, "open", noted)
-    await bench.port.append(at, "two\n")
-    await bench.port.save(at, Action.APPEND)
-    await bench.port.create(bench.at("sub/new.md"), "x")
+    await bench.manager.append(at, "two\n")
+    await bench.manager.save(at, Action.APPEND)
+    await bench.manager.create(bench.at("sub/new.md"), "x")
     careful = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
     made = os.O_WRONLY | os.O_CREAT | os.O_EXCL | careful
     passed = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_PATH

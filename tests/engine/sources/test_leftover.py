@@ -64,9 +64,9 @@ async def test_next_save_in_the_folder_clears_what_is_stale_and_nothing_else(ben
     folder = bench.folder / ".c.md.0123456789ab.tmp"
     folder.mkdir()
     at = bench.at("a.md")
-    await bench.port.append(at, "two\n")
+    await bench.manager.append(at, "two\n")
 
-    await bench.port.save(at, Action.OVERWRITE)
+    await bench.manager.save(at, Action.OVERWRITE)
 
     assert not stale.exists()
     assert all(path.exists() for path in (fresh, other, elsewhere, linked, folder))
@@ -77,7 +77,7 @@ async def test_next_save_in_the_folder_clears_what_is_stale_and_nothing_else(ben
 async def test_creating_a_file_clears_them_too(bench: Bench) -> None:
     stale = left(bench)
 
-    await bench.port.create(bench.at("new.md"), "x")
+    await bench.manager.create(bench.at("new.md"), "x")
 
     assert not stale.exists()
 

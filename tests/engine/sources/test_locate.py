@@ -209,7 +209,7 @@ async def test_a_base_that_is_a_file_or_vanished_is_told(bench: Bench, tmp_path:
     bench.manager.start(source_of("plain"), tmp_path / "plain")
     assert bench.refused("a.md", "plain").code == "source-missing"
     with pytest.raises(ToolFailure, match="not a folder"):
-        await bench.port.list_folder(bench.place(".", "plain"))
+        await bench.manager.list_folder(bench.place(".", "plain"))
 
 
 @pytest.mark.parametrize("path", ["secret/s.md", "secret"])

@@ -14,7 +14,6 @@ from gatewright.sources.basefolder import base_folder
 from gatewright.sources.level import strictest_level
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
-from gatewright.tools.port import SourcePort
 from tests.engine.sources.bench import Bench, source_of
 
 
@@ -71,7 +70,7 @@ async def test_calls_to_a_stopped_source_fail_clearly(bench: Bench) -> None:
     at = bench.at("a.md")
     bench.manager.stop("docs")
     with pytest.raises(ToolFailure, match="not attached"):
-        await bench.port.read(at)
+        await bench.manager.read(at)
 
 
 def test_folder_rules_hold_for_folders_only(bench: Bench) -> None:
@@ -106,10 +105,9 @@ def test_levels_that_differ_in_both_ways_give_read_only() -> None:
     assert strictest_level([append]) == append
 
 
-def test_the_manager_answers_the_port_of_the_tools(bench: Bench) -> None:
-    port: SourcePort = SourceManager(lambda: lambda: None, bench.blocks, Protection())
+def test_place_of_a_source_that_does_not_run_has_no_level(bench: Bench) -> None:
     with pytest.raises(ToolFailure):
-        port.level(bench.place("a.md"))
+        SourceManager(lambda: lambda: None, bench.blocks, Protection()).level(bench.place("a.md"))
 
 
 def test_the_rules_are_found_where_the_contract_says() -> None:

@@ -23,10 +23,10 @@ CONFLICT = "file modified externally, use file load to refresh"
 async def test_read_gives_the_disk_until_there_is_a_block(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    found = await bench.port.read(at)
+    found = await bench.manager.read(at)
     assert (found.content, found.origin, found.unsaved) == ("one\n", "disk", False)
-    await bench.port.append(at, "two\n")
-    found = await bench.port.read(at)
+    await bench.manager.append(at, "two\n")
+    found = await bench.manager.read(at)
     assert (found.content, found.origin, found.unsaved) == ("one\ntwo\n", "block", True)
     assert (bench.folder / "a.md").read_text() == "one\n"
 
@@ -35,45 +35,45 @@ async def test_save_writes_the_block_and_keeps_the_mode(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
     path.chmod(0o640)
     at = bench.at("a.md")
-    await bench.port.append(at, "two\n")
-    told = await bench.port.save(at, Action.APPEND)
+    await bench.manager.append(at, "two\n")
+    told = await bench.manager.save(at, Action.APPEND)
     assert path.read_text() == "one\ntwo\n"
     assert path.stat().st_mode & 0o777 == 0o640
-    assert told == {"label": bench.port.label_of(at), "size": 8, "lines": 2, "unsaved": False}
+    assert told == {"label": bench.manager.label_of(at), "size": 8, "lines": 2, "unsaved": False}
     assert [entry.name for entry in bench.folder.iterdir() if entry.name.endswith(".tmp")] == []
 
 
 async def test_save_refuses_when_the_disk_changed_since_the_load(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    await bench.port.append(at, "two\n")
+    await bench.manager.append(at, "two\n")
     path.write_text("other\n")
     with pytest.raises(ToolFailure) as caught:
-        await bench.port.save(at, Action.OVERWRITE)
+        await bench.manager.save(at, Action.OVERWRITE)
     assert str(caught.value) == CONFLICT
     assert caught.value.code == "conflict"
     assert path.read_text() == "other\n"
-    assert (await bench.port.read(at)).content == "one\ntwo\n", "the edits are not lost"
+    assert (await bench.manager.read(at)).content == "one\ntwo\n", "the edits are not lost"
 
 
 async def test_save_writes_a_file_that_was_deleted_since_only_when_somebody_was_asked(bench: Bench) -> None:
     path = bench.write("sub/a.md", "one\n")
     at = bench.at("sub/a.md")
-    await bench.port.append(at, "two\n")
+    await bench.manager.append(at, "two\n")
     path.unlink()
     path.parent.rmdir()
-    assessed = bench.port.assess_save(at)
+    assessed = bench.manager.assess_save(at)
     assert (assessed.action, "deleted" in (assessed.ask or ""), "+two" in (assessed.change() or "")) == (
         Action.APPEND,
         True,
         True,
     )
     with pytest.raises(ToolFailure, match="nobody was asked") as refused:
-        await bench.port.save(at, Action.APPEND)
+        await bench.manager.save(at, Action.APPEND)
     assert (refused.value.code, path.exists()) == ("not-granted", False)
-    await bench.port.save(at, Action.APPEND, asked=True)
+    await bench.manager.save(at, Action.APPEND, asked=True)
     assert path.read_text() == "one\ntwo\n"
-    assert not (await bench.port.read(at)).unsaved
+    assert not (await bench.manager.read(at)).unsaved
 
 
 @pytest.mark.parametrize("edited", [True, False])
@@ -82,48 +82,51 @@ async def test_load_of_a_file_that_was_deleted_since_says_what_is_left_and_asks_
 ) -> None:
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    await bench.port.load(at)
+    await bench.manager.load(at)
     if edited:
-        await bench.port.append(at, "two\n")
+        await bench.manager.append(at, "two\n")
     path.unlink()
-    for op, assess in ((bench.port.load, bench.port.assess_load), (bench.port.reload, bench.port.assess_reload)):
+    for op, assess in (
+        (bench.manager.load, bench.manager.assess_load),
+        (bench.manager.reload, bench.manager.assess_reload),
+    ):
         with pytest.raises(ToolFailure, match="only its block is left"):
             assess(at).change()
         with pytest.raises(ToolFailure, match="only its block is left"):
             await op(at, asked=True)
-    assert (await bench.port.read(at)).content == ("one\ntwo\n" if edited else "one\n")
+    assert (await bench.manager.read(at)).content == ("one\ntwo\n" if edited else "one\n")
 
 
 async def test_save_goes_on_when_the_disk_has_the_block_s_text_already(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    await bench.port.append(at, "two\n")
+    await bench.manager.append(at, "two\n")
     path.write_text("one\ntwo\n")
-    await bench.port.save(at, Action.APPEND)
-    assert not (await bench.port.read(at)).unsaved
+    await bench.manager.save(at, Action.APPEND)
+    assert not (await bench.manager.read(at)).unsaved
 
 
 async def test_save_that_changes_the_file_needs_more_than_append(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    await bench.port.replace(at, "one", "1")
-    assert bench.port.assess_save(at).action is Action.OVERWRITE
+    await bench.manager.replace(at, "one", "1")
+    assert bench.manager.assess_save(at).action is Action.OVERWRITE
     with pytest.raises(ToolFailure) as caught:
-        await bench.port.save(at, Action.APPEND)
+        await bench.manager.save(at, Action.APPEND)
     assert caught.value.code == "not-granted"
     with pytest.raises(ToolFailure):
-        await bench.port.save(at, Action.READ)
+        await bench.manager.save(at, Action.READ)
     assert path.read_text() == "one\n"
 
 
 async def test_assess_save_tells_the_action_and_the_diff(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    assert bench.port.assess_save(at).action is Action.OVERWRITE
+    assert bench.manager.assess_save(at).action is Action.OVERWRITE
     with pytest.raises(ToolFailure, match="no block"):
-        bench.port.assess_save(at).change()
-    await bench.port.append(at, "two")
-    assessed = bench.port.assess_save(at)
+        bench.manager.assess_save(at).change()
+    await bench.manager.append(at, "two")
+    assessed = bench.manager.assess_save(at)
     assert assessed.action is Action.APPEND
     assert assessed.diff is not None
     assert assessed.diff.startswith("--- a.md\n+++ a.md sha256:")
@@ -133,18 +136,18 @@ async def test_assess_save_tells_the_action_and_the_diff(bench: Bench) -> None:
 async def test_load_asks_only_when_edits_would_be_lost(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    assert bench.port.assess_load(at).ask is None
-    await bench.port.load(at)
-    assert bench.port.assess_load(at).ask is None
-    await bench.port.append(at, "x")
-    assessed = bench.port.assess_load(at)
+    assert bench.manager.assess_load(at).ask is None
+    await bench.manager.load(at)
+    assert bench.manager.assess_load(at).ask is None
+    await bench.manager.append(at, "x")
+    assessed = bench.manager.assess_load(at)
     assert assessed.action is Action.READ
     assert assessed.ask is not None
     with pytest.raises(ToolFailure, match="would be lost"):
-        await bench.port.load(at)
-    assert (await bench.port.read(at)).content == "one\nx"
-    await bench.port.load(at, asked=True)
-    assert (await bench.port.read(at)).content == "one\n"
+        await bench.manager.load(at)
+    assert (await bench.manager.read(at)).content == "one\nx"
+    await bench.manager.load(at, asked=True)
+    assert (await bench.manager.read(at)).content == "one\n"
 
 
 @pytest.mark.parametrize("op", ["load", "reload"])
@@ -154,8 +157,8 @@ async def test_edits_that_come_between_the_decision_and_the_act_are_not_thrown_a
     bench.write("a.md", "one\n")
     at, source = bench.at("a.md"), bench.manager.get("docs")
     assert source is not None
-    await bench.port.load(at)
-    take = getattr(bench.port, op)
+    await bench.manager.load(at)
+    take = getattr(bench.manager, op)
     exclusive = bench.blocks.exclusive
 
     def edited_meanwhile() -> AbstractContextManager[None]:
@@ -163,72 +166,72 @@ async def test_edits_that_come_between_the_decision_and_the_act_are_not_thrown_a
         source.append("a.md", "mine\n")
         return exclusive()
 
-    assert bench.port.assess_load(at).ask is None
+    assert bench.manager.assess_load(at).ask is None
     monkeypatch.setattr(bench.blocks, "exclusive", edited_meanwhile)
     with pytest.raises(ToolFailure, match="would be lost"):
         await take(at)
-    shown = bench.port.assess_load(at).change()
+    shown = bench.manager.assess_load(at).change()
     monkeypatch.setattr(bench.blocks, "exclusive", edited_meanwhile)
     with pytest.raises(ToolFailure, match="since somebody agreed") as stale:
-        await take(at, asked=lambda: bench.port.assess_load(at).change() == shown)
+        await take(at, asked=lambda: bench.manager.assess_load(at).change() == shown)
     assert stale.value.code == "approval-stale"
-    assert (await bench.port.read(at)).content == "one\nmine\nmine\n"
+    assert (await bench.manager.read(at)).content == "one\nmine\nmine\n"
 
 
 async def test_replace_wants_exactly_one_place_and_says_how_many_there_are(bench: Bench) -> None:
     bench.write("a.md", "x y x\n")
     at = bench.at("a.md")
     with pytest.raises(ToolFailure, match=r"0 places") as none:
-        await bench.port.replace(at, "z", "q")
+        await bench.manager.replace(at, "z", "q")
     with pytest.raises(ToolFailure, match=r"2 places") as many:
-        await bench.port.replace(at, "x", "q")
+        await bench.manager.replace(at, "x", "q")
     assert (none.value.code, many.value.code) == ("no-match", "many-matches")
-    await bench.port.replace(at, "y", "q")
-    assert (await bench.port.read(at)).content == "x q x\n"
+    await bench.manager.replace(at, "y", "q")
+    assert (await bench.manager.read(at)).content == "x q x\n"
 
 
 async def test_crlf_files_stay_crlf_files(bench: Bench) -> None:
     path = bench.write("a.txt", b"\xef\xbb\xbfone\r\ntwo\r\n")
     at = bench.at("a.txt")
-    await bench.port.append(at, "three\n")
-    await bench.port.replace(at, "one\ntwo\n", "1\n2\n")
-    await bench.port.replace(at, "\n2\n", "\n2\n")
-    await bench.port.save(at, Action.OVERWRITE)
+    await bench.manager.append(at, "three\n")
+    await bench.manager.replace(at, "one\ntwo\n", "1\n2\n")
+    await bench.manager.replace(at, "\n2\n", "\n2\n")
+    await bench.manager.save(at, Action.OVERWRITE)
     assert path.read_bytes() == b"\xef\xbb\xbf1\r\n2\r\nthree\r\n"
 
 
 async def test_mixed_line_endings_are_left_as_they_are(bench: Bench) -> None:
     path = bench.write("a.txt", b"one\r\ntwo\n")
     at = bench.at("a.txt")
-    await bench.port.append(at, "three\n")
-    await bench.port.save(at, Action.APPEND)
+    await bench.manager.append(at, "three\n")
+    await bench.manager.save(at, Action.APPEND)
     assert path.read_bytes() == b"one\r\ntwo\nthree\n"
 
 
 async def test_create_makes_the_file_its_folders_and_its_block(bench: Bench) -> None:
     at = bench.at("new/deep/a.md")
-    told = await bench.port.create(at, "hello\n")
+    told = await bench.manager.create(at, "hello\n")
     assert (bench.folder / "new/deep/a.md").read_text() == "hello\n"
     assert isinstance(told, dict)
     assert told["unsaved"] is False
-    assert (await bench.port.read(at)).origin == "block"
+    assert (await bench.manager.read(at)).origin == "block"
 
 
 async def test_block_with_edits_whose_file_is_gone_is_not_overwritten_and_can_still_be_deleted(bench: Bench) -> None:
     path, at = bench.write("a.md", "one\n"), bench.at("a.md")
     source = bench.manager.get("docs")
     assert source is not None
-    await bench.port.load(at)
+    await bench.manager.load(at)
     path.unlink()
-    await bench.port.create(at, "one\n")
-    await bench.port.append(at, "two\n")
+    await bench.manager.create(at, "one\n")
+    await bench.manager.append(at, "two\n")
     path.unlink()
 
     with pytest.raises(ToolFailure, match="edits that were not written") as refused:
-        await bench.port.create(at, "new")
+        await bench.manager.create(at, "new")
     assert refused.value.code == "exists"
     assert "-two" in (source.text_gone("a.md") or "")
-    assert source.delete("a.md") == {"label": bench.port.label_of(at), "file": False, "block": True}
+    assert source.delete("a.md") == {"label": bench.manager.label_of(at), "file": False, "block": True}
     with pytest.raises(ToolFailure, match="no such file") as gone:
         source.text_gone("a.md")
     assert gone.value.code == "not-found"
@@ -241,13 +244,13 @@ async def test_no_operation_leaves_anything_open(bench: Bench) -> None:
     async def work(name: str) -> None:
         at, source = bench.at(f"deep/er/{name}"), bench.manager.get("docs")
         assert source is not None
-        await bench.port.create(at, "one\n")
-        await bench.port.append(at, "two\n")
-        await bench.port.save(at, Action.APPEND)
-        await bench.port.read(at)
-        await bench.port.load(at)
+        await bench.manager.create(at, "one\n")
+        await bench.manager.append(at, "two\n")
+        await bench.manager.save(at, Action.APPEND)
+        await bench.manager.read(at)
+        await bench.manager.load(at)
         with pytest.raises(ToolFailure):
-            await bench.port.create(at, "again")
+            await bench.manager.create(at, "again")
         bench.refused(f"deep/er/{name}/below")
         source.delete(f"deep/er/{name}")
         with pytest.raises(ToolFailure):
@@ -266,28 +269,28 @@ async def test_no_operation_leaves_anything_open(bench: Bench) -> None:
 async def test_create_never_overwrites(bench: Bench) -> None:
     path = bench.write("a.md", "old")
     with pytest.raises(ToolFailure) as caught:
-        await bench.port.create(bench.at("a.md"), "new")
+        await bench.manager.create(bench.at("a.md"), "new")
     assert caught.value.code == "exists"
     with pytest.raises(ToolFailure):
-        await bench.port.create(bench.at("."), "new")
+        await bench.manager.create(bench.at("."), "new")
     bench.write("folder/x", "")
     with pytest.raises(ToolFailure):
-        await bench.port.create(bench.at("folder"), "new")
+        await bench.manager.create(bench.at("folder"), "new")
     assert path.read_text() == "old"
 
 
 async def test_delete_removes_file_and_block_but_no_folder(bench: Bench) -> None:
     path = bench.write("sub/a.md", "x")
     at = bench.at("sub/a.md")
-    await bench.port.load(at)
-    await bench.port.delete(at, approved=True)
+    await bench.manager.load(at)
+    await bench.manager.delete(at, approved=True)
     assert not path.exists()
     assert bench.blocks.labels() == ()
     with pytest.raises(ToolFailure, match="no such file"):
-        await bench.port.delete(at, approved=True)
+        await bench.manager.delete(at, approved=True)
     for folder in ("sub", "."):
         with pytest.raises(ToolFailure) as caught:
-            await bench.port.delete(bench.at(folder), approved=True)
+            await bench.manager.delete(bench.at(folder), approved=True)
         assert caught.value.code == "is-a-folder"
     assert path.parent.is_dir()
 
@@ -295,11 +298,11 @@ async def test_delete_removes_file_and_block_but_no_folder(bench: Bench) -> None
 @pytest.mark.parametrize("content", [b"a\0b", b"\xff\xfe\x00a", b"caf\xe9"])
 async def test_what_is_not_utf8_text_is_refused(bench: Bench, content: bytes) -> None:
     path = bench.write("x.bin", content)
-    for call in (bench.port.read, bench.port.load):
+    for call in (bench.manager.read, bench.manager.load):
         with pytest.raises(ToolFailure, match="not a text file"):
             await call(bench.at("x.bin"))
     with pytest.raises(ToolFailure, match="not a text file"):
-        await bench.port.append(bench.at("x.bin"), "x")
+        await bench.manager.append(bench.at("x.bin"), "x")
     assert path.read_bytes() == content
 
 
@@ -309,18 +312,18 @@ async def test_the_size_limit_holds_for_reading_and_writing(tmp_path: Path, benc
     bench.write("small", "x" * 8)
     bench.write("tail", "some, end")
     bench.write("full", "x" * 10)
-    assert (await bench.port.read(bench.at("full"))).content == "x" * 10
+    assert (await bench.manager.read(bench.at("full"))).content == "x" * 10
     with pytest.raises(ToolFailure, match="limit of 10 bytes"):
-        await bench.port.read(bench.at("big"))
+        await bench.manager.read(bench.at("big"))
     with pytest.raises(ToolFailure, match="11 bytes"):
-        await bench.port.append(bench.at("small"), "yyy")
+        await bench.manager.append(bench.at("small"), "yyy")
     with pytest.raises(ToolFailure):
-        await bench.port.replace(bench.at("small"), "xxxxxxxx", "y" * 11)
+        await bench.manager.replace(bench.at("small"), "xxxxxxxx", "y" * 11)
     with pytest.raises(ToolFailure, match="12 bytes"):
-        await bench.port.replace(bench.at("tail"), "end", "longer")
-    assert (await bench.port.read(bench.at("tail"))).content == "some, end"
+        await bench.manager.replace(bench.at("tail"), "end", "longer")
+    assert (await bench.manager.read(bench.at("tail"))).content == "some, end"
     with pytest.raises(ToolFailure):
-        await bench.port.create(bench.at("new"), "é" * 6)
+        await bench.manager.create(bench.at("new"), "é" * 6)
     assert not (bench.folder / "new").exists()
 
 
@@ -328,9 +331,9 @@ async def test_the_size_limit_holds_for_reading_and_writing(tmp_path: Path, benc
 async def test_a_text_that_would_be_no_text_file_is_not_taken(bench: Bench, content: str) -> None:
     bench.write("a.md", "x")
     with pytest.raises(ToolFailure):
-        await bench.port.append(bench.at("a.md"), content)
+        await bench.manager.append(bench.at("a.md"), content)
     with pytest.raises(ToolFailure):
-        await bench.port.create(bench.at("b.md"), content)
+        await bench.manager.create(bench.at("b.md"), content)
     assert not (bench.folder / "b.md").exists()
 
 
@@ -343,32 +346,32 @@ async def test_a_folder_lists_what_may_be_read_with_levels(bench: Bench) -> None
     (bench.folder / "link").symlink_to("b.md")
     os.mkfifo(bench.folder / "pipe")
     (bench.folder / os.fsdecode(b"bad\xff")).write_text("x")
-    await bench.port.load(bench.at("b.md"))
-    assert await bench.port.list_folder(bench.at(".")) == [
+    await bench.manager.load(bench.at("b.md"))
+    assert await bench.manager.list_folder(bench.at(".")) == [
         {"name": "sub", "kind": "folder", "permission": "read_only", "loaded": False},
         {"name": "b.md", "kind": "file", "size": 4, "permission": "read_write", "loaded": True},
     ]
-    assert await bench.port.list_folder(bench.at("."), 1) == [
+    assert await bench.manager.list_folder(bench.at("."), 1) == [
         {"name": "sub", "kind": "folder", "permission": "read_only", "loaded": False},
         {"kind": "more", "left_out": 1},
     ]
-    assert len(await bench.port.list_folder(bench.at("."), 2)) == 2
-    assert await bench.port.list_folder(bench.at("sub")) == [
+    assert len(await bench.manager.list_folder(bench.at("."), 2)) == 2
+    assert await bench.manager.list_folder(bench.at("sub")) == [
         {"name": "c.md", "kind": "file", "size": 1, "permission": "read_only", "loaded": False}
     ]
     with pytest.raises(ToolFailure, match="not a folder"):
-        await bench.port.list_folder(bench.at("b.md"))
+        await bench.manager.list_folder(bench.at("b.md"))
 
 
 async def test_block_info_needs_a_block(bench: Bench) -> None:
     bench.write("a.md", "one\ntwo")
     at = bench.at("a.md")
     with pytest.raises(ToolFailure) as caught:
-        await bench.port.block_info(at)
+        await bench.manager.block_info(at)
     assert caught.value.code == "no-block"
-    await bench.port.load(at)
-    assert await bench.port.block_info(at) == {
-        "label": bench.port.label_of(at),
+    await bench.manager.load(at)
+    assert await bench.manager.block_info(at) == {
+        "label": bench.manager.label_of(at),
         "size": 7,
         "lines": 2,
         "unsaved": False,
@@ -377,49 +380,49 @@ async def test_block_info_needs_a_block(bench: Bench) -> None:
 
 async def test_blocks_outlive_the_program(bench: Bench) -> None:
     bench.write("a.md", "one\n")
-    await bench.port.append(bench.at("a.md"), "two\n")
+    await bench.manager.append(bench.at("a.md"), "two\n")
     bench.blocks.close()
     again = make_bench(bench.folder, bench.blocks)
     again.manager.start(source_of(), bench.folder)
-    found = await again.port.read(again.at("a.md"))
+    found = await again.manager.read(again.at("a.md"))
     assert (found.content, found.unsaved) == ("one\ntwo\n", True)
 
 
 async def test_a_damaged_block_is_mended_by_loading(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    bench.blocks.put(bench.port.label_of(at), source_id="docs", snapshot=b"junk", disk_digest="x")
-    assert bench.port.assess_load(at).ask is not None
-    await bench.port.load(at, asked=True)
-    assert (await bench.port.read(at)).content == "one\n"
+    bench.blocks.put(bench.manager.label_of(at), source_id="docs", snapshot=b"junk", disk_digest="x")
+    assert bench.manager.assess_load(at).ask is not None
+    await bench.manager.load(at, asked=True)
+    assert (await bench.manager.read(at)).content == "one\n"
 
 
 async def test_a_write_protected_file_is_not_replaced(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     path = bench.write("a.md", "one\n")
     path.chmod(0o444)
     at = bench.at("a.md")
-    await bench.port.append(at, "two\n")
+    await bench.manager.append(at, "two\n")
 
     def refuse(path: str, mode: int, *, dir_fd: int) -> bool:
         return False
 
     monkeypatch.setattr(os, "access", refuse)  # root may write everything
     with pytest.raises(ToolFailure, match="write-protected"):
-        await bench.port.save(at, Action.APPEND)
+        await bench.manager.save(at, Action.APPEND)
     assert path.read_text() == "one\n"
 
 
 async def test_edits_of_one_file_at_once_are_all_kept(bench: Bench) -> None:
     bench.write("a.md", "")
     at = bench.at("a.md")
-    await asyncio.gather(*(bench.port.append(at, f"{number}\n") for number in range(40)))
-    content = (await bench.port.read(at)).content
+    await asyncio.gather(*(bench.manager.append(at, f"{number}\n") for number in range(40)))
+    content = (await bench.manager.read(at)).content
     assert sorted(map(int, content.split())) == list(range(40))
 
 
 async def test_the_diff_of_long_texts_stays_short(bench: Bench) -> None:
     bench.write("a.md", "".join(f"{n}\n" for n in range(15_000)))
-    assessed = bench.port.assess_text(bench.at("a.md"), "".join(f"{n * 7}\n" for n in range(15_000)))
+    assessed = bench.manager.assess_text(bench.at("a.md"), "".join(f"{n * 7}\n" for n in range(15_000)))
     assert assessed.action is None
     assert assessed.diff is not None
     assert "diff cut" in assessed.diff
@@ -433,18 +436,18 @@ async def test_the_history_of_a_block_does_not_grow_without_bound(bench: Bench) 
     at, before = bench.at("a.md"), "0"
     for _ in range(60):
         after = "".join(chance.choices(string.ascii_letters, k=15_000))
-        await bench.port.replace(at, before, after)
+        await bench.manager.replace(at, before, after)
         before = after
-    stored = bench.blocks.get(bench.port.label_of(at))
+    stored = bench.blocks.get(bench.manager.label_of(at))
     assert stored is not None
     assert len(stored.snapshot) < 400_000
-    assert (await bench.port.read(at)).content == before
+    assert (await bench.manager.read(at)).content == before
 
 
 async def test_a_change_is_shown_where_it_stands_in_the_whole_text_and_in_its_line_ending(bench: Bench) -> None:
     bench.write("a.md", "one\r\ntwo\r\nthree\r\n")
     at, tool = bench.at("a.md"), file_tool()
-    context = ToolExecutionContext("a", "s", source_ids=("docs",), ports=Ports(bench.port))
+    context = ToolExecutionContext("a", "s", source_ids=("docs",), ports=Ports(bench.manager))
 
     shown = tool.assess("replace", {"path": "a.md", "old": "two", "new": "2\n2b"}, context).change()
     added = tool.assess("append", {"path": "a.md", "content": "four\n"}, context).change()
@@ -467,7 +470,7 @@ async def test_the_text_of_what_is_no_text_cannot_be_had(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     await bench.manager.append(bench.at("a.md"), "two\n")
     assert bench.manager.text_of(bench.at("a.md")) == "one\ntwo\n"
-    bench.blocks.put(bench.port.label_of(bench.at("a.md")), source_id="docs", snapshot=b"junk", disk_digest="x")
+    bench.blocks.put(bench.manager.label_of(bench.at("a.md")), source_id="docs", snapshot=b"junk", disk_digest="x")
     assert bench.manager.text_of(bench.at("a.md")) is None
 
 

@@ -35,7 +35,7 @@ def tree(bench: Bench, tmp_path: Path) -> Bench:
 
 
 async def test_everything_that_may_be_read_is_found_in_order(tree: Bench) -> None:
-    await tree.port.load(tree.at("a/x.md"))
+    await tree.manager.load(tree.at("a/x.md"))
     rows = await tree.manager.list_tree(tree.at("."))
     folder = {"kind": "folder", "permission": "admin", "loaded": False}
     file = {"kind": "file", "size": 4, "permission": "admin", "loaded": False}
@@ -128,7 +128,7 @@ async def test_a_folder_with_something_that_no_call_may_name_stays(tree: Bench, 
 
 async def test_a_folder_goes_only_when_that_is_asked_for(tree: Bench) -> None:
     with pytest.raises(ToolFailure) as caught:
-        await tree.port.delete(tree.at("c"))
+        await tree.manager.delete(tree.at("c"))
     assert caught.value.code == "is-a-folder"
     for relative in (".", "."):
         with pytest.raises(ToolFailure, match="top folder"):
@@ -138,7 +138,7 @@ async def test_a_folder_goes_only_when_that_is_asked_for(tree: Bench) -> None:
 
 async def test_a_folder_goes_with_its_files_and_blocks(tree: Bench) -> None:
     at = tree.at("a/deep")
-    await tree.port.load(tree.at("a/deep/z.md"))
+    await tree.manager.load(tree.at("a/deep/z.md"))
     assessed = tree.manager.assess_delete(at, recursive=True)
     assert (assessed.action, assessed.ask, assessed.diff) == (Action.DELETE, None, "-a/deep/z.md")
     assert await tree.manager.delete(at, recursive=True) == {"files": 1, "folders": 1, "blocks": 1}
@@ -160,7 +160,7 @@ async def test_one_file_that_may_not_be_deleted_keeps_the_whole_folder(tree: Ben
 async def test_files_that_ask_go_only_when_somebody_agreed(tree: Bench) -> None:
     tree.manager.update(source_of(rules=(("*.md", Permission.READ_WRITE),), default=Permission.ADMIN))
     at = tree.at("a/deep")
-    await tree.port.load(tree.at("a/deep/z.md"))
+    await tree.manager.load(tree.at("a/deep/z.md"))
     assert tree.manager.assess_delete(at, recursive=True).ask == "1 of 1 files go only when somebody agrees"
     with pytest.raises(ToolFailure) as caught:
         await tree.manager.delete(at, recursive=True)
@@ -189,7 +189,7 @@ async def test_a_protected_file_or_a_link_keeps_its_folder(bench: Bench, tmp_pat
 async def test_a_block_whose_file_may_not_be_deleted_keeps_its_folder(tree: Bench) -> None:
     tree.write("d/a.md", "x")
     tree.write("d/b.txt", "x")
-    await tree.port.load(tree.at("d/b.txt"))
+    await tree.manager.load(tree.at("d/b.txt"))
     (tree.folder / "d/b.txt").unlink()
     with pytest.raises(ToolFailure, match="may not be removed"):
         await tree.manager.delete(tree.at("d"), recursive=True)
@@ -210,14 +210,14 @@ async def test_names_that_no_call_could_hold_are_not_listed(bench: Bench) -> Non
     for name in ("plain.md", "~home.md", "c:x.md", "two\nlines.md", "back\\slash.md", "tab\t/inner.md"):
         bench.write(name, "x")
     (bench.folder / os.fsdecode(b"caf\xe9.md")).write_text("x")
-    listed = await bench.port.list_folder(bench.at("."))
+    listed = await bench.manager.list_folder(bench.at("."))
     assert [row["name"] for row in listed if isinstance(row, dict) and row["kind"] == "file"] == [
         "c:x.md",
         "plain.md",
         "~home.md",
     ]
-    assert paths(await bench.port.list_tree(bench.at("."), "*.md")) == ["c:x.md", "plain.md", "~home.md"]
-    assert "tab\t" not in str(await bench.port.list_tree(bench.at(".")))
+    assert paths(await bench.manager.list_tree(bench.at("."), "*.md")) == ["c:x.md", "plain.md", "~home.md"]
+    assert "tab\t" not in str(await bench.manager.list_tree(bench.at(".")))
 
 
 async def test_what_stops_a_removal_on_the_way_is_told_with_what_is_gone(tree: Bench) -> None:
@@ -254,7 +254,7 @@ async def test_states_below_a_folder_are_bounded_in_number_and_time(
     tree: Bench, monkeypatch: pytest.MonkeyPatch, name: str, most: float
 ) -> None:
     for path in ("a/x.md", "a/deep/z.md", "b.md"):
-        await tree.port.load(tree.at(path))
+        await tree.manager.load(tree.at(path))
     kept = [f"{path}.md" for path in ("a/deep/z", "a/x", "b")]
     assert paths(cast("list[JsonValue]", await tree.manager.status(tree.at(".")))) == kept
     assert paths(cast("list[JsonValue]", await tree.manager.status(tree.at("a")))) == kept[:2]

@@ -42,24 +42,24 @@ def until(told: "queue.Queue[Noticed]", path: str) -> tuple[FileState, bool]:
 async def test_a_block_without_edits_follows_the_file(bench: Bench) -> None:
     path = bench.write("sub/a.md", "one\n")
     at = bench.at("sub/a.md")
-    await bench.port.load(at)
+    await bench.manager.load(at)
     with watching(bench) as told:
         path.write_text("two\n")
         assert until(told, "sub/a.md") == (FileState.DISK_MODIFIED, True)
-    found = await bench.port.read(at)
+    found = await bench.manager.read(at)
     assert (found.content, found.origin, found.unsaved) == ("two\n", "block", False)
 
 
 async def test_far_apart_edits_of_block_and_disk_are_joined_again_and_again(bench: Bench) -> None:
     bench.write("a.md", "one\ntwo\nthree\n")
     at = bench.at("a.md")
-    await bench.port.append(at, "mine\n")
+    await bench.manager.append(at, "mine\n")
     with watching(bench) as told:
         bench.swap("a.md", "other\none\ntwo\nthree\n")
         assert until(told, "a.md") == (FileState.CONFLICT, True)
         bench.swap("a.md", "other\nONE\ntwo\nthree\n")
         assert until(told, "a.md") == (FileState.CONFLICT, True)
-    assert (await bench.port.read(at)).content == "other\nONE\ntwo\nthree\nmine\n"
+    assert (await bench.manager.read(at)).content == "other\nONE\ntwo\nthree\nmine\n"
     assert await bench.manager.status(at) == {"path": "a.md", "state": "block_modified", "unsaved": True}
 
 
@@ -68,50 +68,50 @@ async def test_far_apart_edits_of_block_and_disk_are_joined_again_and_again(benc
 async def test_what_no_block_can_hold_is_told_and_not_taken(bench: Bench, content: bytes, edits: str) -> None:
     bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    await bench.port.load(at)
+    await bench.manager.load(at)
     if edits:
-        await bench.port.append(at, edits)
+        await bench.manager.append(at, edits)
     with watching(bench) as told:
         bench.swap("a.md", content)
         assert until(told, "a.md") == (FileState.CONFLICT if edits else FileState.DISK_MODIFIED, False)
-    assert (await bench.port.read(at)).content == "one\n" + edits
+    assert (await bench.manager.read(at)).content == "one\n" + edits
 
 
 async def test_edits_that_together_are_longer_than_a_file_may_be_stay_a_conflict(bench: Bench) -> None:
     bench.manager.update(replace(source_of(), max_file_bytes=40))
     bench.write("a.md", "one\ntwo\nthree\n")
     at = bench.at("a.md")
-    await bench.port.append(at, "m" * 20 + "\n")
+    await bench.manager.append(at, "m" * 20 + "\n")
     with watching(bench) as told:
         bench.swap("a.md", "o" * 20 + "\none\ntwo\nthree\n")
         assert until(told, "a.md") == (FileState.CONFLICT, False)
-    assert (await bench.port.read(at)).content == "one\ntwo\nthree\n" + "m" * 20 + "\n"
+    assert (await bench.manager.read(at)).content == "one\ntwo\nthree\n" + "m" * 20 + "\n"
 
 
 async def test_edits_of_a_file_that_is_removed_stay_in_the_block(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    await bench.port.append(at, "mine\n")
+    await bench.manager.append(at, "mine\n")
     with watching(bench) as told:
         path.unlink()
         assert until(told, "a.md") == (FileState.DISK_DELETED, False)
-    assert (await bench.port.read(at)).content == "one\nmine\n"
+    assert (await bench.manager.read(at)).content == "one\nmine\n"
 
 
 async def test_edits_of_the_same_lines_are_left_alone_and_the_conflict_is_told(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    await bench.port.append(at, "mine\n")
+    await bench.manager.append(at, "mine\n")
     with watching(bench) as told:
         path.write_text("other\n")
         assert until(told, "a.md") == (FileState.CONFLICT, False)
-    assert (await bench.port.read(at)).content == "one\nmine\n"
+    assert (await bench.manager.read(at)).content == "one\nmine\n"
     assert await bench.manager.status(at) == {"path": "a.md", "state": "conflict", "unsaved": True}
 
 
 async def test_what_changed_before_the_watch_stood_is_found(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
-    await bench.port.load(bench.at("a.md"))
+    await bench.manager.load(bench.at("a.md"))
     path.write_text("two\n")
     with watching(bench, stands=False) as told:
         assert until(told, "a.md") == (FileState.DISK_MODIFIED, True)
@@ -120,16 +120,16 @@ async def test_what_changed_before_the_watch_stood_is_found(bench: Bench) -> Non
 async def test_a_removed_file_is_told_and_its_block_stays(bench: Bench) -> None:
     path = bench.write("a.md", "one\n")
     at = bench.at("a.md")
-    await bench.port.load(at)
+    await bench.manager.load(at)
     with watching(bench) as told:
         path.unlink()
         assert until(told, "a.md") == (FileState.DISK_DELETED, False)
-    assert (await bench.port.read(at)).content == "one\n"
+    assert (await bench.manager.read(at)).content == "one\n"
 
 
 async def test_a_base_that_goes_and_comes_back_is_watched_again(bench: Bench) -> None:
     bench.write("a.md", "one\n")
-    await bench.port.load(bench.at("a.md"))
+    await bench.manager.load(bench.at("a.md"))
     with watching(bench) as told:
         away = bench.folder.rename(bench.folder.with_name("away"))
         (away / "a.md").write_text("two\n")
@@ -138,12 +138,12 @@ async def test_a_base_that_goes_and_comes_back_is_watched_again(bench: Bench) ->
             pass
         bench.write("new.md", "three\n").replace(bench.folder / "a.md")
         assert until(told, "a.md") == (FileState.DISK_MODIFIED, True)
-    assert (await bench.port.read(bench.at("a.md"))).content == "three\n"
+    assert (await bench.manager.read(bench.at("a.md"))).content == "three\n"
 
 
 async def test_another_folder_in_the_place_of_a_base_is_told_and_not_watched(bench: Bench) -> None:
     bench.write("a.md", "one\n")
-    await bench.port.load(bench.at("a.md"))
+    await bench.manager.load(bench.at("a.md"))
     with watching(bench) as told:
         bench.folder.rename(bench.folder.with_name("away"))
         bench.folder.mkdir()
@@ -188,7 +188,7 @@ async def test_what_comes_and_goes_without_a_block_ends_no_watch(bench: Bench) -
 
 async def test_a_flood_is_told_in_bounded_pieces(bench: Bench) -> None:
     bench.write("a.md", "one\n")
-    await bench.port.load(bench.at("a.md"))
+    await bench.manager.load(bench.at("a.md"))
     with watching(bench) as told:
         for number in range(3 * MAX_TOLD):
             (bench.folder / f"f{number}").touch()
@@ -234,7 +234,7 @@ async def test_what_a_store_that_fails_for_a_moment_could_not_take_in_is_taken_i
 ) -> None:
     path, source, held = bench.write("a.md", "one\n"), bench.manager.get("docs"), list[str]()
     assert source is not None
-    await bench.port.load(bench.at("a.md"))
+    await bench.manager.load(bench.at("a.md"))
     get, labels, failing = bench.blocks.get, bench.blocks.labels, ["labels", "get"]
 
     def fails(what: str) -> None:
@@ -311,7 +311,7 @@ async def test_where_the_system_cannot_watch_files_with_a_block_are_looked_at(
 
     monkeypatch.setattr("watchfiles.watch", refuse)
     path = bench.write("a.md", "one\n")
-    await bench.port.load(bench.at("a.md"))
+    await bench.manager.load(bench.at("a.md"))
     with watching(bench, stands=False) as told:
         assert "every few seconds" in (told.get(timeout=WAIT_S).problem or "")
         path.write_text("two\n")
