@@ -144,6 +144,13 @@ def policies_of_the_tests() -> Iterator[tuple[str, str]]:
             yield str(path), path.read_text("utf-8")
 
 
+def test_published_schema_changes_only_on_purpose() -> None:
+    """`gatewright policy-schema > tests/golden/policy-schema.json` after a change that is meant."""
+    published = (ROOT / "tests/golden/policy-schema.json").read_text("utf-8")
+
+    assert policy_schema() == json.loads(published)
+
+
 def test_every_policy_of_the_tests_and_the_demo_fits_exactly_when_the_reader_takes_its_shape(
     schema: Draft7Validator,
 ) -> None:
