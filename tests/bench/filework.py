@@ -21,6 +21,7 @@ from gatewright.gate import AuditLog, Gate
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Policy
 from gatewright.policyfile import KnownTools, parse_policy
+from gatewright.sources.basefolder import base_folder
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 from gatewright.tools import ToolRegistry
@@ -162,8 +163,7 @@ def file_work(*, audited: bool = False) -> Generator[FileWork]:
         log = WatchedLog(folder / "state", folder / "keys")
         log.watch = watch
         policy = _policy(registry, watch)
-        for source in policy.sources:
-            sources.start(source, folder / source.base_path)
+        sources.follow([(source, base_folder(folder / source.base_path)) for source in policy.sources])
         try:
             yield FileWork(Gate(policy, registry, ports=Ports(sources), audit=log if audited else None), watch)
         finally:

@@ -12,6 +12,7 @@ from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import PermissionRule, Policy, Source
 from gatewright.policy.permission import Permission
 from gatewright.policyfile import render_policy
+from gatewright.sources.basefolder import base_folder
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 from tests.bench.guirow import child, in_ms
@@ -47,7 +48,7 @@ def permission_overlay(effort: Effort) -> Row:
         source = Source("tree", "base", permission_rules=tuple(PermissionRule(*rule) for rule in _RULES))
         blocks = BlockStore(Path(name) / "blocks.sqlite")
         manager = SourceManager(lambda: lambda: None, blocks, Protection([Path(name) / "policy.toml"]))
-        manager.start(source, base)
+        manager.follow([(source, base_folder(base))])
         rounds = 1 if effort.quick else 5
         seen: list[int] = []
         screen = _median(lambda: seen.append(len(manager.overlay("tree").scan().entries)), rounds)

@@ -20,6 +20,7 @@ from gatewright.cli.table import COMMANDS, GROUPS, command_line
 from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Source
 from gatewright.policyfile import KnownTools
+from gatewright.sources.basefolder import base_folder
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 from gatewright.tools import ToolRegistry
@@ -152,7 +153,7 @@ def test_the_guides_tool_with_a_path_reads_below_its_source_only(tmp_path: Path)
     registry = ToolRegistry()
     blocks = BlockStore(tmp_path / "state" / "memory.sqlite")
     sources = SourceManager(lambda: registry.register(words), blocks, Protection())
-    sources.start(Source("docs", "docs"), tmp_path / "docs")
+    sources.follow([(Source("docs", "docs"), base_folder(tmp_path / "docs"))])
     (tmp_path / "policy.toml").write_text(
         'gatewright = 1\n[agents.a]\n[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "docs"\n', encoding="utf-8"
     )

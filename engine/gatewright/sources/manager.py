@@ -1,6 +1,6 @@
 """The running sources as one thing: routing, levels over overlapping bases, locks, threads.
 
-The first source to start registers the ``file`` tool, the last one to stop withdraws it. Where bases overlap, a file
+The first source registers the ``file`` tool, with the last one it is withdrawn. Where bases overlap, a file
 has the strictest level that any of them gives it. Disk work runs in threads, one call per file at a time, and what the
 level says of it is asked there once more: ``approved`` is for what a level only does when somebody agreed. Over
 450 lines, because it is the whole port that tools and gate ask, one short method for each question.
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from gatewright.base import aio
-from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Source
 from gatewright.policy.permission import Action, Permission
@@ -33,7 +33,7 @@ from gatewright.policy.target import (
     Refusal,
 )
 from gatewright.record import fork_safe_lock
-from gatewright.sources.basefolder import BaseFolder, base_folder
+from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.descriptor import Identity, identity_of, look_along
 from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource
 from gatewright.sources.held import BlockStorePort
@@ -93,30 +93,6 @@ class SourceManager:
     def get(self, source_id: str) -> FileSource | None:
         """A running source, or None."""
         return self._running.get(source_id)
-
-    def start(self, source: Source, base: Path) -> None:
-        """Attach a source; a missing folder is told by the operations. Raises ValueError for a bad pattern."""
-        if source.source_id in self._running:
-            raise AlreadyRegistered(f"source `{source.source_id}` is attached twice")
-        started = FileSource(source, base_folder(base), self._blocks, self._protection)
-        if not self._running:
-            self._withdraw = self._register_file_tool()
-        self._run({**self._running, source.source_id: started})
-
-    def stop(self, source_id: str) -> None:
-        """Detach a source; its blocks stay at rest. Unknown ids are fine."""
-        if source_id not in self._running:
-            return
-        self._run({name: source for name, source in self._running.items() if name != source_id})
-        self._withdraw_if_idle()
-
-    def update(self, source: Source) -> None:
-        """Give a running source other rules, default and limits, from the next call on."""
-        running = self._running.get(source.source_id)
-        if running is None:
-            raise WorkspaceError(f"source `{source.source_id}` is not attached")
-        changed = FileSource(source, running.folder, self._blocks, self._protection)
-        self._run({**self._running, source.source_id: changed})
 
     def follow(self, wanted: Sequence[tuple[Source, BaseFolder]]) -> Callable[[], None]:
         """Run exactly these sources, on these folders, from now on, in one step. Raises ValueError for a bad pattern.

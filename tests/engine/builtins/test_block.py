@@ -81,7 +81,7 @@ async def test_label_of_a_source_that_is_not_the_agents_is_refused(tmp_path: Pat
     (tmp_path / "a.md").write_text("text")
     with BlockStore(tmp_path / "blocks.sqlite") as blocks:
         docs = make_bench(tmp_path, blocks)
-        docs.manager.start(source_of(), tmp_path)
+        docs.start(source_of(), tmp_path)
         label = docs.manager.label_of(docs.at("a.md"))
         context = ToolExecutionContext("a", "s", source_ids=(), ports=Ports(docs.manager))
 

@@ -30,7 +30,7 @@ def files(tmp_path: Path) -> Iterator[Bench]:
         made = make_bench(tmp_path / "docs", blocks)
         for name, text in FILES.items():
             made.write(name, text)
-        made.manager.start(source_of(rules=(("secret.md", Permission.NONE),)), made.folder)
+        made.start(source_of(rules=(("secret.md", Permission.NONE),)), made.folder)
         yield made
 
 
@@ -156,14 +156,14 @@ async def test_path_outside_the_base_is_refused_with_the_safe_hint(files: Bench,
 
 
 async def test_source_of_another_agent_is_refused(files: Bench) -> None:
-    files.manager.start(source_of("private"), files.folder / "notes")
+    files.start(source_of("private"), files.folder / "notes")
 
     with pytest.raises(ToolFailure, match="there is no such source"):
         await run(files, "read", path="a.md", source="private")
 
 
 async def test_label_of_another_source_than_the_one_named_is_refused(files: Bench) -> None:
-    files.manager.start(source_of("more"), files.folder / "notes")
+    files.start(source_of("more"), files.folder / "notes")
     both = replace(context(files, Action.APPEND), source_ids=("docs", "more"))
 
     with pytest.raises(ToolFailure, match="the label belongs to another source"):

@@ -210,7 +210,7 @@ def test_tool_that_comes_and_goes_is_seen_at_the_next_call(make_world: MakeWorld
 
 
 def test_last_source_to_stop_takes_the_file_tool_along(world: World) -> None:
-    world.sources.stop("docs")
+    world.sources.follow([])()
 
     assert world.decide("file", {"op": "read", "path": "x"}).code == "unknown-tool"
     assert "file" not in {row["name"] for row in world.gate.view("archivist").tools("mcp")}

@@ -23,6 +23,7 @@ from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.decorator import operation, tool
 from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
+from tests.engine.sources.bench import change_source, start_source
 from tests.support.clock import ManualClock
 
 POLICY = """gatewright = 1
@@ -173,7 +174,7 @@ class World:
         self.audit = AuditLog(folder / "state", folder / "keys", clock=self.clock) if audited else None
         policy = self._read(text)
         for source in policy.sources:
-            self.sources.start(source, folder / source.base_path)
+            start_source(self.sources, source, folder / source.base_path)
         if not policy.sources:
             self.registry.register(file_tool())
         self.gate = Gate(
@@ -193,7 +194,7 @@ class World:
     def reload(self, text: str) -> None:
         policy = self._checked(text)
         for source in policy.sources:
-            self.sources.update(source)
+            change_source(self.sources, source)
         self.gate.reload(policy, places=self.places.place)
 
     def decide(

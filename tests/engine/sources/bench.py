@@ -8,6 +8,7 @@ from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located, Refusal
+from gatewright.sources.basefolder import BaseFolder, base_folder
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 
@@ -30,6 +31,15 @@ class Bench:
     blocks: BlockStore
     manager: SourceManager
     registered: list[str] = field(default_factory=list[str])
+
+    def start(self, source: Source, base: Path) -> None:
+        start_source(self.manager, source, base)
+
+    def update(self, source: Source) -> None:
+        change_source(self.manager, source)
+
+    def stop(self, source_id: str) -> None:
+        stop_source(self.manager, source_id)
 
     def at(self, path: str, source_id: str | None = None) -> Located:
         located = self.manager.locate(path, source_id=source_id, allowed=self.manager.ids)
@@ -54,6 +64,23 @@ class Bench:
     def swap(self, relative: str, content: str | bytes) -> None:
         """Write a file in one step, as an editor does: nobody sees half of it."""
         self.write(f"{relative}.new", content).replace(self.folder / relative)
+
+
+def start_source(manager: SourceManager, source: Source, base: Path) -> None:
+    manager.follow([*_running(manager), (source, base_folder(base))])
+
+
+def change_source(manager: SourceManager, changed: Source) -> None:
+    running = _running(manager)
+    manager.follow([(changed if one.source_id == changed.source_id else one, folder) for one, folder in running])
+
+
+def stop_source(manager: SourceManager, source_id: str) -> None:
+    manager.follow([(one, folder) for one, folder in _running(manager) if one.source_id != source_id])()
+
+
+def _running(manager: SourceManager) -> list[tuple[Source, BaseFolder]]:
+    return [(one.source, one.folder) for name in manager.ids if (one := manager.get(name)) is not None]
 
 
 def make_bench(folder: Path, blocks: BlockStore, protected: tuple[Path, ...] = ()) -> Bench:

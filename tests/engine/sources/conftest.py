@@ -17,5 +17,5 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     (base / ".gatewright" / "audit").write_text("secret")
     with BlockStore(tmp_path / "blocks.sqlite") as blocks:
         made = make_bench(base, blocks, (base / "policy.toml", base / ".gatewright"))
-        made.manager.start(source_of(), base)
+        made.start(source_of(), base)
         yield made

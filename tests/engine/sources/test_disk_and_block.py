@@ -115,7 +115,7 @@ async def test_a_patch_that_does_not_fit_names_the_line_and_changes_nothing(
 
 
 async def test_the_size_limit_holds_for_inserting_and_patching(bench: Bench) -> None:
-    bench.manager.update(source_of(max_file_bytes=12))
+    bench.update(source_of(max_file_bytes=12))
     bench.write("a.md", "12345678\n")
     at = bench.at("a.md")
     with pytest.raises(ToolFailure, match="limit of 12"):
@@ -165,7 +165,7 @@ async def test_the_states_of_a_folder_leave_out_what_has_no_level(bench: Bench) 
         bench.write(name, "x\n")
         await bench.manager.load(bench.at(name))
     await bench.manager.append(bench.at("sub/a.md"), "y\n")
-    bench.manager.update(source_of(rules=(("*.key", Permission.NONE),)))
+    bench.update(source_of(rules=(("*.key", Permission.NONE),)))
     rows = [
         {"path": "b.md", "state": "synced", "unsaved": False},
         {"path": "sub/a.md", "state": "block_modified", "unsaved": True},
@@ -416,7 +416,7 @@ async def test_the_common_text_is_known_after_a_restart_and_in_edits_of_other_to
     at = await in_conflict(bench)
     bench.blocks.close()
     again = make_bench(bench.folder, bench.blocks)
-    again.manager.start(source_of(), bench.folder)
+    again.start(source_of(), bench.folder)
     told = await again.manager.reconcile(at, "merge")
     assert isinstance(told, dict)
     assert told["outcome"] == "merged"
@@ -487,7 +487,7 @@ async def test_texts_kept_for_comparing_go_when_they_are_no_longer_needed(bench:
 
 
 async def test_the_level_of_a_file_is_the_level_of_its_block_whichever_tool_asks(bench: Bench) -> None:
-    bench.manager.update(source_of(rules=(("*.md", Permission.APPEND), ("*.key", Permission.NONE))))
+    bench.update(source_of(rules=(("*.md", Permission.APPEND), ("*.key", Permission.NONE))))
     bench.write("a.md", "x")
     await bench.manager.load(bench.at("a.md"))
     labels = {label.split(":")[0]: label for label in bench.blocks.labels()}
@@ -495,12 +495,12 @@ async def test_the_level_of_a_file_is_the_level_of_its_block_whichever_tool_asks
     assert bench.manager.level_of_label(labels["disk"]).permission is Permission.NONE
     assert bench.manager.level_of_label(bench.manager.label_of(bench.place("b.key"))).permission is Permission.NONE
     assert bench.manager.level_of_label("file:00000000:a.md").permission is Permission.NONE
-    bench.manager.stop("docs")
+    bench.stop("docs")
     assert bench.manager.level_of_label(labels["file"]).permission is Permission.NONE
 
 
 async def test_over_one_file_of_two_sources_the_stricter_level_is_the_block_s(bench: Bench) -> None:
-    bench.manager.start(source_of("inner", default=Permission.READ_ONLY), bench.folder / "sub")
+    bench.start(source_of("inner", default=Permission.READ_ONLY), bench.folder / "sub")
     bench.write("sub/a.md", "x")
     labels = {bench.manager.label_of(bench.place("sub/a.md")), bench.manager.label_of(bench.place("a.md", "inner"))}
     assert {bench.manager.level_of_label(label).permission for label in labels} == {Permission.READ_ONLY}
@@ -518,7 +518,7 @@ def test_a_file_loaded_and_written_is_the_same_byte_for_byte(tmp_path: Path, con
     (base / "a.md").chmod(mode)
     with BlockStore(tmp_path / "blocks.sqlite") as blocks:
         made = make_bench(base, blocks)
-        made.manager.start(source_of(), base)
+        made.start(source_of(), base)
         source = made.manager.get("docs")
         assert source is not None
         source.load("a.md")

@@ -82,7 +82,7 @@ def test_path_below_a_base_belongs_to_the_source(maze: Bench) -> None:
 
 def test_the_innermost_source_holds_the_path(maze: Bench) -> None:
     (maze.folder / "inner").mkdir()
-    maze.manager.start(source_of("inner"), maze.folder / "inner")
+    maze.start(source_of("inner"), maze.folder / "inner")
     found = find(maze, str(maze.folder / "inner/x"))
     assert isinstance(found, FileTarget)
     assert (found.source_id, found.relative) == ("inner", "x")
@@ -138,7 +138,7 @@ def test_protected_file_is_refused_under_any_name(maze: Bench) -> None:
     work = maze.folder.parent / "work"
     os.link(maze.folder / "policy.toml", work / "copy.toml")
     assert code(find(maze, "copy.toml")) == "protected"
-    maze.manager.stop("docs")
+    maze.stop("docs")
     assert code(find(maze, "to-source/policy.toml", maze.folder)) == "protected"
 
 

@@ -106,7 +106,7 @@ async def test_attack_payloads_do_nothing_outside_through_any_operation(
     maze: Bench, tmp_path: Path, corpora: Path
 ) -> None:
     """What lies inside the base may be changed by them; what lies outside is the same afterwards, and unseen."""
-    maze.manager.update(source_of(default=Permission.ADMIN))
+    maze.update(source_of(default=Permission.ADMIN))
     rows: list[dict[str, Any]] = json.loads((corpora / "attack_path_traversal.json").read_text("utf-8"))
     manager = maze.manager
     for row in rows[::3]:
@@ -157,7 +157,7 @@ async def test_pipes_sockets_and_devices_do_not_block(bench: Bench) -> None:
 
 @pytest.mark.parametrize("path", ["policy.toml", ".gatewright/audit", ".gatewright/new", ".gatewright"])
 async def test_protected_places_have_level_none_whatever_the_globs_say(bench: Bench, path: str) -> None:
-    bench.manager.update(source_of(rules=(("**", Permission.ADMIN),), default=Permission.ADMIN))
+    bench.update(source_of(rules=(("**", Permission.ADMIN),), default=Permission.ADMIN))
     level = bench.manager.level(bench.at(path))
     assert (level.permission, level.protected) == (Permission.NONE, True)
     calls = [bench.manager.read, bench.manager.load, bench.manager.delete, bench.manager.list_folder]
@@ -187,7 +187,7 @@ async def test_the_folder_of_a_source_that_was_moved_is_closed_wherever_it_is_me
     moved = bench.folder / "moved"
     (tmp_path / "other").mkdir()
     (tmp_path / "other/a.md").write_text(SECRET)
-    bench.manager.start(source_of("other"), tmp_path / "other")
+    bench.start(source_of("other"), tmp_path / "other")
     (tmp_path / "other").rename(moved)
     shut = LevelDecision(Permission.NONE, protected=True)
     assert [bench.manager.level(bench.place(path)) for path in ("moved", "moved/a.md", "moved/new.md")] == [shut] * 3
@@ -203,7 +203,7 @@ async def test_the_folder_of_a_source_that_was_moved_is_closed_wherever_it_is_me
     assert found.code == "protected"
     named = bench.manager.named_by(str(moved / "a.md"), Action.READ, folders=None, contents=True)
     assert [(one.source_id, one.level) for one in named or ()] == [(None, shut)]
-    bench.manager.stop("other")
+    bench.stop("other")
     assert bench.manager.level(bench.place("moved/a.md")) == LevelDecision(Permission.READ_WRITE)
 
 
@@ -218,7 +218,7 @@ def test_the_manager_says_what_is_protected_by_any_way_to_it(bench: Bench, tmp_p
 
 
 async def test_a_level_of_none_holds_without_the_gate(bench: Bench) -> None:
-    bench.manager.update(source_of(rules=(("*.key", Permission.NONE),)))
+    bench.update(source_of(rules=(("*.key", Permission.NONE),)))
     bench.write("a.key", "x")
     with pytest.raises(ToolFailure) as caught:
         await bench.manager.read(bench.at("a.key"))

@@ -25,27 +25,27 @@ def test_a_located_place_carries_its_level(bench: Bench) -> None:
 def test_another_rule_is_seen_by_the_next_call(bench: Bench) -> None:
     bench.write("a.md", "x")
     assert level_of(bench, "a.md").permission is Permission.READ_WRITE
-    bench.manager.update(source_of(rules=(("*.md", Permission.APPEND),)))
+    bench.update(source_of(rules=(("*.md", Permission.APPEND),)))
     assert level_of(bench, "a.md") == LevelDecision(Permission.APPEND, 0, "*.md")
-    bench.manager.update(source_of(rules=(("*.md", Permission.NONE),)))
+    bench.update(source_of(rules=(("*.md", Permission.NONE),)))
     assert level_of(bench, "a.md") == LevelDecision(Permission.NONE, 0, "*.md")
-    bench.manager.update(source_of(default=Permission.READ_ONLY))
+    bench.update(source_of(default=Permission.READ_ONLY))
     assert level_of(bench, "a.md") == LevelDecision(Permission.READ_ONLY)
 
 
 def test_a_source_that_comes_over_the_same_files_is_seen_by_the_next_call(bench: Bench) -> None:
     bench.write("sub/a.md", "x")
     assert bench.at("sub/a.md", "docs").level == LevelDecision(Permission.READ_WRITE)
-    bench.manager.start(source_of("inner", default=Permission.READ_ONLY), bench.folder / "sub")
+    bench.start(source_of("inner", default=Permission.READ_ONLY), bench.folder / "sub")
     assert bench.at("sub/a.md", "docs").level == LevelDecision(Permission.READ_ONLY, source_id="inner")
-    bench.manager.stop("inner")
+    bench.stop("inner")
     assert bench.at("sub/a.md", "docs").level == LevelDecision(Permission.READ_WRITE)
 
 
 def test_pinned_sources_keep_the_rules_that_they_were_pinned_with(bench: Bench) -> None:
     bench.write("a.md", "x")
     located, pinned = bench.at("a.md"), bench.manager.pinned()
-    bench.manager.update(source_of(default=Permission.READ_ONLY))
+    bench.update(source_of(default=Permission.READ_ONLY))
     assert pinned.level(located).permission is Permission.READ_WRITE
     assert bench.manager.level(located).permission is Permission.READ_ONLY
 
@@ -72,7 +72,7 @@ def test_a_folder_on_the_way_swapped_for_a_link_is_seen_by_the_next_call(bench: 
 
 
 def test_a_file_that_becomes_a_folder_has_the_folders_level_in_the_next_call(bench: Bench) -> None:
-    bench.manager.update(source_of(rules=(("thing/", Permission.READ_ONLY),)))
+    bench.update(source_of(rules=(("thing/", Permission.READ_ONLY),)))
     path = bench.write("thing", "x")
     assert level_of(bench, "thing").permission is Permission.READ_WRITE
     path.unlink()

@@ -15,7 +15,7 @@ def two(bench: Bench, tmp_path: Path) -> Bench:
     other = tmp_path / "other"
     other.mkdir()
     (other / "only.md").write_text("x")
-    bench.manager.start(source_of("other"), other)
+    bench.start(source_of("other"), other)
     return bench
 
 
@@ -36,7 +36,7 @@ def test_an_absolute_path_below_a_base_is_accepted(bench: Bench) -> None:
     assert bench.at(f"{bench.folder}/a.md").relative == "a.md"
     assert bench.at(f"{bench.folder}/").relative == "."
     assert bench.refused(f"{bench.folder}x/a.md").code == "outside-base"
-    bench.manager.start(source_of("inner"), bench.folder / "inner")
+    bench.start(source_of("inner"), bench.folder / "inner")
     (bench.folder / "inner").mkdir()
     assert bench.at(f"{bench.folder}/inner/a.md") == Located("inner", "a.md", f"{bench.folder}/inner/a.md")
     assert bench.refused(f"{bench.folder}/../a.md").code == "outside-base"
@@ -44,8 +44,8 @@ def test_an_absolute_path_below_a_base_is_accepted(bench: Bench) -> None:
 
 def test_a_base_reached_through_a_link_is_the_folder_itself(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(bench.folder)
-    bench.manager.stop("docs")
-    bench.manager.start(source_of(), tmp_path / "link")
+    bench.stop("docs")
+    bench.start(source_of(), tmp_path / "link")
     assert bench.at(f"{bench.folder}/a.md") == bench.at("a.md")
     assert bench.at("a.md").absolute == str(bench.folder / "a.md")
 
@@ -124,7 +124,7 @@ def test_a_path_that_a_source_could_not_hold_is_one_of_the_next_but_one_behind_a
 
 
 def test_a_source_over_everything_takes_every_absolute_path(bench: Bench) -> None:
-    bench.manager.start(source_of("all", default=Permission.READ_ONLY), Path("/"))
+    bench.start(source_of("all", default=Permission.READ_ONLY), Path("/"))
     assert bench.at("/", "all").relative == "."
     assert bench.at("/nowhere/..", "all").relative == "."
     assert bench.at("/nowhere.md") == Located("all", "nowhere.md", "/nowhere.md")
@@ -190,7 +190,7 @@ def test_pipes_and_sockets_are_refused(bench: Bench) -> None:
 
 
 def test_of_a_place_with_level_none_nothing_is_told_but_the_level(bench: Bench) -> None:
-    bench.manager.update(source_of(rules=(("hidden", Permission.NONE),)))
+    bench.update(source_of(rules=(("hidden", Permission.NONE),)))
     bench.write("hidden/real", "x")
     (bench.folder / "hidden" / "link").symlink_to("real")
     for path in ("hidden/link", "hidden/real/", "hidden/none/", "hidden/real/deeper"):
@@ -198,7 +198,7 @@ def test_of_a_place_with_level_none_nothing_is_told_but_the_level(bench: Bench) 
 
 
 def test_a_missing_base_is_told_and_starting_does_not_fail(bench: Bench, tmp_path: Path) -> None:
-    bench.manager.start(source_of("later"), tmp_path / "later")
+    bench.start(source_of("later"), tmp_path / "later")
     assert bench.refused("a.md", "later").code == "source-missing"
     (tmp_path / "later").mkdir()
     assert bench.at("a.md", "later").source_id == "later"
@@ -206,7 +206,7 @@ def test_a_missing_base_is_told_and_starting_does_not_fail(bench: Bench, tmp_pat
 
 async def test_a_base_that_is_a_file_or_vanished_is_told(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "plain").write_text("x")
-    bench.manager.start(source_of("plain"), tmp_path / "plain")
+    bench.start(source_of("plain"), tmp_path / "plain")
     assert bench.refused("a.md", "plain").code == "source-missing"
     with pytest.raises(ToolFailure, match="not a folder"):
         await bench.manager.list_folder(bench.place(".", "plain"))
@@ -214,7 +214,7 @@ async def test_a_base_that_is_a_file_or_vanished_is_told(bench: Bench, tmp_path:
 
 @pytest.mark.parametrize("path", ["secret/s.md", "secret"])
 def test_a_closed_place_counts_the_same_whether_or_not_anything_is_there(two: Bench, path: str) -> None:
-    two.manager.update(source_of(rules=(("secret/", Permission.NONE),)))
+    two.update(source_of(rules=(("secret/", Permission.NONE),)))
     before = two.manager.locate(path, source_id=None, allowed=two.manager.ids)
     (two.folder.parent / "other/secret").mkdir()
     (two.folder.parent / "other/secret/s.md").write_text("open")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gatewright.base.errors import AlreadyRegistered, ToolFailure, WorkspaceError
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import PermissionRule, Source
 from gatewright.policy.glob import PermissionRules
@@ -19,13 +19,12 @@ from tests.engine.sources.bench import Bench, source_of
 
 def test_the_first_source_registers_the_file_tool_and_the_last_one_withdraws_it(bench: Bench, tmp_path: Path) -> None:
     assert bench.registered == ["on"]
-    bench.manager.start(source_of("more"), tmp_path)
-    bench.manager.stop("docs")
-    bench.manager.stop("docs")
+    bench.start(source_of("more"), tmp_path)
+    bench.stop("docs")
     assert bench.registered == ["on"]
-    bench.manager.stop("more")
+    bench.stop("more")
     assert bench.registered == ["on", "off"]
-    bench.manager.start(source_of("again"), tmp_path)
+    bench.start(source_of("again"), tmp_path)
     assert bench.registered == ["on", "off", "on"]
     assert bench.manager.ids == ("again",)
 
@@ -43,17 +42,10 @@ def test_no_source_needs_no_file_tool(bench: Bench) -> None:
     assert bench.registered == ["on", "off"]
 
 
-def test_a_source_is_attached_once(bench: Bench, tmp_path: Path) -> None:
-    with pytest.raises(AlreadyRegistered, match="docs"):
-        bench.manager.start(source_of(), tmp_path)
-    with pytest.raises(WorkspaceError, match="nothing"):
-        bench.manager.update(source_of("nothing"))
-
-
 def test_a_bad_pattern_keeps_a_source_from_starting_and_from_changing(bench: Bench, tmp_path: Path) -> None:
     bad = Source("bad", ".", permission_rules=(PermissionRule("!x", Permission.ADMIN),))
     with pytest.raises(ValueError, match="!"):
-        bench.manager.start(bad, tmp_path)
+        bench.start(bad, tmp_path)
     assert bench.manager.ids == ("docs",)
 
 
@@ -61,20 +53,20 @@ def test_rules_change_from_the_next_call_on(bench: Bench) -> None:
     bench.write("a.md", "x")
     at = bench.at("a.md")
     assert bench.manager.level(at) == LevelDecision(Permission.READ_WRITE)
-    bench.manager.update(source_of(rules=(("*.md", Permission.APPEND),)))
+    bench.update(source_of(rules=(("*.md", Permission.APPEND),)))
     assert bench.manager.level(at) == LevelDecision(Permission.APPEND, 0, "*.md")
 
 
 async def test_calls_to_a_stopped_source_fail_clearly(bench: Bench) -> None:
     bench.write("a.md", "x")
     at = bench.at("a.md")
-    bench.manager.stop("docs")
+    bench.stop("docs")
     with pytest.raises(ToolFailure, match="not attached"):
         await bench.manager.read(at)
 
 
 def test_folder_rules_hold_for_folders_only(bench: Bench) -> None:
-    bench.manager.update(source_of(rules=(("x/", Permission.ADMIN),)))
+    bench.update(source_of(rules=(("x/", Permission.ADMIN),)))
     at = bench.at("x")
     assert bench.manager.level(at).index is None
     bench.write("x/a", "")
@@ -85,7 +77,7 @@ def test_folder_rules_hold_for_folders_only(bench: Bench) -> None:
 def test_where_bases_overlap_the_strictest_level_holds(bench: Bench) -> None:
     inner = bench.folder / "inner"
     bench.write("inner/a.md", "x")
-    bench.manager.start(source_of("inner", rules=(("a.md", Permission.READ_ONLY),), default=Permission.ADMIN), inner)
+    bench.start(source_of("inner", rules=(("a.md", Permission.READ_ONLY),), default=Permission.ADMIN), inner)
     assert bench.manager.level(bench.at("inner/a.md", "docs")).permission is Permission.READ_ONLY
     assert bench.manager.level(bench.at("a.md", "inner")).permission is Permission.READ_ONLY
     assert bench.manager.level(bench.at("b.md", "inner")).permission is Permission.READ_WRITE
@@ -94,7 +86,7 @@ def test_where_bases_overlap_the_strictest_level_holds(bench: Bench) -> None:
 def test_a_link_as_base_does_not_hide_an_overlap(bench: Bench, tmp_path: Path) -> None:
     bench.write("inner/a.md", "x")
     (tmp_path / "elsewhere").symlink_to(bench.folder / "inner")
-    bench.manager.start(source_of("inner", default=Permission.NONE), tmp_path / "elsewhere")
+    bench.start(source_of("inner", default=Permission.NONE), tmp_path / "elsewhere")
     assert bench.manager.level(bench.at("inner/a.md", "docs")).permission is Permission.NONE
 
 
@@ -121,7 +113,7 @@ def test_another_rule_never_moves_the_base_to_where_a_link_leads_now(bench: Benc
     outside.mkdir()
     base.rename(tmp_path / "moved")
     base.symlink_to(outside)
-    bench.manager.update(source_of())
+    bench.update(source_of())
 
     running = bench.manager.get("docs")
     assert running is not None
@@ -188,7 +180,7 @@ async def test_a_change_gets_what_the_level_says_at_the_moment_of_acting(
     bench: Bench, level: str, name: str, said: str
 ) -> None:
     at, change = await prepared(bench, name), CHANGES[name][1]
-    bench.manager.update(source_of(default=Permission(level)))
+    bench.update(source_of(default=Permission(level)))
     before = held(bench)
     if said != "allow":
         with pytest.raises(ToolFailure) as refused:
@@ -205,7 +197,7 @@ async def test_a_change_gets_what_the_level_says_at_the_moment_of_acting(
 @pytest.mark.parametrize("level", list(Permission))
 async def test_taking_the_text_from_disk_again_is_reading_at_every_level(bench: Bench, level: Permission) -> None:
     at = await prepared(bench, "save")
-    bench.manager.update(source_of(default=level))
+    bench.update(source_of(default=level))
     before = held(bench)
     if level is Permission.NONE:
         with pytest.raises(ToolFailure, match="not available"):
@@ -222,7 +214,7 @@ async def test_the_level_is_asked_after_waiting_for_the_file(bench: Bench, monke
     exclusive = blocks.exclusive
 
     def changed_meanwhile() -> AbstractContextManager[None]:
-        bench.manager.update(source_of(default=Permission.READ_ONLY))
+        bench.update(source_of(default=Permission.READ_ONLY))
         return exclusive()
 
     monkeypatch.setattr(blocks, "exclusive", changed_meanwhile)
@@ -257,7 +249,7 @@ async def test_a_call_that_waited_while_its_source_was_moved_does_nothing(
 async def test_pinned_sources_act_by_the_rules_that_they_were_pinned_with(bench: Bench) -> None:
     bench.write("a.md", "one\n")
     at, pinned = bench.at("a.md"), bench.manager.pinned()
-    bench.manager.update(source_of(default=Permission.READ_ONLY))
+    bench.update(source_of(default=Permission.READ_ONLY))
     await pinned.append(at, "two\n")
     with pytest.raises(ToolFailure, match="may not be changed in this way"):
         await bench.manager.append(at, "three\n")

@@ -26,7 +26,7 @@ def open_bench(tmp_path: Path) -> Iterator[Bench]:
         (tmp_path / name).write_text("x")
     with BlockStore(tmp_path / "blocks.sqlite") as blocks:
         made = make_bench(tmp_path / "base", blocks)
-        made.manager.start(source_of(rules=LEVELS), tmp_path / "base")
+        made.start(source_of(rules=LEVELS), tmp_path / "base")
         yield made
 
 
@@ -94,9 +94,7 @@ def test_a_folder_with_what_only_grows_and_what_asks_is_as_strict_as_both(
     open_bench: Bench, default: Permission
 ) -> None:
     open_bench.write("sub/d.md", "x")
-    open_bench.manager.update(
-        source_of(rules=(("*.txt", Permission.PARTNER), ("*.md", Permission.APPEND)), default=default)
-    )
+    open_bench.update(source_of(rules=(("*.txt", Permission.PARTNER), ("*.md", Permission.APPEND)), default=default))
     (place,) = rows(open_bench, "TOP/base", Action.OVERWRITE, contents=True)
     assert (place[:4], place[4] != "") == (("base", "docs", ".", "read_only"), True)
 
@@ -185,10 +183,10 @@ def test_a_folder_too_large_to_look_through_is_as_strict_as_it_could_be(
     for name in ("m.md", "n.md"):
         open_bench.write(f"sub/{name}", "x")
     monkeypatch.setattr(named_place, "MAX_ENTRIES", most)
-    open_bench.manager.update(source_of(rules=LEVELS[2:]))
+    open_bench.update(source_of(rules=LEVELS[2:]))
     where = "sub/b.txt" if is_told else ""
     assert rows(open_bench, "TOP/base", Action.OVERWRITE, contents=True) == [("base", "docs", ".", "read_only", where)]
-    open_bench.manager.update(source_of(rules=LEVELS))
+    open_bench.update(source_of(rules=LEVELS))
     shut = ("read_only", where) if is_told else ("none", "")
     assert rows(open_bench, "TOP/base", Action.OVERWRITE, contents=True) == [("base", "docs", ".", *shut)]
     twins = rows(open_bench, "TOP/work/twin")
@@ -221,6 +219,6 @@ def test_a_base_that_is_not_there_keeps_its_levels_and_another_in_its_place_has_
 
 
 def test_the_innermost_source_holds_a_path_and_the_strictest_level_holds_for_it(open_bench: Bench) -> None:
-    open_bench.manager.start(source_of("inner"), open_bench.folder / "sub")
+    open_bench.start(source_of("inner"), open_bench.folder / "sub")
     assert rows(open_bench, "TOP/base/sub/b.txt") == [("base/sub/b.txt", "inner", "b.txt", "read_only", "")]
     assert rows(open_bench, "TOP/base/a.md") == [("base/a.md", "docs", "a.md", "read_write", "")]

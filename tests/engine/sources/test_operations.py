@@ -307,7 +307,7 @@ async def test_what_is_not_utf8_text_is_refused(bench: Bench, content: bytes) ->
 
 
 async def test_the_size_limit_holds_for_reading_and_writing(tmp_path: Path, bench: Bench) -> None:
-    bench.manager.update(source_of(max_file_bytes=10))
+    bench.update(source_of(max_file_bytes=10))
     bench.write("big", "x" * 11)
     bench.write("small", "x" * 8)
     bench.write("tail", "some, end")
@@ -339,7 +339,7 @@ async def test_a_text_that_would_be_no_text_file_is_not_taken(bench: Bench, cont
 
 async def test_a_folder_lists_what_may_be_read_with_levels(bench: Bench) -> None:
     rules = (("*.key", Permission.NONE), ("sub/", Permission.READ_ONLY))
-    bench.manager.update(source_of(rules=rules))
+    bench.update(source_of(rules=rules))
     bench.write("b.md", "four")
     bench.write("a.key", "x")
     bench.write("sub/c.md", "x")
@@ -383,7 +383,7 @@ async def test_blocks_outlive_the_program(bench: Bench) -> None:
     await bench.manager.append(bench.at("a.md"), "two\n")
     bench.blocks.close()
     again = make_bench(bench.folder, bench.blocks)
-    again.manager.start(source_of(), bench.folder)
+    again.start(source_of(), bench.folder)
     found = await again.manager.read(again.at("a.md"))
     assert (found.content, found.unsaved) == ("one\ntwo\n", True)
 
@@ -431,7 +431,7 @@ async def test_the_diff_of_long_texts_stays_short(bench: Bench) -> None:
 
 async def test_the_history_of_a_block_does_not_grow_without_bound(bench: Bench) -> None:
     chance = random.Random(3)
-    bench.manager.update(source_of(max_file_bytes=20_000))
+    bench.update(source_of(max_file_bytes=20_000))
     bench.write("a.md", "0")
     at, before = bench.at("a.md"), "0"
     for _ in range(60):
@@ -475,7 +475,7 @@ async def test_the_text_of_what_is_no_text_cannot_be_had(bench: Bench) -> None:
 
 
 def test_a_text_of_more_than_four_million_characters_is_not_compared(bench: Bench) -> None:
-    bench.manager.update(source_of(max_file_bytes=5 * 1024 * 1024))
+    bench.update(source_of(max_file_bytes=5 * 1024 * 1024))
     for more, is_compared in ((0, True), (1, False)):
         bench.write("a.md", "x" * (4 * 1024 * 1024 + more))
         assert (bench.manager.text_of(bench.at("a.md")) is not None) is is_compared

@@ -13,7 +13,7 @@ RULES = (("*.key", Permission.NONE), ("sub/", Permission.ADMIN), ("*.never", Per
 
 @pytest.fixture
 def tree(bench: Bench) -> Bench:
-    bench.manager.update(source_of(rules=RULES))
+    bench.update(source_of(rules=RULES))
     bench.write("a.key", "x")
     bench.write("b.md", "x")
     bench.write("sub/c.md", "x")
@@ -121,14 +121,14 @@ def test_a_missing_folder_is_told_with_its_path(tree: Bench, tmp_path: Path) -> 
         overlay.scan("link")
     with pytest.raises(WorkspaceError, match="other"):
         tree.manager.overlay("other")
-    tree.manager.start(source_of("gone"), tmp_path / "gone")
+    tree.start(source_of("gone"), tmp_path / "gone")
     with pytest.raises(WorkspaceError, match="missing"):
         tree.manager.overlay("gone").scan()
 
 
 def test_the_overlay_says_what_the_gate_will_say(tree: Bench) -> None:
     inner = tree.folder / "sub"
-    tree.manager.start(source_of("inner", default=Permission.PARTNER), inner)
+    tree.start(source_of("inner", default=Permission.PARTNER), inner)
     for entry in tree.manager.overlay("docs").scan("sub").entries:
         assert tree.manager.level(tree.at(entry.relative, "docs")).permission is entry.permission
     assert tree.manager.overlay("docs").scan("sub").entries[0].permission is Permission.PARTNER
@@ -137,7 +137,7 @@ def test_the_overlay_says_what_the_gate_will_say(tree: Bench) -> None:
 def test_files_that_another_source_over_them_decides_are_named_apart(tree: Bench) -> None:
     many = tuple((f"none-{number}", Permission.ADMIN) for number in range(9))
     inner = source_of("inner", rules=(*many, ("c.md", Permission.NONE)), default=Permission.ADMIN)
-    tree.manager.start(inner, tree.folder / "sub")
+    tree.start(inner, tree.folder / "sub")
     overlay = tree.manager.overlay("docs")
     entry = next(entry for entry in overlay.scan("sub").entries if entry.name == "c.md")
     assert (entry.permission, entry.index, entry.pattern, entry.decided_by) == (

@@ -10,6 +10,7 @@ from gatewright.memory.block_store import BlockStore
 from gatewright.policy.document import Source
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
+from gatewright.sources.basefolder import base_folder
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 
@@ -31,7 +32,8 @@ asyncio.run(work())
 
 def manager_of(folder: Path, name: str = "memory") -> SourceManager:
     manager = SourceManager(lambda: lambda: None, BlockStore(folder / f"state/{name}.sqlite"), Protection())
-    manager.start(Source("docs", "docs", Permission.READ_WRITE), folder / "docs")
+    source = Source("docs", "docs", Permission.READ_WRITE)
+    manager.follow([(source, base_folder(folder / "docs"))])
     return manager
 
 

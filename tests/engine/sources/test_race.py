@@ -107,7 +107,7 @@ def test_a_folder_swapped_for_a_link_gives_nothing_away_to_whole_folders_and_edi
     (outside / "deep").mkdir(parents=True)
     (outside / "a.md").write_text("SECRET")
     (outside / "deep/b.md").write_text("SECRET")
-    bench.manager.update(source_of(default=Permission.ADMIN))
+    bench.update(source_of(default=Permission.ADMIN))
     bench.write("sub/a.md", "fine")
     bench.write("sub/deep/b.md", "fine")
     (bench.folder / "twin").symlink_to(outside)

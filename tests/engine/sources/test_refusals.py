@@ -32,7 +32,7 @@ NUL, HALF = "the text holds a NUL character", "the text holds half of a surrogat
 @pytest.fixture
 def files(bench: Bench) -> FileSource:
     """Files and blocks in every state: ``gone`` and ``new`` are blocks alone, ``other`` was changed on disk since."""
-    bench.manager.update(source_of(default=Permission.ADMIN))
+    bench.update(source_of(default=Permission.ADMIN))
     source = bench.manager.get("docs")
     assert source is not None
     for name in ("plain", "edited", "gone", "other", "data", "twice", "large"):

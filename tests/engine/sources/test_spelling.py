@@ -27,7 +27,7 @@ def folding(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Bench:
     for name in ("Open.md", "Docs/inner.md", COMPOSED, "123", "Docs/key.md"):
         bench.write(name, "one\n")
     fold_below(bench.folder, monkeypatch)
-    bench.manager.update(source_of(rules=(("key.md", Permission.NONE), ("policy.toml", Permission.ADMIN))))
+    bench.update(source_of(rules=(("key.md", Permission.NONE), ("policy.toml", Permission.ADMIN))))
     return bench
 
 
@@ -79,16 +79,16 @@ async def test_a_path_of_any_tool_is_taken_in_the_spelling_on_disk_alone(folding
 
 
 async def test_two_spellings_of_one_base_are_one_folder_and_the_stricter_level_holds(folding: Bench) -> None:
-    folding.manager.start(source_of("first", default=Permission.ADMIN), folding.folder / "Docs")
-    folding.manager.start(source_of("second", default=Permission.READ_ONLY), folding.folder / "dOCS")
+    folding.start(source_of("first", default=Permission.ADMIN), folding.folder / "Docs")
+    folding.start(source_of("second", default=Permission.READ_ONLY), folding.folder / "dOCS")
     bases = [source.base for name in ("first", "second") if (source := folding.manager.get(name))]
     assert bases == [str(folding.folder / "Docs")] * 2
     assert folding.manager.level(folding.at("inner.md", "first")).permission is Permission.READ_ONLY
 
 
 def test_another_spelling_of_a_base_names_what_is_in_it(folding: Bench) -> None:
-    folding.manager.stop("docs")
-    folding.manager.start(source_of("inner", (("key.md", Permission.NONE),)), folding.folder / "Docs")
+    folding.stop("docs")
+    folding.start(source_of("inner", (("key.md", Permission.NONE),)), folding.folder / "Docs")
     for text, name in (("dOCS/KEY.md", "key.md"), ("docs/new.md", "new.md"), ("DOCS", ".")):
         found = folding.manager.named_by(f"{folding.folder}/{text}", Action.READ, folders=None, contents=False)
         assert found is not None

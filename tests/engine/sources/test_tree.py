@@ -30,7 +30,7 @@ def tree(bench: Bench, tmp_path: Path) -> Bench:
     os.mkfifo(bench.folder / "a/pipe.md")
     rules = (("*.key", Permission.NONE), ("shut/", Permission.NONE), ("*.txt", Permission.READ_ONLY))
     of_folders = (("z.md/", Permission.NONE),)
-    bench.manager.update(source_of(rules=(*rules, *of_folders), default=Permission.ADMIN))
+    bench.update(source_of(rules=(*rules, *of_folders), default=Permission.ADMIN))
     return bench
 
 
@@ -158,7 +158,7 @@ async def test_one_file_that_may_not_be_deleted_keeps_the_whole_folder(tree: Ben
 
 
 async def test_files_that_ask_go_only_when_somebody_agreed(tree: Bench) -> None:
-    tree.manager.update(source_of(rules=(("*.md", Permission.READ_WRITE),), default=Permission.ADMIN))
+    tree.update(source_of(rules=(("*.md", Permission.READ_WRITE),), default=Permission.ADMIN))
     at = tree.at("a/deep")
     await tree.manager.load(tree.at("a/deep/z.md"))
     assert tree.manager.assess_delete(at, recursive=True).ask == "1 of 1 files go only when somebody agrees"
@@ -171,7 +171,7 @@ async def test_files_that_ask_go_only_when_somebody_agreed(tree: Bench) -> None:
 
 
 async def test_a_protected_file_or_a_link_keeps_its_folder(bench: Bench, tmp_path: Path) -> None:
-    bench.manager.update(source_of(default=Permission.ADMIN))
+    bench.update(source_of(default=Permission.ADMIN))
     bench.write("sub/.x/a.md", "x")
     (tmp_path / "outside").mkdir()
     (bench.folder / "sub/.x/way").symlink_to(tmp_path / "outside")

@@ -78,7 +78,7 @@ async def test_what_no_block_can_hold_is_told_and_not_taken(bench: Bench, conten
 
 
 async def test_edits_that_together_are_longer_than_a_file_may_be_stay_a_conflict(bench: Bench) -> None:
-    bench.manager.update(replace(source_of(), max_file_bytes=40))
+    bench.update(replace(source_of(), max_file_bytes=40))
     bench.write("a.md", "one\ntwo\nthree\n")
     at = bench.at("a.md")
     await bench.manager.append(at, "m" * 20 + "\n")
@@ -154,7 +154,7 @@ async def test_another_folder_in_the_place_of_a_base_is_told_and_not_watched(ben
 
 
 async def test_what_has_no_level_and_what_a_link_leads_to_is_not_named(bench: Bench, tmp_path: Path) -> None:
-    bench.manager.update(source_of(rules=(("*.key", Permission.NONE),)))
+    bench.update(source_of(rules=(("*.key", Permission.NONE),)))
     outside = tmp_path / "outside"
     outside.mkdir()
     (bench.folder / "way").symlink_to(outside)
@@ -208,7 +208,7 @@ def test_of_many_changes_those_are_told_that_may_be_and_that_there_are_more(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, shown: int, hidden: int, told: int, more: bool
 ) -> None:
     """At most two are told and eight looked at."""
-    bench.manager.update(source_of(rules=(("*.key", Permission.NONE),)))
+    bench.update(source_of(rules=(("*.key", Permission.NONE),)))
     paths = [f"{number}.{'key' if number < hidden else 'md'}" for number in range(shown + hidden)]
     found = {(Change.added, f"{bench.folder}/{path}") for path in [*paths, ".a.md.0123456789ab.tmp"]}
 

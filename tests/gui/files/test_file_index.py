@@ -23,7 +23,7 @@ def tree(tmp_path: Path) -> Iterator[Bench]:
         for name in ("policy.toml", ".gatewright/audit", "a.key", "b.md", "sub/c.md", "sub/d.key"):
             bench.write(name, "x")
         (base / "link").symlink_to("sub")
-        bench.manager.start(source_of(rules=RULES), base)
+        bench.start(source_of(rules=RULES), base)
         yield bench
 
 
@@ -52,7 +52,7 @@ def test_counting_stops_at_its_limit_and_when_nobody_wants_it(tree: Bench) -> No
 
 def test_files_that_another_source_over_them_decides_are_counted_apart(tree: Bench) -> None:
     inner = source_of("inner", rules=(("c.md", Permission.NONE),), default=Permission.ADMIN)
-    tree.manager.start(inner, tree.folder / "sub")
+    tree.start(inner, tree.folder / "sub")
     found = counted(tree)
     assert sum(count for code, count in found.counts.items() if code <= ELSEWHERE) == 1
     assert sum(found.counts.values()) == found.index.files
@@ -65,7 +65,7 @@ def test_what_a_killed_save_left_behind_is_not_counted(tree: Bench) -> None:
 
 
 def test_missing_folder_is_told_and_one_below_that_cannot_be_read_is_counted(tree: Bench, tmp_path: Path) -> None:
-    tree.manager.start(source_of("gone"), tmp_path / "gone")
+    tree.start(source_of("gone"), tmp_path / "gone")
     with pytest.raises(WorkspaceError, match="missing"):
         counted(tree, "gone")
     (tree.folder / "sub").chmod(0)
