@@ -7,7 +7,7 @@ import traceback
 from typing import cast
 
 from gatewright.base import aio
-from gatewright.base.errors import ToolFailure
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.thread import in_own_thread
 from gatewright.gate import message, record
@@ -53,10 +53,16 @@ class Raised:
         return record.clean(f"the {who} raised {told}", 500)
 
     def log(self, log: logging.Logger, text: str, *args: object) -> None:
-        """Write an error with the traceback; no handler has to ask the exception for its words again."""
+        """Write an error with the traceback; no handler has to ask the exception for its words again.
+
+        One of the workspace is for whoever looks after it, not for who wrote the tool, and says all in its words.
+        """
         if not log.isEnabledFor(logging.ERROR):
             return
         error = self.error
+        if issubclass(type(error), WorkspaceError):
+            log.error(f"{text}: %s", *args, self.text)
+            return
         info = None if self.trace is None else (type(error), error, error.__traceback__)
         row = log.makeRecord(log.name, logging.ERROR, __file__, 0, text, args, info)
         row.exc_text = self.trace

@@ -114,6 +114,21 @@ def test_nothing_is_written_or_waited_for_through_what_lies_in_the_place_of_a_st
     assert everything(folder.parent / "home") == before
 
 
+def test_store_that_cannot_be_read_is_told_to_the_operator_in_one_line_and_to_the_model_in_none(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / ".gatewright").mkdir()
+    os.mkfifo(folder / ".gatewright/memory.sqlite")
+    with Workspace.open(folder) as workspace:
+        outcome = asyncio.run(workspace.call("a", "file", READ))
+
+    assert (outcome.status, outcome.code) == ("failed", "tool-crashed")
+    assert "memory.sqlite" not in str(outcome.output)
+    (told,) = (row for row in caplog.records if row.name == "gatewright.gate.stages.execute")
+    assert told.getMessage().startswith("the tool `file` raised: the block store")
+    assert (told.exc_info, told.exc_text) == (None, None)
+
+
 @pytest.mark.parametrize("store", STORES)
 def test_journal_that_names_a_file_does_not_cost_that_file(folder: Path, store: str) -> None:
     used(folder)
