@@ -1,8 +1,8 @@
 """Changes from outside, noticed: what is below watched sources, taken into blocks where that loses nothing, and told.
 
-One thread for each source, started and stopped by `SourceWatcher`; the operating system says what changed (watchfiles),
-content decides. A base that goes away and comes back is watched again, and everything with a block is compared then;
-another folder in its place is not, and that is told.
+One thread for each source, started and stopped by `SourceWatching`; the operating system says what changed
+(watchfiles), content decides. A base that goes away and comes back is watched again, and everything with a block is
+compared then; another folder in its place is not, and that is told.
 Where the system cannot watch, files with a block are looked at every few seconds instead, and that is told. It knows
 no agent: what is told names only what has a level and is reached without a link, and is bounded.
 """
@@ -19,6 +19,7 @@ from gatewright.base.errors import GatewrightError, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Permission
 from gatewright.policy.target import Located
+from gatewright.record import fork_safe_lock
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, BaseFolder
 from gatewright.sources.folderwatch import changes_below
 from gatewright.sources.leftover import is_leftover
@@ -43,32 +44,52 @@ class Noticed:
     problem: str | None = None
 
 
-class SourceWatcher:
-    """Watches sources of a manager. ``notify`` is called in a thread of ours, and what it raises is kept quiet.
+class SourceWatching:
+    """A watch over sources of one manager, from the first ``follow`` on. End it with ``close``.
 
+    ``wanted`` answers the ids to watch; ``notify`` is called in a thread of ours, and what it raises is kept quiet.
     ``debounce_ms``: how long changes are gathered at most; ``tick_ms``: how soon a base that came back is seen.
     """
 
     def __init__(
         self,
         manager: SourceManager,
+        wanted: Callable[[], Iterable[str]],
         notify: Callable[[Noticed], None],
         *,
         debounce_ms: int = 400,
         tick_ms: int = 500,
     ) -> None:
         self._manager = manager
+        self._wanted = wanted
         self._notify = notify
         self._debounce_ms, self._tick_ms = debounce_ms, tick_ms
         self._watches: dict[str, _Watch] = {}
+        self._following = fork_safe_lock()
+        self._closed = False
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The sources that are watched."""
+        """The sources that are watched now."""
         return tuple(self._watches)
 
-    def follow(self, source_ids: Iterable[str]) -> None:
-        """Watch exactly these sources of the manager from now on, at the bases that they have now."""
+    def follow(self) -> None:
+        """Watch what is wanted now, at the bases that the sources have now."""
+        with self._following:
+            if not self._closed:
+                self._watch(self._wanted())
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until every folder that is there is being watched; whether that came to be in time."""
+        return all(one.stands.wait(timeout_s) for one in self._watches.values())
+
+    def close(self) -> None:
+        """Stop; afterwards nothing is told any more."""
+        with self._following:
+            self._closed = True
+            self._watch(())
+
+    def _watch(self, source_ids: Iterable[str]) -> None:
         found = {name: source.folder for name in source_ids if (source := self._manager.get(name)) is not None}
         wanted = {name: folder for name, folder in found.items() if not folder.refused}
         for name in [name for name, one in self._watches.items() if wanted.get(name) is not one.folder]:
@@ -78,20 +99,6 @@ class SourceWatcher:
                 made = _Watch(self._manager, name, folder, self._notify, self._debounce_ms, self._tick_ms)
                 self._watches[name] = made
         self._manager.watched = frozenset(self._watches)
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait until every base that is there is being watched; whether that came to be in time."""
-        return all(one.stands.wait(timeout_s) for one in self._watches.values())
-
-    def close(self) -> None:
-        """Stop watching; afterwards nothing is told any more."""
-        self.follow(())
-
-    def __enter__(self) -> SourceWatcher:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class _Watch:

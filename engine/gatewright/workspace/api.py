@@ -187,7 +187,7 @@ if TYPE_CHECKING:
     from gatewright.sources.manager import SourceManager
     from gatewright.sources.overlay import Listing, Overlay
     from gatewright.sources.state import FileState
-    from gatewright.sources.watch import Noticed
+    from gatewright.sources.watch import Noticed, SourceWatching
     from gatewright.tools import ArgumentIssue
     from gatewright.tools.parameter import Role
     from gatewright.tools.pin import Pin
@@ -216,7 +216,6 @@ if TYPE_CHECKING:
     from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
     from gatewright.workspace.template import create_workspace, example_names, write_demo
-    from gatewright.workspace.watching import SourceWatching
     from gatewright.workspace.workspace import Workspace
 
 # fmt: off
@@ -300,7 +299,7 @@ door(
         # sources
         "gatewright.sources.filesource": ("FileSource",),
         "gatewright.sources.state": ("FileState",),
-        "gatewright.sources.watch": ("Noticed",),
+        "gatewright.sources.watch": ("Noticed", "SourceWatching"),
         "gatewright.sources.basefolder": ("BaseFolder",),
         "gatewright.sources.descriptor": ("entries_of",),
         "gatewright.sources.folderwatch": ("FolderNews", "FolderWatch"),
@@ -353,7 +352,6 @@ door(
         "gatewright.workspace.roots": ("roots_by_tool",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.template": ("create_workspace", "example_names", "write_demo"),
-        "gatewright.workspace.watching": ("SourceWatching",),
         "gatewright.workspace.workspace": ("Workspace",),
     },
 )

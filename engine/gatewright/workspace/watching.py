@@ -10,46 +10,12 @@ from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.record import fork_safe_lock
-from gatewright.sources.watch import Noticed, SourceWatcher
+from gatewright.sources.watch import Noticed, SourceWatching
 
 if TYPE_CHECKING:
     from gatewright.policy.document import Policy
     from gatewright.sources.folderwatch import FolderNews, FolderWatch
     from gatewright.sources.manager import SourceManager
-
-
-class SourceWatching:
-    """A watch over the sources of one workspace. ``policy`` answers the one in force. End it with ``close``."""
-
-    def __init__(
-        self, sources: SourceManager, policy: Callable[[], Policy], notify: Callable[[Noticed], None], debounce_ms: int
-    ) -> None:
-        self._policy = policy
-        self._watcher = SourceWatcher(sources, notify, debounce_ms=debounce_ms)
-        self._following = fork_safe_lock()
-        self._closed = False
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The sources that are watched now."""
-        return self._watcher.ids
-
-    def follow(self) -> None:
-        """Watch what the policy in force says, at the bases that its sources have."""
-        with self._following:
-            if not self._closed:
-                self._watcher.follow(source.source_id for source in self._policy().sources if source.watch)
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait until every folder that is there is being watched; whether that came to be in time."""
-        return self._watcher.wait(timeout_s)
-
-    def close(self) -> None:
-        """Stop; afterwards nothing is told any more."""
-        with self._following:
-            self._closed = True
-            self._watcher.close()
 
 
 class SourceWatches:
@@ -62,11 +28,15 @@ class SourceWatches:
 
     def watch(self, notify: Callable[[Noticed], None], debounce_ms: int) -> SourceWatching:
         """Watch the sources that say so; a second watch takes the place of the first."""
-        before, self._watching = self._watching, SourceWatching(self._sources, self._policy, notify, debounce_ms)
+        before = self._watching
+        self._watching = SourceWatching(self._sources, self._wanted, notify, debounce_ms=debounce_ms)
         if before is not None:
             before.close()
         self._watching.follow()
         return self._watching
+
+    def _wanted(self) -> list[str]:
+        return [source.source_id for source in self._policy().sources if source.watch]
 
     def watch_folder(self, source_id: str, notify: Callable[[FolderNews], None]) -> FolderWatch:
         """Watch the folder of a source. Raises WorkspaceError where that is not attached."""

@@ -48,7 +48,7 @@ from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.folderwatch import FolderNews, FolderWatch
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.stream import Streams
-from gatewright.sources.watch import Noticed
+from gatewright.sources.watch import Noticed, SourceWatching
 from gatewright.tools import Tool, ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin, write_pin
 from gatewright.tools.schemashape import Runner
@@ -61,7 +61,7 @@ from gatewright.workspace.pins import CatalogState, ServerPins, store
 from gatewright.workspace.policy_reader import PolicyReader, PolicyState
 from gatewright.workspace.savedview import SavedViews
 from gatewright.workspace.trust import TrustRecords, server_digest
-from gatewright.workspace.watching import SourceWatches, SourceWatching
+from gatewright.workspace.watching import SourceWatches
 
 if TYPE_CHECKING:
     from gatewright.adapters.messages import Messages

@@ -3,7 +3,7 @@
 import os
 import queue
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.policy.permission import Permission
 from gatewright.sources.held import StoredBlock
 from gatewright.sources.state import FileState, OutsideChange
-from gatewright.sources.watch import MAX_TOLD, Noticed, SourceWatcher
+from gatewright.sources.watch import MAX_TOLD, Noticed, SourceWatching
 from tests.engine.sources.bench import Bench, source_of
 
 WAIT_S = 20.0
@@ -23,8 +23,9 @@ WAIT_S = 20.0
 @contextmanager
 def watching(bench: Bench, *ids: str, stands: bool = True) -> Generator["queue.Queue[Noticed]"]:
     told: queue.Queue[Noticed] = queue.Queue()
-    with SourceWatcher(bench.manager, told.put, debounce_ms=60, tick_ms=60) as watcher:
-        watcher.follow(ids or ("docs",))
+    made = SourceWatching(bench.manager, lambda: ids or ("docs",), told.put, debounce_ms=60, tick_ms=60)
+    with closing(made) as watcher:
+        watcher.follow()
         if stands:
             assert watcher.wait(WAIT_S)
         yield told
@@ -325,8 +326,9 @@ def test_an_unknown_source_is_not_watched_and_a_listener_that_fails_does_no_harm
         told.put(noticed)
         raise RuntimeError("listener")
 
-    with SourceWatcher(bench.manager, failing, debounce_ms=60, tick_ms=60) as watcher:
-        watcher.follow(("docs", "nowhere"))
+    made = SourceWatching(bench.manager, lambda: ("docs", "nowhere"), failing, debounce_ms=60, tick_ms=60)
+    with closing(made) as watcher:
+        watcher.follow()
         assert watcher.ids == ("docs",)
         assert watcher.wait(WAIT_S)
         bench.write("one", "x")
