@@ -30,11 +30,12 @@ from gatewright.sources.filetext import (
     with_change,
 )
 from gatewright.sources.permit import permit, refuse_stale
-from gatewright.sources.rootpath import RootPaths, RootPlace, SourcesPort, root_failure
+from gatewright.sources.rootpath import RootPaths, RootPlace, root_failure
 
 if TYPE_CHECKING:
     import os
 
+    from gatewright.sources.manager import SourceManager
     from gatewright.sources.protection import Protection
     from gatewright.sources.rootwalk import Walk
 
@@ -59,7 +60,7 @@ class RootFolders:
         self,
         folders: Mapping[str, BaseFolder],
         workspace: str,
-        sources: SourcesPort,
+        sources: SourceManager,
         protection: Protection,
         exclusive: Callable[[], AbstractContextManager[None]],
     ) -> None:

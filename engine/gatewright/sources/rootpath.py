@@ -10,46 +10,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gatewright.arguments.path import ModelPath, PathRefused, parse_model_path
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import ROOT_NAMES
-from gatewright.policy.target import FileTarget, LevelDecision, Located, Refusal
+from gatewright.policy.target import FileTarget, Refusal
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, UNTRUSTED, BaseFolder
 from gatewright.sources.descriptor import look, unusable
 
 if TYPE_CHECKING:
+    from gatewright.sources.manager import SourceManager
     from gatewright.sources.protection import Protection
 
 _HINT = "that path is not available to you; choose another one"
 _ABOVE = "the path leads above its folder; leave out `..`"
-
-
-class BaseOf(Protocol):
-    """The place of a path below one source's base."""
-
-    def relative_of(self, absolute: str) -> str | None:
-        """The relative path of a canonical absolute one, None outside the base."""
-        ...
-
-
-class SourcesPort(Protocol):
-    """The running sources, whose levels hold in roots too."""
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The ids of the running sources."""
-        ...
-
-    def get(self, source_id: str) -> BaseOf | None:
-        """A running source, or None."""
-        ...
-
-    def level(self, at: Located) -> LevelDecision:
-        """The effective level of a place, by all sources that hold it."""
-        ...
 
 
 @frozen
@@ -79,7 +55,7 @@ class RootPaths:
     """The folders of the roots, and what holds in them: protection, and the levels of sources over the same files."""
 
     def __init__(
-        self, folders: Mapping[str, BaseFolder], workspace: str, sources: SourcesPort, protection: Protection
+        self, folders: Mapping[str, BaseFolder], workspace: str, sources: SourceManager, protection: Protection
     ) -> None:
         self._bases = dict(folders)
         self._workspace = tuple(f"{path.rstrip('/')}/" for path in (workspace, os.path.realpath(workspace)))
