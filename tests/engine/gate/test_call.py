@@ -352,3 +352,12 @@ async def test_anything_but_a_plain_yes_has_not_approved(world: World, answer: A
 
     assert (outcome.status, outcome.code) == (Status.DENIED, "approval-refused")
     assert world.row_kinds()[-1] == "ToolDenied"
+
+
+async def test_what_stands_in_the_log_for_a_name_has_no_control_characters_and_no_half_ones(world: World) -> None:
+    assert world.audit is not None
+    for name in ("a\x1b[2Jb", "a\nb", "\u00e9\x1b\n", "\ud83d!", "x" * 501):
+        await world.call(name, {})
+
+    told = [row.tool for row in world.audit.rows() if row.kind == "ToolInvoked"]
+    assert told == ["a\ufffd[2Jb", "a\nb", "\u00e9\ufffd\n", "?!", "x" * 100]
