@@ -162,7 +162,6 @@ class HelpDialog(QDialog):
 
 
 def _words(text: str) -> QLabel:
-    label = Label(text)
-    label.setWordWrap(True)
+    label = Label(text, wraps=True)
     label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
     return label

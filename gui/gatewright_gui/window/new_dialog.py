@@ -44,9 +44,9 @@ class NewDialog(FormDialog):
         self.hide_secrets = named(QCheckBox(), "new.hide", spoken=tr("Hide secrets from every agent"))
         self.hide_secrets.setChecked(True)
         self.agent = named(QLineEdit("assistant"), "new.agent", spoken=tr("Name of the first agent"))
-        self.note = named(Label(), "new.note", kind="muted")
+        self.note = named(Label(wraps=True), "new.note", kind="muted")
         self._form = QFormLayout()
-        self.fault = named(Label(), "new.fault", kind="error")
+        self.fault = named(Label(wraps=True), "new.fault", kind="error")
         self._lay_out()
         self.place.textChanged.connect(self._look)
         self.begin.currentIndexChanged.connect(self._check)
@@ -153,8 +153,6 @@ class NewDialog(FormDialog):
         form.addRow(tr("With its files agents &may"), self.level)
         form.addRow("", self.hide_secrets)
         form.addRow(tr("First &agent"), self.agent)
-        for told in (self.note, self.fault):
-            told.setWordWrap(True)
         self.accept_button.setDefault(True)
         for button in (self.browse_button, self.cancel_button):
             button.setAutoDefault(False)

@@ -66,8 +66,7 @@ class PreferencesDialog(QDialog):
         self.theme.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def _lay_out(self) -> None:
-        wait = named(Label(tr(_WAIT)), kind="muted")
-        wait.setWordWrap(True)
+        wait = named(Label(tr(_WAIT), wraps=True), kind="muted")
         self.close_button.setAutoDefault(False)
         column_of(
             row_of(Label(tr("Theme")), stretch(), self.theme),

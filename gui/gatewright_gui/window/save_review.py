@@ -40,8 +40,8 @@ class SaveReview(FormDialog):
         super().__init__(parent, "review", tr("Save"), tr("Save"))
         self._document, self._deriver, self._tasks, self._preferences = document, deriver, tasks, preferences
         self._is_needed = True
-        self.summary = named(Label(tr("Working out what changes for the agents...")), "review.summary", kind="heading")
-        self.summary.setWordWrap(True)
+        working = tr("Working out what changes for the agents...")
+        self.summary = named(Label(working, wraps=True), "review.summary", kind="heading")
         self.changes = RightChangesModel(self)
         self.table = named(TableView(tr("What changes")), "review.changes")
         self.calls = RightChangesModel(self, tuple(map(tr, _CALL_HEADINGS)))
@@ -49,14 +49,13 @@ class SaveReview(FormDialog):
         self.calls_header.setObjectName("review.calls.header")
         self.calls_view = named(TableView(tr("Recorded calls that would be decided differently")), "review.calls")
         self.progress = ProgressStrip()
-        self.fault = named(Label(), "review.fault", kind="error")
+        self.fault = named(Label(wraps=True), "review.fault", kind="error")
         self.only_gains = named(QCheckBox(tr("&Don't show this for changes that only take away")), "review.only_gains")
         self._lay_out()
 
     def _lay_out(self) -> None:
         set_up_changes(self.table, self.changes)
         set_up_changes(self.calls_view, self.calls, then_width=330)
-        self.fault.setWordWrap(True)
         self.fault.hide()
         self.calls_view.hide()
         self.only_gains.setChecked(self._preferences.reviews_gains_only)

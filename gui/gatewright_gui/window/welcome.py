@@ -40,8 +40,7 @@ class Welcome(QWidget):
         super().__init__(parent)
         named(self, "window.welcome", spoken=tr("Welcome"))
         self.buttons = {key: self._button(key, icon, tr(title), tr(about)) for key, icon, title, about in WAYS}
-        more = named(Label(tr(MORE)), kind="muted")
-        more.setWordWrap(True)
+        more = named(Label(tr(MORE), wraps=True), kind="muted")
         self._recent_title = named(Label(tr("Open again")), kind="heading")
         self._recent = QVBoxLayout()
         self._recent.setSpacing(0)

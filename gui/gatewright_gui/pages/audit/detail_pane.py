@@ -40,8 +40,7 @@ class DetailPane(QWidget):
         self.rule_button = named(QPushButton(), "audit.rule", tip=tr("Go to the rule"), kind="link")
         self.rule_button.setProperty("in", "text")
         self.rule_button.clicked.connect(self.rule_requested)
-        self.rule_note = named(Label(), "audit.detail.rulenote", kind="small")
-        self.rule_note.setWordWrap(True)
+        self.rule_note = named(Label(wraps=True), "audit.detail.rulenote", kind="small")
         self._facts = QFormLayout()
         self._facts.setHorizontalSpacing(current_look().tokens.space_3)
         self._facts.setVerticalSpacing(2)
@@ -128,8 +127,7 @@ class DetailPane(QWidget):
         while self._facts.rowCount():
             self._facts.removeRow(0)
         for name, said in detail.facts:
-            value = Label(said)
-            value.setWordWrap(True)
+            value = Label(said, wraps=True)
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             self._facts.addRow(named(Label(name), kind="small"), value)
 

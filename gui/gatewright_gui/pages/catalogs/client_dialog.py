@@ -43,8 +43,7 @@ class ClientDialog(FormDialog):
         self.wait.setMaximumWidth(90)
         self.place = named(Label(), "client.place", kind="muted")
         self.difference = named(CodeView(tr("What would change")), "client.difference")
-        self.note = named(Label(), "client.note", kind="muted")
-        self.note.setWordWrap(True)
+        self.note = named(Label(wraps=True), "client.note", kind="muted")
         self.copy_button = named(
             QPushButton(tr("Copy entry")), "client.copy", tip=tr("Copy the gateway's entry as JSON")
         )

@@ -130,8 +130,7 @@ class ApprovalBar(QWidget):
         self.minutes_button = text_button(tr("Allow that long"), f"{name}.minutesallow", self._allow_minutes)
         self.reach: dict[QPushButton, Label] = {}
         for button in (self.refuse_button, self.approve_button, self.while_button, self.scope_button):
-            self.reach[button] = named(Label(), f"{button.objectName()}.reach", kind="muted")
-            self.reach[button].setWordWrap(True)
+            self.reach[button] = named(Label(wraps=True), f"{button.objectName()}.reach", kind="muted")
 
     @property
     def question(self) -> "PendingApproval | None":

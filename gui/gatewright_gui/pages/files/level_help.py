@@ -96,9 +96,7 @@ class LevelHelp(QDialog):
         close = named(QPushButton(tr("Close")), "files.levelhelp.close")
         close.setDefault(True)
         close.clicked.connect(self.accept)
-        notes = [named(Label(tr(words)), kind="muted") for words in (_ASK, _APPEND, _ORDER, _WHERE)]
-        for note in notes:
-            note.setWordWrap(True)
+        notes = [named(Label(tr(words), wraps=True), kind="muted") for words in (_ASK, _APPEND, _ORDER, _WHERE)]
         self._column = column_of(
             named(Label(tr("What the levels mean")), kind="heading"),
             self.table,

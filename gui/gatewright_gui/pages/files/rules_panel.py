@@ -46,10 +46,10 @@ class RulesPanel(QWidget):
         self._new: NewRuleBar | None = None
         self.message = MessageBar()
         self.strip = ProgressStrip()
-        self.fault = named(Label(), "files.fault", kind="error")
-        self.trial = named(Label(), "files.trial")
+        self.fault = named(Label(wraps=True), "files.fault", kind="error")
+        self.trial = named(Label(wraps=True), "files.trial")
         self.trial.setContentsMargins(8, 2, 8, 4)
-        self.roots = named(Label(), "files.roots", kind="small")
+        self.roots = named(Label(wraps=True), "files.roots", kind="small")
         """Folders that are no sources: where levels do not hold."""
         self._lay_out()
         self._connect()
@@ -341,11 +341,8 @@ class RulesPanel(QWidget):
 
     def _lay_out(self) -> None:
         tokens = current_look().tokens
-        order = named(
-            Label(tr("The first pattern that matches wins; what no rule matches gets the default.")), kind="small"
-        )
-        for label in (order, self.fault, self.trial, self.roots):
-            label.setWordWrap(True)
+        words = tr("The first pattern that matches wins; what no rule matches gets the default.")
+        order = named(Label(words, wraps=True), kind="small")
         for label in (self.fault, self.trial, self.roots):
             label.hide()
         self.roots.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_2)

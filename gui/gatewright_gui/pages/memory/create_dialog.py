@@ -69,8 +69,7 @@ class CreateDialog(QDialog):
         self._shown: BlockSchema | None = None
         """The schema of which ``value`` is the form."""
         self._first = stack_of(self.content, self.value)
-        self.fault = named(Label(), "memory_new.fault", kind="error")
-        self.fault.setWordWrap(True)
+        self.fault = named(Label(wraps=True), "memory_new.fault", kind="error")
         self.make_button = named(
             QPushButton(tr("Make it")), "memory_new.accept", spoken=tr("Make the block"), kind="primary"
         )

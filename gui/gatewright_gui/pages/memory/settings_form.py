@@ -101,8 +101,7 @@ class SettingsForm(QWidget):
         self._before: BlockSettings = BlockSettings()
         self._label = ""
         self.fields = SettingsFields("memory.settings")
-        self.note = named(Label(), "memory.settings_note", kind="muted")
-        self.note.setWordWrap(True)
+        self.note = named(Label(wraps=True), "memory.settings_note", kind="muted")
         self.apply_button = named(
             QPushButton(tr("Apply")), "memory.apply", spoken=tr("Apply the settings"), kind="primary"
         )

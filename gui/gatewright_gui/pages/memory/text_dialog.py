@@ -37,8 +37,7 @@ class TextDialog(FormDialog):
         self.editors = {
             one.key: named(LargeTextEdit(one.words, lines=one.lines), f"memory_text.{one.key}") for one in asked
         }
-        self.fault = named(Label(), "memory_text.fault", kind="error")
-        self.fault.setWordWrap(True)
+        self.fault = named(Label(wraps=True), "memory_text.fault", kind="error")
         parts = [part for one in asked for part in (Label(one.words), stretch(self.editors[one.key], one.lines))]
         self.lay_out(*parts, foot=(stretch(self.fault),))
         self.resize(520, self.sizeHint().height())

@@ -87,8 +87,8 @@ class OverviewPage(Page):
         return view
 
     def _lay_out(self) -> None:
-        safe = named(Label(tr("Nothing privileged or deleting is on without asking.")), "overview.safe", kind="muted")
-        safe.setWordWrap(True)
+        none = tr("Nothing privileged or deleting is on without asking.")
+        safe = named(Label(none, wraps=True), "overview.safe", kind="muted")
         self._risk_stack = stack_of(self.risk_view, holding(column_of(safe, stretch(), margins=(3, 1))))
         agents = holding(column_of(self.agents_header, stretch(self.view)))
         risky = SectionHeader(tr("On without asking"), tr("privileged, or deletes"))

@@ -55,7 +55,7 @@ class RuleForm(QWidget):
         self.message.setPlaceholderText(tr("why; told to whoever is asked, and to the model that is denied"))
         self.apply_button = named(QPushButton(tr("Apply")), "policy.apply", spoken=tr("Apply the rule"), kind="primary")
         self.revert_button = named(QPushButton(tr("Revert")), "policy.revert", spoken=tr("Take the changes back"))
-        self.fault = named(Label(), "policy.fault", kind="error")
+        self.fault = named(Label(wraps=True), "policy.fault", kind="error")
         self._faults: dict[str, Label] = {}
         self._lay_out()
         for signal in (self.name.textChanged, self.agents.textChanged, self.tools.textChanged, self.when.changed):
@@ -148,15 +148,12 @@ class RuleForm(QWidget):
             ("message", tr("&Message"), self.message),
         )
         for key, words, field in rows:
-            label = Label(words)
-            label.setBuddy(field)
+            label = Label(words, buddy=field)
             label.setMinimumWidth(LABEL_WIDTH)
-            fault = self._faults[key] = named(Label(), f"policy.{key}.said", kind="error")
-            fault.setWordWrap(True)
+            fault = self._faults[key] = named(Label(wraps=True), f"policy.{key}.said", kind="error")
             fault.hide()
             form.addRow(label, holding(column_of(field, fault)))
         self._faults[""] = self.fault
-        self.fault.setWordWrap(True)
         self.fault.hide()
         area = QScrollArea()
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)

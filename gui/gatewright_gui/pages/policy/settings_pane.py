@@ -69,8 +69,7 @@ class SettingsPane(QWidget):
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
         for setting in section.settings:
             control = self._controls[setting] = self._control_of(section, setting)
-            fault = self._faults[setting] = named(Label(), f"{control.objectName()}.said", kind="error")
-            fault.setWordWrap(True)
+            fault = self._faults[setting] = named(Label(wraps=True), f"{control.objectName()}.said", kind="error")
             fault.hide()
             label = Label("" if isinstance(control, QCheckBox) else tr(setting.label))
             label.setBuddy(control)
