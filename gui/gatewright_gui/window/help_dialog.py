@@ -5,18 +5,16 @@ It stays open beside the window. It binds no key and writes no policy.
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QDialog,
     QHeaderView,
     QLabel,
     QPushButton,
-    QStackedWidget,
     QWidget,
 )
 
 from gatewright_gui.models.keys import KEYS, KeysModel
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import Gap, Part, aligned, column_of, holding, named, row_of, stretch
+from gatewright_gui.qt.layout import Gap, Part, aligned, column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.item_view import TableView
@@ -54,24 +52,18 @@ class HelpDialog(QDialog):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setObjectName("help")
-        self.setWindowTitle(tr("Help"))
-        self.setAccessibleName(tr("Help"))
-        self.part = Segmented(tr("What to explain"))
-        self.part.setObjectName("help.part")
+        named(self, "help", spoken=tr("Help")).setWindowTitle(tr("Help"))
+        self.part = named(Segmented(tr("What to explain")), "help.part")
         self.part.add_segment("keys", tr("Keys"))
         self.part.add_segment("import", tr("Tools of other programs"))
-        self.search = SearchField(tr("Search the keys"))
-        self.search.setObjectName("help.search")
+        self.search = named(SearchField(tr("Search the keys")), "help.search")
         self.model = KeysModel(self)
-        self.view = TableView(tr("Keys and what they do"))
-        self.view.setObjectName("help.keys")
-        self._nothing = Label(tr("No key fits. Ctrl+K finds what has none."))
-        self.file_button = QPushButton(tr("Show the policy file"))
-        self.file_button.setObjectName("help.file")
-        self.close_button = QPushButton(tr("Close"))
-        self.close_button.setObjectName("help.close")
-        self._stack = QStackedWidget()
+        self.view = named(TableView(tr("Keys and what they do")), "help.keys")
+        self._nothing = named(Label(tr("No key fits. Ctrl+K finds what has none.")), kind="muted")
+        self._import = self._import_part()
+        self._stack = stack_of(self.view, self._nothing, self._import)
+        self.file_button = named(QPushButton(tr("Show the policy file")), "help.file")
+        self.close_button = named(QPushButton(tr("Close")), "help.close")
         self._set_up_view()
         self._lay_out()
         self.part.current_changed.connect(self._show_part)
@@ -83,24 +75,17 @@ class HelpDialog(QDialog):
         self.resize(*SIZE)
 
     def _set_up_view(self) -> None:
-        self.view.setModel(self.model)
-        self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.view.show_model(self.model, {KEYS: _KEYS_WIDE}, wide=KEYS + 1)
         self.view.setWordWrap(True)
         self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.view.verticalHeader().setMinimumSectionSize(current_look().tokens.row_height)
-        self.view.setColumnWidth(KEYS, _KEYS_WIDE)
 
     def _lay_out(self) -> None:
         policy = self.search.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self.search.setSizePolicy(policy)
-        self._nothing.setProperty("kind", "muted")
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        self._import = self._import_part()
-        for part in (self.view, self._nothing, self._import):
-            self._stack.addWidget(part)
         for button in (self.file_button, self.close_button):
             button.setAutoDefault(False)
         column_of(

@@ -7,7 +7,7 @@ from PySide6.QtCore import QStandardPaths, Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QPushButton, QWidget
 
 from gatewright.workspace.api import Permission
-from gatewright_gui.qt.dialog import FormDialog, choose_folder
+from gatewright_gui.qt.dialog import CheckedDialog, choose_folder
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
@@ -23,7 +23,7 @@ _LEVELS: tuple[tuple[str, Permission | None], ...] = (
 )
 
 
-class NewDialog(FormDialog):
+class NewDialog(CheckedDialog):
     """After it was accepted `folder` and `example`, or `agent_id`, `files_level` and `hidden`, hold what was chosen."""
 
     def __init__(self, parent: QWidget, tasks: TaskOwner, *, with_files: bool = True) -> None:
@@ -46,7 +46,6 @@ class NewDialog(FormDialog):
         self.agent = named(QLineEdit("assistant"), "new.agent", spoken=tr("Name of the first agent"))
         self.note = named(Label(wraps=True), "new.note", kind="muted")
         self._form = QFormLayout()
-        self.fault = named(Label(wraps=True), "new.fault", kind="error")
         self._lay_out()
         self.place.textChanged.connect(self._look)
         self.begin.currentIndexChanged.connect(self._check)
@@ -81,10 +80,6 @@ class NewDialog(FormDialog):
         """Patterns of what no agent may see."""
         return tuple(self._secrets) if self.hide_secrets.isChecked() and self.files_level is not None else ()
 
-    def _say_fault(self, words: str) -> None:
-        self.fault.setText(words.replace("`", ""))
-        self.fault.setVisible(bool(words))
-
     def _look(self, _text: str = "") -> None:
         """Look for secrets in the folder that is named now, beside the window."""
         is_named = self.folder.is_absolute() and self.folder.is_dir()
@@ -117,7 +112,7 @@ class NewDialog(FormDialog):
             fault = tr("{path} exists already: open it instead", path=path)
         elif is_own and not self.agent_id:
             fault = tr("the first agent needs a name")
-        self._say_fault(fault)
+        self.say(fault)
         names, count = ", ".join(self._secrets), sum(self._secrets.values())
         self.hide_secrets.setText(
             tr("Hide what looks like a secret: {names} ({count:,} found)", names=names, count=count)
@@ -144,20 +139,15 @@ class NewDialog(FormDialog):
         form = self._form
         form.setSpacing(current_look().tokens.space_2)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft)
-        label = Label(tr("&Folder"))
-        label.setBuddy(self.place)
-        form.addRow(label, row_of(stretch(self.place), self.browse_button, space=2))
+        form.addRow(Label(tr("&Folder"), buddy=self.place), row_of(stretch(self.place), self.browse_button, space=2))
         form.addRow("", self.note)
         if self._with_files:
             form.addRow(tr("Begin &with"), self.begin)
         form.addRow(tr("With its files agents &may"), self.level)
         form.addRow("", self.hide_secrets)
         form.addRow(tr("First &agent"), self.agent)
-        self.accept_button.setDefault(True)
-        for button in (self.browse_button, self.cancel_button):
-            button.setAutoDefault(False)
-        heading = named(Label(tr("New workspace")), kind="heading")
-        self.lay_out(heading, form, self.fault, stretch(), space=3)
+        self.browse_button.setAutoDefault(False)
+        self.lay_out(self.heading, form, self.fault, stretch(), space=3)
         self.resize(640, 320)
 
 

@@ -9,14 +9,9 @@ from collections.abc import Callable
 from PySide6.QtCore import QModelIndex, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QDialog,
-    QHBoxLayout,
-    QHeaderView,
     QProgressBar,
     QPushButton,
-    QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -28,7 +23,8 @@ from gatewright_gui.models.selfcheck import (
     report_text,
 )
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.look import Role, current_look
+from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
+from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.icon_label import IconLabel
@@ -59,24 +55,20 @@ class SelfCheckDialog(QDialog):
         self._clock = clock
         self._found: CheckCount | None = None
         self._is_checking = False
-        self.setObjectName("selfcheck")
-        self.setWindowTitle(tr("Self-check"))
-        self.setAccessibleName(tr("Self-check"))
+        named(self, "selfcheck", spoken=tr("Self-check")).setWindowTitle(tr("Self-check"))
         self._icon = IconLabel("shield", "muted", size=20)
-        self.summary = Label()
-        self.summary.setProperty("kind", "heading")
-        self.when = Label()
-        self.when.setProperty("kind", "muted")
-        self.progress = QProgressBar()
+        self.summary = named(Label(), "selfcheck.summary", kind="heading")
+        self.when = named(Label(), "selfcheck.when", kind="muted")
+        self.progress = named(QProgressBar(), "selfcheck.progress", spoken=tr("Agents checked"))
         self.agents, self.notes = AgentCheckModel(self), CheckNoteModel(self)
-        self.agent_view, self.note_view = (
-            TableView(tr("Agents that were checked")),
-            TableView(tr("Notes of the self-check")),
-        )
+        self.agent_view = named(TableView(tr("Agents that were checked")), "selfcheck.agents")
+        self.note_view = named(TableView(tr("Notes of the self-check")), "selfcheck.notes")
         self.note_header = SectionHeader(tr("Notes"), flush=True)
         self.nothing = EmptyState("circle-check", tr("No difference"), "")
-        self.copy_button, self.again_button = QPushButton(tr("&Copy")), QPushButton(tr("Check &again"))
-        self.close_button = QPushButton(tr("Close"))
+        self._stack = stack_of(self.note_view, self.nothing)
+        self.copy_button = named(QPushButton(tr("&Copy")), "selfcheck.copy")
+        self.again_button = named(QPushButton(tr("Check &again")), "selfcheck.again")
+        self.close_button = named(QPushButton(tr("Close")), "selfcheck.close")
         self._lay_out()
         self._connect()
         self._tick = QTimer(self, interval=TICK_MS)
@@ -88,66 +80,28 @@ class SelfCheckDialog(QDialog):
         self.show_progress(None)
 
     def _lay_out(self) -> None:
-        tokens = current_look().tokens
-        named = {
-            "summary": self.summary,
-            "when": self.when,
-            "progress": self.progress,
-            "agents": self.agent_view,
-            "notes": self.note_view,
-            "copy": self.copy_button,
-            "again": self.again_button,
-            "close": self.close_button,
-        }
-        for name, part in named.items():
-            part.setObjectName(f"selfcheck.{name}")
         self.progress.setTextVisible(False)
         policy = self.progress.sizePolicy()
         policy.setRetainSizeWhenHidden(True)
         self.progress.setSizePolicy(policy)
         self.progress.setFixedHeight(4)
-        self.progress.setAccessibleName(tr("Agents checked"))
-        explained = Label(tr(EXPLAINED), wraps=True)
-        explained.setProperty("kind", "muted")
-        self._set_up(self.agent_view, self.agents, 0)
-        self._set_up(self.note_view, self.notes, WHAT)
-        head = QHBoxLayout()
-        head.setSpacing(tokens.space_2)
-        for part in (self._icon, self.summary):
-            head.addWidget(part)
-        head.addStretch(1)
-        head.addWidget(self.when)
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self.note_view)
-        self._stack.addWidget(self.nothing)
-        foot = QHBoxLayout()
-        foot.setSpacing(tokens.space_2)
+        for view, model, wide in ((self.agent_view, self.agents, 0), (self.note_view, self.notes, WHAT)):
+            widths = {column: 88 for column in range(model.columnCount()) if column != wide}
+            view.show_model(model, widths, wide=wide)
         for button in (self.copy_button, self.again_button):
             button.setAutoDefault(False)
-            foot.addWidget(button)
-        foot.addStretch(1)
-        foot.addWidget(self.close_button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(tokens.space_4, tokens.space_4, tokens.space_4, tokens.space_4)
-        column.setSpacing(tokens.space_2)
-        column.addLayout(head)
-        column.addWidget(explained)
-        column.addWidget(self.progress)
-        column.addWidget(self.agent_view, 2)
-        column.addWidget(self.note_header)
-        column.addWidget(self._stack, 2)
-        column.addLayout(foot)
-
-    @staticmethod
-    def _set_up(view: TableView, model: AgentCheckModel | CheckNoteModel, wide: int) -> None:
-        view.setModel(model)
-        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        view.horizontalHeader().setStretchLastSection(False)
-        view.horizontalHeader().setSectionResizeMode(wide, QHeaderView.ResizeMode.Stretch)
-        for column in range(model.columnCount()):
-            if column != wide:
-                view.setColumnWidth(column, 88)
+        column_of(
+            row_of(self._icon, self.summary, stretch(), self.when, space=2),
+            named(Label(tr(EXPLAINED), wraps=True), kind="muted"),
+            self.progress,
+            stretch(self.agent_view, 2),
+            self.note_header,
+            stretch(self._stack, 2),
+            row_of(self.copy_button, self.again_button, stretch(), self.close_button, space=2),
+            into=self,
+            space=2,
+            margins=4,
+        )
 
     def _connect(self) -> None:
         self.note_view.clicked.connect(self._go_to_note)

@@ -371,7 +371,7 @@ async def test_block_is_archived_and_taken_out_and_deleted_after_a_question(benc
 async def test_block_with_fields_is_made_in_a_form_and_edited_as_json(bench: Bench) -> None:
     bench.press("memory.new")
     dialog = await dialog_of(CreateDialog)
-    assert not dialog.make_button.isEnabled()
+    assert not dialog.accept_button.isEnabled()
     QTest.keyClicks(dialog.label, "mood")
     dialog.kind.setCurrentIndex(dialog.kind.findData("map"))
     name = dialog.schema.findChild(QLineEdit, "console.form.fields.0.name")
@@ -379,7 +379,7 @@ async def test_block_with_fields_is_made_in_a_form_and_edited_as_json(bench: Ben
     clear(name)
     QTest.keyClicks(name, "8")
     assert "`8` cannot name a field" in dialog.fault.text()
-    assert not dialog.make_button.isEnabled()
+    assert not dialog.accept_button.isEnabled()
     clear(name)
     QTest.keyClicks(name, "now")
     now = dialog.value.findChild(QLineEdit, "console.form.now")

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QHBoxLayout,
-    QHeaderView,
     QLabel,
     QListView,
     QPushButton,
@@ -108,14 +107,8 @@ class ChangeDelegate(Delegate):
 
 def set_up_changes(table: TableView, model: RightChangesModel, *, then_width: int = 172) -> None:
     """Show changes in a table, what changes in the widest column."""
-    table.setModel(model)
+    table.show_model(model, {AGENT: 110, NOW: 150, THEN: then_width}, wide=WHAT)
     table.setItemDelegate(ChangeDelegate(table))
-    table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-    for at, width in ((AGENT, 110), (NOW, 150), (THEN, then_width)):
-        table.setColumnWidth(at, width)
-    header = table.horizontalHeader()
-    header.setStretchLastSection(False)
-    header.setSectionResizeMode(WHAT, QHeaderView.ResizeMode.Stretch)
 
 
 class RightsDialog(CheckedDialog):

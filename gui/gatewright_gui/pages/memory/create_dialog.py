@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import pairwise
 
-from PySide6.QtWidgets import QComboBox, QDialog, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import (
@@ -19,9 +19,9 @@ from gatewright_gui.pages.console.call_form import FieldFault
 from gatewright_gui.pages.console.form import FormPane
 from gatewright_gui.pages.memory.settings_form import SettingsFields
 from gatewright_gui.pages.memory.value_form import ValueForm
+from gatewright_gui.qt.dialog import FormDialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
-from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
@@ -41,14 +41,13 @@ KINDS: tuple[tuple[str, str, Mapping[str, JsonValue]], ...] = (
 Make = Callable[[str, NewBlock], Awaitable[None]]
 
 
-class CreateDialog(QDialog):
+class CreateDialog(FormDialog):
     """``make`` makes a block of an agent, or of "" a shared one; where it cannot the dialog says why, and stays."""
 
     def __init__(self, parent: QWidget | None, agent_id: str, tasks: TaskOwner, make: Make) -> None:
-        super().__init__(parent)
+        super().__init__(parent, "memory_new", tr("New block"), tr("Make it"))
         self._agent_id, self._tasks, self._make = agent_id, tasks, make
-        named(self, "memory_new", spoken=tr("New block"))
-        self.setWindowTitle(title_text(tr("New block")))
+        self.accept_button.setAccessibleName(tr("Make the block"))
         self.label = named(QLineEdit(), "memory_new.label", spoken=tr("Label"))
         self.label.setPlaceholderText("persona")
         self.whose = named(QComboBox(), "memory_new.whose", spoken=tr("Whose block"))
@@ -70,16 +69,11 @@ class CreateDialog(QDialog):
         """The schema of which ``value`` is the form."""
         self._first = stack_of(self.content, self.value)
         self.fault = named(Label(wraps=True), "memory_new.fault", kind="error")
-        self.make_button = named(
-            QPushButton(tr("Make it")), "memory_new.accept", spoken=tr("Make the block"), kind="primary"
-        )
-        self.cancel_button = named(QPushButton(tr("Cancel")), "memory_new.cancel", spoken=tr("Cancel"))
         self._parts = holding(column_of(Label(tr("Its parts")), stretch(self.schema), space=1))
         self._at_first = holding(column_of(Label(tr("At first")), stretch(self._first), space=1))
-        buttons = row_of(stretch(self.fault), self.cancel_button, self.make_button, space=2)
         held = column_of(stretch(self._parts, 3), stretch(self._at_first, 2), space=2)
         whole = row_of(column_of(self.fields, stretch()), stretch(held), space=4)
-        column_of(stretch(whole), buttons, into=self, space=3, margins=4)
+        self.lay_out(stretch(whole), foot=(stretch(self.fault),), space=3)
         self.resize(860, 540)
         for before, after in pairwise((self.label, self.whose, self.kind, self.fields.type)):
             self.setTabOrder(before, after)
@@ -88,8 +82,6 @@ class CreateDialog(QDialog):
         self.label.textChanged.connect(self._check)
         for signal in (self.fields.changed, self.schema.changed, self.content.edited, self.value.edited):
             signal.connect(self._check)
-        self.make_button.clicked.connect(lambda: self._tasks.start(self._try(), "memory_new"))
-        self.cancel_button.clicked.connect(self.reject)
         self._choose_kind()
 
     @property
@@ -109,8 +101,12 @@ class CreateDialog(QDialog):
             settings.description or "",
         )
 
+    def accept(self) -> None:
+        """Make it, and close where that went well."""
+        self._tasks.start(self._try(), "memory_new")
+
     async def _try(self) -> None:
-        self.make_button.setEnabled(False)
+        self.accept_button.setEnabled(False)
         try:
             await self._make("" if self.whose.currentData() else self._agent_id, self.new)
         except GatewrightError as error:
@@ -118,7 +114,7 @@ class CreateDialog(QDialog):
                 self._check()
                 self.fault.setText(str(error))
         else:
-            self.accept()
+            super().accept()
 
     def _schema(self) -> BlockSchema:
         try:
@@ -146,7 +142,7 @@ class CreateDialog(QDialog):
         except GatewrightError as error:
             fault = str(error)
         self.fault.setText(fault)
-        self.make_button.setEnabled(ready)
+        self.accept_button.setEnabled(ready)
 
     def _show_value(self, schema: BlockSchema) -> None:
         """The form of what is in it at first follows its parts; what was filled in stays as far as it fits."""

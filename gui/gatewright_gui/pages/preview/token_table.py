@@ -6,7 +6,7 @@ from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, QRect, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QStyleOptionViewItem, QWidget
 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import current_look
@@ -221,16 +221,11 @@ class TokenTable(TableView):
         super().__init__(tr("Tokens by tool"), parent)
         self.setObjectName("preview.tokens.table")
         self.tokens = TokenModel(self)
-        self.setModel(self.tokens)
+        widths: dict[int, int] = {TokenColumn.TOKENS: 74, TokenColumn.UNRESTRICTED: 98, TokenColumn.SAVED: 62}
+        self.show_model(self.tokens, widths, wide=TokenColumn.TOOL)
         self.setItemDelegate(_Delegate(self))
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         header = self.horizontalHeader()
-        header.setStretchLastSection(False)
         header.setSortIndicatorClearable(True)
-        header.setSectionResizeMode(TokenColumn.TOOL, QHeaderView.ResizeMode.Stretch)
-        for column, width in ((TokenColumn.TOKENS, 74), (TokenColumn.UNRESTRICTED, 98), (TokenColumn.SAVED, 62)):
-            self.setColumnWidth(column, width)
         header.setSortIndicator(TokenColumn.TOKENS, Qt.SortOrder.DescendingOrder)
         self.setSortingEnabled(True)
         self.clicked.connect(self._go)
