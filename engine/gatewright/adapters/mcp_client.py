@@ -31,7 +31,7 @@ from gatewright.adapters.mcp_transport import (
 from gatewright.adapters.server_process import Command
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
-from gatewright.record import renew_after_fork
+from gatewright.record.fork import renew_after_fork
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus

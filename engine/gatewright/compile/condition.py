@@ -12,7 +12,7 @@ from gatewright.base.problem import Address
 from gatewright.compile.rule_test import BoundRule
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ArgumentConstraints
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object
 

@@ -16,7 +16,7 @@ from gatewright.policy.document import Policy, ToolSettings
 from gatewright.policy.right import Layer, Reason, ToolFacts
 from gatewright.policy.setting import settings_of
 from gatewright.policy.verdict import Verdict
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 
 if TYPE_CHECKING:
     from gatewright.tools.registry import ToolRegistry

@@ -8,7 +8,7 @@ from gatewright.base.json_copy import copied
 from gatewright.base.once import once
 from gatewright.compile.condition import Conditions
 from gatewright.compile.declared import DeclaredTools
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from gatewright.base.clock import iso_utc
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import Problem
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 
 _log = logging.getLogger(__name__)
 

@@ -19,11 +19,11 @@ from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.gate.approval import Approval, ApprovalRequest
 from gatewright.gate.lifeline import Lifeline, is_alive
-from gatewright.record import SealedRow, SealedTable, Version
+from gatewright.record.sealedtable import SealedRow, SealedTable, Version
 
 if TYPE_CHECKING:
     from gatewright.gate.grant import Grant, Subject
-    from gatewright.record import Change
+    from gatewright.record.sealedtable import Change
 
 FILE_NAME = "approvals.sqlite"
 ONCE_S = 60.0

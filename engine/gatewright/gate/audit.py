@@ -27,10 +27,13 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.pieces import last_of
 from gatewright.gate.chain import AuditReport, AuditRow, RowKind, Unsealed, end_of, log_id_of, verified
 from gatewright.gate.keys import START_MAC, Anchor, Home, KeyRing
-from gatewright.record import Database, PrivateFolder, Seal, renew_after_fork
+from gatewright.record.database import Database
+from gatewright.record.folder import PrivateFolder
+from gatewright.record.fork import renew_after_fork
+from gatewright.record.seal import Seal
 
 if TYPE_CHECKING:
-    from gatewright.record import Connection
+    from gatewright.record.database import Connection
 
 FILE_NAME = "audit.sqlite3"
 _BUSY_S = 1.0

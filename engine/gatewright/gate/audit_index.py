@@ -21,7 +21,7 @@ from gatewright.gate.audit import SELECT_ROWS, audit_database, has_rows
 from gatewright.gate.chain import CALL_ENDS, AuditRow, RowKind
 
 if TYPE_CHECKING:
-    from gatewright.record import Connection
+    from gatewright.record.database import Connection
 
 AT_ONCE = 50_000
 """Rows that are read in one go: about an eighth of a second."""

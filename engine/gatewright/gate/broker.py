@@ -28,7 +28,7 @@ from gatewright.gate.approval import Approval, ApprovalLimits, ApprovalRequest
 from gatewright.gate.approvalstore import ApprovalStore, QuestionTooLarge, Version
 from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
-from gatewright.record import fork_safe_lock, renew_after_fork
+from gatewright.record.fork import fork_safe_lock, renew_after_fork
 
 if TYPE_CHECKING:
     from gatewright.gate.grant import Grant

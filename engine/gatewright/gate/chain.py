@@ -13,7 +13,7 @@ from typing import cast
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.keys import START_MAC, Anchor
-from gatewright.record import Seal
+from gatewright.record.seal import Seal
 
 _MOST_PROBLEMS = 50
 _PIECE = 250

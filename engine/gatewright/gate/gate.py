@@ -32,7 +32,7 @@ from gatewright.gate.session import OwnSessions, Session
 from gatewright.policy.document import Policy
 from gatewright.policy.right import Reason
 from gatewright.policy.verdict import Verdict
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 from gatewright.tools.context import Ports
 
 if TYPE_CHECKING:

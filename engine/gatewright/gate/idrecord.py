@@ -19,7 +19,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.excerpt import bounded
 from gatewright.gate.scrub import scrub_value
 from gatewright.gate.session import Session
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 
 MOST_RECORDS = 5
 """Ids of one call that are told."""

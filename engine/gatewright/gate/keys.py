@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from gatewright.base.frozen import frozen
-from gatewright.record import AnchorFile, PrivateFolder, find_key, have_key
+from gatewright.record.anchor import AnchorFile
+from gatewright.record.folder import PrivateFolder
+from gatewright.record.seal import find_key, have_key
 
 START_MAC = "0" * 64
 """What the first row of a log follows."""

@@ -14,7 +14,8 @@ from pathlib import Path
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.base.ids import new_id
-from gatewright.record import PrivateFolder, fork_safe_lock, renew_after_fork
+from gatewright.record.folder import PrivateFolder
+from gatewright.record.fork import fork_safe_lock, renew_after_fork
 
 _OWNER = re.compile(r"owner-[0-9a-f]{16}")
 

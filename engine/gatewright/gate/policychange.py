@@ -15,7 +15,7 @@ from gatewright.compile.snapshot import Snapshot
 from gatewright.gate.audit import AuditEntry
 from gatewright.gate.chain import RowKind
 from gatewright.policy.document import Policy
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 
 _MOST_WORDS, _MOST_REFUSED, _MOST_PROBLEMS, _LENGTH = 20, 20, 5, 300
 

@@ -19,7 +19,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.compile.rule_test import Rate
 from gatewright.policy.rule import RateLimit
-from gatewright.record import Connection, Database
+from gatewright.record.database import Connection, Database
 
 FILE_NAME = "rates.sqlite"
 _BUSY_S = 1.0

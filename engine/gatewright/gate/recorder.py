@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from gatewright.base import aio
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
-from gatewright.record import renew_after_fork
+from gatewright.record.fork import renew_after_fork
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.session import Session
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 
 MAX_RESULTS = 128
 MAX_BYTES = 4 * 1024 * 1024

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from gatewright.gate.lifeline import Lifeline, is_alive
-from gatewright.record import SealedRow, SealedTable
+from gatewright.record.sealedtable import SealedRow, SealedTable
 
 FILE_NAME = "serving.sqlite"
 MOST_CLIENTS = 1_000

@@ -25,7 +25,8 @@ from gatewright.base.filelock import lock
 from gatewright.gate.keys import Home
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.session import Session
-from gatewright.record import SHARED_KEY, PrivateFolder, find_key, have_key
+from gatewright.record.folder import PrivateFolder
+from gatewright.record.seal import SHARED_KEY, find_key, have_key
 
 FOLDER = "sessions"
 MAX_BYTES = 4 * 1024 * 1024

@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gatewright.record import Connection
+    from gatewright.record.database import Connection
 
     Vector: TypeAlias = NDArray[np.float32]
 

@@ -18,7 +18,7 @@ from gatewright.memory.entrytable import Entry, EntryKind
 
 if TYPE_CHECKING:
     from gatewright.memory.block_store import BlockStore
-    from gatewright.record import Connection
+    from gatewright.record.database import Connection
 
 MAX_WAITING = 1_000
 """How many messages one inbox holds."""

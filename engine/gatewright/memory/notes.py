@@ -20,7 +20,9 @@ from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.memory.fulltext import MAX_CHARS, query_words, snippet, spaced, why_no_index
 from gatewright.memory.storecopy import copy_database
-from gatewright.record import Connection, Database, PrivateFolder, fork_safe_lock
+from gatewright.record.database import Connection, Database
+from gatewright.record.folder import PrivateFolder
+from gatewright.record.fork import fork_safe_lock
 
 if TYPE_CHECKING:
     from gatewright.base.clock import Clock

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from gatewright.memory.entrytable import VIRTUAL
-from gatewright.record import Database
+from gatewright.record.database import Database
 
 _PAGES = 256
 _BUSY_S = 5.0

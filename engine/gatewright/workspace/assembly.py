@@ -21,7 +21,7 @@ from gatewright.memory.notes import FOLDER as NOTES
 from gatewright.memory.notes import NoteBook
 from gatewright.memory.shelf import Shelf
 from gatewright.policy.document import PINS, Policy
-from gatewright.record import PrivateFolder
+from gatewright.record.folder import PrivateFolder
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 from gatewright.sources.rootfolder import RootFolders

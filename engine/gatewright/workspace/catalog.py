@@ -21,7 +21,7 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.setting import settings_of
 from gatewright.policyfile import KnownTools
 from gatewright.policyfile.known import CatalogFacts
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, ToolDefinition, read_definitions
 from gatewright.tools.naming import check_tool_name
 from gatewright.tools.schemashape import Runner

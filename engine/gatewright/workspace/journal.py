@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from gatewright.gate.lifeline import Lifeline, is_alive
 from gatewright.policyfile import write_policy_text
-from gatewright.record import PrivateFolder
+from gatewright.record.folder import PrivateFolder
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of a journal: two texts of a policy, as JSON."""

@@ -18,7 +18,7 @@ from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.document import Catalog, CatalogType
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin, drift
 from gatewright.tools.server_tool import checked_answer

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from gatewright.base.clock import Clock, iso_utc
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
-from gatewright.record import PrivateFolder
+from gatewright.record.folder import PrivateFolder
 
 if TYPE_CHECKING:
     from gatewright.base.jsonvalue import JsonValue

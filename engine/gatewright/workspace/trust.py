@@ -16,7 +16,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import digest
 from gatewright.policy.document import Catalog, Policy
 from gatewright.policyfile.plain import plain_endpoints
-from gatewright.record import PrivateFolder
+from gatewright.record.folder import PrivateFolder
 
 FolderKind = Literal["source", "root"]
 """What a folder is named by."""

@@ -42,7 +42,7 @@ from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
-from gatewright.record import fork_safe_lock
+from gatewright.record.fork import fork_safe_lock
 from gatewright.schema import Schema
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.folderwatch import FolderNews, FolderWatch

@@ -19,7 +19,7 @@ from gatewright.gate.approval import MOST_SECONDS, ApprovalLimits, ApprovalReque
 from gatewright.gate.approvalstore import FILE_NAME, MOST_BYTES, ONCE_S, QuestionTooLarge
 from gatewright.gate.grant import Subject, covers
 from gatewright.gate.idrecord import IdRecord
-from gatewright.record import SHARED_KEY
+from gatewright.record.seal import SHARED_KEY
 from tests.engine.gate.asking import a_request, small_store
 from tests.support.clock import ManualClock
 

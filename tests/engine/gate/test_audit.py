@@ -31,7 +31,7 @@ from gatewright.gate import (
 )
 from gatewright.gate.excerpt import bounded
 from gatewright.policy.tier import SafetyTier
-from gatewright.record import AnchorFile
+from gatewright.record.anchor import AnchorFile
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.decorator import tool
 from tests.engine.gate.conftest import MakeWorld

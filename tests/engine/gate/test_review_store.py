@@ -122,7 +122,7 @@ def test_list_that_is_damaged_costs_grants_and_locks_nobody_out(
 _DYING = """
 import os, signal, sys
 from pathlib import Path
-from gatewright.record import AnchorFile
+from gatewright.record.anchor import AnchorFile
 from tests.engine.gate.asking import a_request, small_store
 from gatewright.gate import Approval, Remember
 from tests.support.clock import ManualClock

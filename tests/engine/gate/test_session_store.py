@@ -12,7 +12,7 @@ import pytest
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.gate import Session, sessionstore
 from gatewright.gate.sessionstore import MAX_BYTES, SessionStore
-from gatewright.record import PrivateFolder
+from gatewright.record.folder import PrivateFolder
 from tests.support.clock import ManualClock
 
 
