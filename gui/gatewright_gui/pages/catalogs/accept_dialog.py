@@ -12,6 +12,7 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import named, stretch
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.calls import visible
 from gatewright_gui.session.catalogs import CatalogRow
 
 HEADINGS = (mark("Tool"), mark("Server"), mark("Counts as"), mark("Because"))
@@ -45,7 +46,7 @@ class AcceptDialog(FormDialog):
 
     def _show(self, index: QModelIndex, _before: QModelIndex) -> None:
         waiting = self.model.rows[index.row()].waiting if index.isValid() else None
-        self.code.set_diff(waiting.difference if waiting is not None else "")
+        self.code.set_diff(visible(waiting.difference) if waiting is not None else "")
 
     def _tell(self) -> None:
         number = self.model.ticked_count

@@ -16,6 +16,7 @@ from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import SizeStore, split_of
+from gatewright_gui.session.calls import visible
 from gatewright_gui.session.catalogs import CatalogRow, SafetyTier
 from gatewright_gui.session.document import Document
 
@@ -202,11 +203,11 @@ class DetailPane(QWidget):
         if self.row is not None and self.row.state.pin is None:
             definition = self._document.workspace.tool_definition(line.policy_name)
         if line.waiting is not None:
-            self.code.set_diff(line.waiting.difference)
+            self.code.set_diff(visible(line.waiting.difference))
         elif definition is not None:
-            self.code.set_json(json.dumps(definition, indent=2, ensure_ascii=False))
+            self.code.set_json(visible(json.dumps(definition, indent=2, ensure_ascii=False)))
         else:
-            self.code.set_plain(line.note)
+            self.code.set_plain(visible(line.note))
 
     def _tell_ticks(self) -> None:
         waits = sum(line.waiting is not None for line in self.model.rows)
