@@ -91,7 +91,7 @@ class ToolCallAccumulator:
             pieces.tool_call_id = id[:_MAX_NAME]
         if isinstance(name, str) and name:
             pieces.name = name[:_MAX_NAME]
-        if isinstance(arguments, str):
+        if isinstance(arguments, str) and arguments:  # a stream may go on for ever with nothing in it
             self._take(pieces, arguments)
         elif isinstance(arguments, Mapping):
             pieces.whole = _text_of(cast("Mapping[object, object]", arguments)) or pieces.whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from types import SimpleNamespace
 from typing import Any
 
@@ -308,3 +309,16 @@ def test_objects_of_one_index_count_towards_the_bound() -> None:
     *whole, last = accumulator.calls()
     assert len(whole) == MAX_CALLS
     assert last == BrokenCall(MAX_CALLS, f"more than {MAX_CALLS} calls in one answer")
+
+
+def test_deltas_with_nothing_in_them_are_not_kept() -> None:
+    streamed = ToolCallAccumulator()
+    tracemalloc.start()
+    try:
+        for _ in range(50_000):
+            streamed.add(0, arguments="")
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert held < 50_000
