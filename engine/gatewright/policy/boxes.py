@@ -130,19 +130,38 @@ class Boxes:
         return None
 
     def ask(self, facts: ToolFacts, operation: str, *, on: bool) -> None:
-        """Write the key of an operation (``""``: of the tool) that makes it ask, or one that stops it, if need be."""
+        """Write the key of an operation (``""``: of the tool) that makes it ask, or one that stops it, if need be.
+
+        What ``[defaults]`` deny stays denied: where one key of the tool would open that too, its other operations get
+        keys of their own.
+        """
+        held, denied = dict(self._approvals), [op for op in facts.operations if self._stays_denied(facts, op)]
         key = f"{facts.name}.{operation}" if operation else facts.name
         self._approvals.pop(key, None)
+        tier = next((op.tier for op in facts.operations if op.name == operation), facts.tier)
         if on:
             self._approvals[key] = Verdict.ASK
-            return
-        tier = next((op.tier for op in facts.operations if op.name == operation), facts.tier)
-        if self._approval(facts, operation, tier) is Verdict.ASK:
+        elif self._approval(facts, operation, tier) is Verdict.ASK:
             self._approvals[key] = Verdict.ALLOW
+        if not all(self._stays_denied(facts, op) for op in denied):
+            self._approvals = held
+            for op in () if operation else facts.operations:
+                if op.name and op not in denied:
+                    self.ask(facts, op.name, on=on)
 
     def set_approvals(self, approvals: Mapping[str, Verdict]) -> None:
         """These keys and no others."""
         self._approvals = dict(approvals)
+
+    def _stays_denied(self, facts: ToolFacts, operation: OperationFacts) -> bool:
+        """Whether ``[defaults]`` deny it, were the agent's own denials gone."""
+        everyone = self._policy.defaults.approvals
+        for key in deciding_keys(facts.name, operation.name, operation.tier):
+            if self._approvals.get(key, Verdict.DENY) is not Verdict.DENY:
+                return False
+            if key in everyone:
+                return everyone[key] is Verdict.DENY
+        return False
 
     def _approval(self, facts: ToolFacts, operation: str, tier: SafetyTier) -> Verdict:
         own, everyone = self._approvals, self._policy.defaults.approvals

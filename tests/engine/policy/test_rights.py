@@ -306,6 +306,33 @@ def test_allowing_lifts_the_agents_own_denial_and_leaves_that_of_the_defaults() 
     assert right(left, "read").is_hidden
 
 
+@pytest.mark.parametrize("everyone", ["file.read", "read_only"])
+@pytest.mark.parametrize("verdict", [Verdict.ALLOW, Verdict.ASK])
+@pytest.mark.parametrize("own", [{}, {"file.read": Verdict.DENY}, {"file.save": Verdict.ASK}])
+@pytest.mark.parametrize("operations", [("read",), OPS])
+def test_no_wish_for_one_agent_opens_what_the_defaults_deny(
+    everyone: str, verdict: Verdict, own: dict[str, Verdict], operations: tuple[str, ...]
+) -> None:
+    defaults = Defaults(approvals={everyone: Verdict.DENY, "side_effecting": Verdict.ASK})
+    policy = policy_of(Agent("a", tools=("file",), approvals=own), defaults=defaults)
+    wished = apply(policy, set_many(policy, CATALOG, "a", {"file": operations}, verdict))
+    assert right(wished, "read").is_hidden
+    toggled = apply(
+        policy, ask_first(policy, CATALOG, "a", "file", "" if operations == OPS else "read", on=verdict is Verdict.ASK)
+    )
+    assert right(toggled, "read").is_hidden
+    if operations == OPS:
+        assert right(wished, "save").verdict is verdict
+
+
+def test_an_agents_own_key_that_lifts_a_denial_of_the_defaults_goes_on_doing_so() -> None:
+    defaults = Defaults(approvals={"read_only": Verdict.DENY})
+    policy = policy_of(Agent("a", tools=("file",), approvals={"file": Verdict.ALLOW}), defaults=defaults)
+    assert not right(policy, "read").is_hidden
+    asking = apply(policy, set_many(policy, CATALOG, "a", {"file": ("read",)}, Verdict.ASK))
+    assert right(asking, "read").verdict is Verdict.ASK
+
+
 def limit(
     *operations: str, tool: str = "file", conditions: tuple[str, ...] = (), rule_id: str | None = None
 ) -> ToolRule:
