@@ -14,6 +14,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from gatewright.base.errors import GatewrightError, ToolFailure
 from gatewright.base.frozen import frozen
@@ -48,6 +49,7 @@ class SourceWatching:
     """A watch over sources of one manager, from the first ``follow`` on. End it with ``close``.
 
     ``wanted`` answers the ids to watch; ``notify`` is called in a thread of ours, and what it raises is kept quiet.
+    It may change the policy, and so call ``follow``, or ``close``: neither waits for a thread under a lock.
     ``debounce_ms``: how long changes are gathered at most; ``tick_ms``: how soon a base that came back is seen.
     """
 
@@ -65,6 +67,7 @@ class SourceWatching:
         self._notify = notify
         self._debounce_ms, self._tick_ms = debounce_ms, tick_ms
         self._watches: dict[str, _Watch] = {}
+        self._threads: WeakSet[threading.Thread] = WeakSet()
         self._following = fork_safe_lock()
         self._closed = False
 
@@ -74,35 +77,40 @@ class SourceWatching:
         return tuple(self._watches)
 
     def follow(self) -> None:
-        """Watch what is wanted now, at the bases that the sources have now."""
+        """Watch what is wanted now, at the bases that the sources have now; what ends ends a moment later."""
         with self._following:
             if not self._closed:
                 self._watch(self._wanted())
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until every folder that is there is being watched; whether that came to be in time."""
-        return all(one.stands.wait(timeout_s) for one in self._watches.values())
+        return all(one.stands.wait(timeout_s) for one in tuple(self._watches.values()))
 
     def close(self) -> None:
-        """Stop; afterwards nothing is told any more."""
+        """Stop, and wait for what is told just now, unless that is what closes: afterwards nothing is told any more."""
         with self._following:
             self._closed = True
             self._watch(())
+            threads = tuple(self._threads)
+        if threading.current_thread() not in threads:
+            for thread in threads:
+                thread.join()
 
     def _watch(self, source_ids: Iterable[str]) -> None:
         found = {name: source.folder for name in source_ids if (source := self._manager.get(name)) is not None}
         wanted = {name: folder for name, folder in found.items() if not folder.refused}
         for name in [name for name, one in self._watches.items() if wanted.get(name) is not one.folder]:
-            self._watches.pop(name).stop()
+            self._watches.pop(name).done.set()
         for name, folder in wanted.items():
             if name not in self._watches:
                 made = _Watch(self._manager, name, folder, self._notify, self._debounce_ms, self._tick_ms)
                 self._watches[name] = made
+                self._threads.add(made.thread)
         self._manager.watched = frozenset(self._watches)
 
 
 class _Watch:
-    """One source, one thread."""
+    """One source, one thread, which ends by itself once ``done`` is set."""
 
     def __init__(
         self,
@@ -116,25 +124,19 @@ class _Watch:
         self.folder = folder
         self.base = folder.path
         self.stands = threading.Event()
+        self.done = threading.Event()
         self._manager = manager
         self._source_id = source_id
         self._notify = notify
         self._debounce_ms, self._tick_ms = debounce_ms, tick_ms
-        self._done = threading.Event()
         self._again: set[str] = set()
         self._signatures: dict[str, Signature | None] = {}
-        self._thread = threading.Thread(target=self._run, name=f"watch {source_id}", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the thread and wait for it, unless it is this one."""
-        self._done.set()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
+        self.thread = threading.Thread(target=self._run, name=f"watch {source_id}", daemon=True)
+        self.thread.start()
 
     def _run(self) -> None:
         told = ""
-        while not self._done.is_set():
+        while not self.done.is_set():
             try:
                 fault = self.folder.fault()
                 if fault is None:
@@ -144,14 +146,14 @@ class _Watch:
                 if fault.code == REPLACED and str(fault) != told:
                     told = str(fault)
                     self._tell(Noticed(self._source_id, problem=f"{fault}; {READ_AGAIN}"))
-                self._done.wait(self._tick_ms / 1000)
+                self.done.wait(self._tick_ms / 1000)
             except Exception as error:  # noqa: BLE001 - the thread's owner: watching must not end without a word
                 self._tell(Noticed(self._source_id, problem=f"changes are looked for every few seconds: {error}"))
                 self._polled()
 
     def _watched(self) -> None:
         """Until the base is another folder, or the end."""
-        for number, found in enumerate(changes_below(self.folder, self._done, self._debounce_ms, self._tick_ms)):
+        for number, found in enumerate(changes_below(self.folder, self.done, self._debounce_ms, self._tick_ms)):
             if not number:
                 self._look_at(self._loaded())  # what changed before the watch stood
                 self.stands.set()
@@ -163,7 +165,7 @@ class _Watch:
     def _polled(self) -> None:
         """Files with a block, by their metadata, until the end or until the base is worth another watch."""
         for _ in range(_POLL_TICKS):
-            if self._done.wait(self._tick_ms / 1000):
+            if self.done.wait(self._tick_ms / 1000):
                 return
         loaded = self._loaded()
         stands = self.folder.fault() is None
@@ -202,7 +204,7 @@ class _Watch:
 
     def _taken_in(self, path: str, *, without_block: bool = False) -> OutsideChange | None:
         """What became of a path; None where that is nothing to tell."""
-        if self._done.is_set():
+        if self.done.is_set():
             return None
         try:
             change = self._manager.take_in(self._source_id, path)
@@ -231,7 +233,7 @@ class _Watch:
         return level.permission is not Permission.NONE and not is_link and not standing.is_folder
 
     def _tell(self, noticed: Noticed) -> None:
-        if self._done.is_set():
+        if self.done.is_set():
             return
         try:
             self._notify(noticed)

@@ -2,6 +2,7 @@
 
 import os
 import queue
+import threading
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -335,3 +336,70 @@ def test_an_unknown_source_is_not_watched_and_a_listener_that_fails_does_no_harm
         until(told, "one")
         bench.write("two", "x")
         until(told, "two")
+
+
+def test_a_listener_may_follow_while_somebody_else_ends_its_watch(bench: Bench) -> None:
+    heard, follows, has_followed = threading.Event(), threading.Event(), threading.Event()
+
+    def wanted() -> tuple[str, ...]:
+        if heard.is_set():
+            follows.set()
+            return ()
+        return ("docs",)
+
+    def listen(_: Noticed) -> None:
+        heard.set()
+        assert follows.wait(WAIT_S)
+        watcher.follow()
+        has_followed.set()
+
+    watcher = SourceWatching(bench.manager, wanted, listen, debounce_ms=60, tick_ms=60)
+    with closing(watcher):
+        watcher.follow()
+        assert watcher.wait(WAIT_S)
+        bench.write("a.md", "x")
+        assert heard.wait(WAIT_S)
+        other = threading.Thread(target=watcher.follow, daemon=True)
+        other.start()
+        assert has_followed.wait(WAIT_S)
+        other.join(WAIT_S)
+        assert not other.is_alive()
+    assert watcher.ids == ()
+
+
+def test_closing_waits_for_a_listener_that_is_told_of_a_source_not_watched_any_more(bench: Bench) -> None:
+    heard, goes_on, was_heard = threading.Event(), threading.Event(), threading.Event()
+
+    def listen(_: Noticed) -> None:
+        heard.set()
+        assert goes_on.wait(WAIT_S)
+        was_heard.set()
+
+    watcher = SourceWatching(
+        bench.manager, lambda: () if heard.is_set() else ("docs",), listen, debounce_ms=60, tick_ms=60
+    )
+    with closing(watcher):
+        watcher.follow()
+        assert watcher.wait(WAIT_S)
+        bench.write("a.md", "x")
+        assert heard.wait(WAIT_S)
+        watcher.follow()
+        assert watcher.ids == ()
+        goes_on.set()
+    assert was_heard.is_set()
+
+
+def test_a_listener_may_close_what_it_listens_to(bench: Bench) -> None:
+    closed = threading.Event()
+
+    def listen(_: Noticed) -> None:
+        watcher.close()
+        closed.set()
+
+    watcher = SourceWatching(bench.manager, lambda: ("docs",), listen, debounce_ms=60, tick_ms=60)
+    with closing(watcher):
+        watcher.follow()
+        assert watcher.wait(WAIT_S)
+        bench.write("a.md", "x")
+        assert closed.wait(WAIT_S)
+    assert watcher.ids == ()
