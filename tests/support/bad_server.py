@@ -155,6 +155,20 @@ def _refuses_calls(asked: dict[str, Any]) -> None:
     say({"id": asked["id"], "error": {"code": -32000, "message": "out of order"}})
 
 
+def _repeats(asked: dict[str, Any]) -> None:
+    """It repeats its token, in the way that the word behind its name says."""
+    words = f"the token {os.environ['TOKEN']} is bad"
+    match sys.argv[2]:
+        case "error":
+            say({"id": asked["id"], "error": {"code": -32000, "message": "x" * 1_980 + words}})
+        case "result":
+            answer(asked, {"isError": True, "content": [{"type": "text", "text": words}]})
+        case _:
+            sys.stderr.write(f"{words}\n")
+            sys.stderr.flush()
+            sys.exit(3)
+
+
 def _closes_output() -> None:
     os.close(1)
     for_ever()
@@ -183,6 +197,7 @@ BAD: dict[str, Callable[[], object]] = {
     "stderr-flood": lambda: speak(tools_call=_stderr_flood),
     "other-version": lambda: speak(initialize=_version),
     "refuses-calls": lambda: speak(tools_call=_refuses_calls),
+    "repeats": lambda: speak(tools_call=_repeats),
     "unreadable-start": lambda: speak(initialize=_unreadable),
     "unreadable-list": lambda: speak(tools_list=_unreadable),
     "unreadable-call": lambda: speak(tools_call=_unreadable),

@@ -21,6 +21,7 @@ from gatewright.adapters.mcp_transport import (
     UNREADABLE,
     Connection,
     Endpoint,
+    Secrets,
     Sender,
     ServerFailed,
     failure_of,
@@ -120,8 +121,8 @@ class ServerList:
 class _Run(Connection):
     """One connection, from its start to its end."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, secrets: Secrets) -> None:
+        super().__init__(secrets)
         self.ready: asyncio.Future[JSONRPCDispatcher] = asyncio.get_running_loop().create_future()
         self.ready.add_done_callback(lambda done: done.cancelled() or done.exception())
         self.owner: asyncio.Task[None] | None = None
@@ -149,6 +150,7 @@ class McpServer:
         self._target, self._on_change, self._patience = target, on_change, patience or Patience()
         self._state = ServerState()
         self._stderr = bytearray()
+        self._secrets = Secrets()
         self._run: _Run | None = None
         self._failures, self._next_start_s = 0, 0.0
         renew_after_fork(self)
@@ -166,7 +168,7 @@ class McpServer:
     @property
     def stderr(self) -> str:
         """The last 64 KiB of what it wrote on its standard error in all its lives, as text that can be shown."""
-        return printable(bytes(self._stderr).decode("utf-8", "replace"), keep="\n\t")
+        return printable(self._secrets.out_of(bytes(self._stderr).decode("utf-8", "replace")), keep="\n\t")
 
     async def start(self) -> None:
         """Connect at once, whatever failed before. Raises ServerFailed."""
@@ -229,7 +231,7 @@ class McpServer:
             if wait_s > 0:
                 last = f"{self._state.reason} (failure {self._failures} in a row)"
                 raise ServerFailed(last, f"it is tried again in {max(1, round(wait_s))} s, or restart it yourself")
-            run = self._run = _Run()
+            run = self._run = _Run(self._secrets)
             self._say(ServerState(ServerStatus.RESTARTING if self._failures else ServerStatus.STARTING))
             run.owner = asyncio.create_task(self._own(run))
         return run, await asyncio.shield(run.ready)
@@ -247,7 +249,7 @@ class McpServer:
         except ModuleNotFoundError as error:
             run.failed = ServerFailed(f"`{error.name}` is not installed", "install `gatewright[mcp]`")
         except Exception as error:  # noqa: BLE001 whatever a transport raises ends this connection and no more
-            run.failed = failure_of(error)
+            run.failed = failure_of(error, self._secrets)
         run.end.set()
         if run.why_it_ended:
             run.failed = ServerFailed(f"the server {run.why_it_ended}", self._last_words())
@@ -272,6 +274,7 @@ class McpServer:
 
         target = self._target()
         run.is_http = isinstance(target, Endpoint)
+        self._secrets.add(target.headers.values() if isinstance(target, Endpoint) else target.secrets)
         quieten_library()
         opened = over_stdio(target, run, self._stderr) if isinstance(target, Command) else over_http(target, run)
         async with opened as (read, sink):
@@ -311,7 +314,7 @@ class McpServer:
         spoken = _text(answer.get("protocolVersion"))
         if spoken not in HANDSHAKE_PROTOCOL_VERSIONS:
             raise ServerFailed(
-                f"the server speaks version `{spoken[:40]}` of the protocol",
+                f"the server speaks version `{self._secrets.out_of(spoken)[:40]}` of the protocol",
                 f"use one that speaks one of {', '.join(HANDSHAKE_PROTOCOL_VERSIONS)}",
             )
         run.headers = {"mcp-protocol-version": spoken}
@@ -366,10 +369,12 @@ class McpServer:
             nonlocal told_s
             if on_progress is not None and time.monotonic() - told_s >= PROGRESS_S:
                 told_s = time.monotonic()
-                on_progress(progress, total, message)
+                on_progress(progress, total, None if message is None else self._secrets.out_of(message))
 
         params = {"name": name, "arguments": dict(arguments)}
         answer = await self._ask(run, dispatcher, "tools/call", params, tell if on_progress is not None else None)
+        if answer.get("isError") is True:
+            answer = self._secrets.out_of_value(cast("JsonValue", answer))
         return cast("dict[str, JsonValue]", answer)
 
     async def _ask(
@@ -389,7 +394,7 @@ class McpServer:
         try:
             return await dispatcher.send_raw_request(method, params, options)
         except MCPError as error:
-            text = printable(error.message)[:2_000]
+            text = printable(self._secrets.out_of(error.message))[:2_000]
             if error.code == _CLOSED and text == "Connection closed":
                 if run.owner is not None and run.owner is not asyncio.current_task():
                     await asyncio.wait({run.owner})
@@ -426,7 +431,7 @@ def _refuses(run: _Run, write: Sender) -> OnRequest:
             run.leave("asked more than it reads answers")
         if method == "ping":
             return {}
-        run.note(f"asked for `{printable(method)[:80]}`, which is not offered to it")
+        run.note(f"asked for `{printable(run.secrets.out_of(method))[:80]}`, which is not offered to it")
         raise MCPError(METHOD_NOT_FOUND, "gatewright offers no sampling, roots or elicitation")
 
     return answer

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Self, cast
@@ -17,7 +17,9 @@ from gatewright.adapters.loop_thread import LOOP_THREAD
 from gatewright.adapters.server_process import LEAVE_S, MAX_LINE_BYTES, Command, LineTooLong, ServerProcess
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
+from gatewright.gate.scrub import MARKER
 
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, WriteStream
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 
 MAX_NOTES = 20
+LEAST_SECRET = 8
+"""Values of fewer characters stand in too many texts by chance."""
 UNREADABLE = "its answer is no message of the protocol"
 """What a request is answered with whose answer cannot be read, so that nobody waits for another."""
 _ANSWERED = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\b')
@@ -48,13 +52,43 @@ class ServerFailed(WorkspaceError):
         self.reason, self.advice = reason, advice
 
 
+class Secrets:
+    """The values that one server was given in all its lives: it may repeat them in what it says of failures."""
+
+    def __init__(self) -> None:
+        self._values: frozenset[str] = frozenset()
+        self._pattern: re.Pattern[str] | None = None
+
+    def add(self, values: Iterable[str]) -> None:
+        """Know these too, and what of them stands behind a word such as `Bearer`."""
+        found = {part for value in values for part in (value.strip(), value.strip().rpartition(" ")[2])}
+        self._values |= {part for part in found if len(part) >= LEAST_SECRET}
+        longest_first = sorted(self._values, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def out_of(self, text: str) -> str:
+        """``text`` without them."""
+        return text if self._pattern is None else self._pattern.sub(MARKER, text)
+
+    def out_of_value(self, value: JsonValue) -> JsonValue:
+        """The same for every text in a value."""
+        if isinstance(value, str):
+            return self.out_of(value)
+        if isinstance(value, list):
+            return [self.out_of_value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.out_of(key): self.out_of_value(item) for key, item in value.items()}
+        return value
+
+
 class Connection:
     """How one connection to a server goes: what the server does that it should not, and why it ends.
 
-    ``refusal``: the last HTTP status that was an error.
+    ``refusal``: the last HTTP status that was an error. What stands in its words is without ``secrets``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Secrets) -> None:
+        self.secrets = secrets
         self.end = asyncio.Event()
         self.is_stopped = False
         self.why_it_ended = ""
@@ -190,7 +224,8 @@ async def over_http(endpoint: Endpoint, connection: Connection) -> AsyncGenerato
 
     async def look_at(response: Response) -> None:
         if response.status_code >= 400 and response.request.method == "POST":
-            connection.refusal = f"HTTP status {response.status_code} {printable(response.reason_phrase)[:80]}".strip()
+            said = printable(connection.secrets.out_of(response.reason_phrase))[:80]
+            connection.refusal = f"HTTP status {response.status_code} {said}".strip()
         if response.headers.get("content-encoding", "identity") != "identity":
             raise ServerFailed("the server sends compressed answers, which nobody asked for")
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
@@ -214,13 +249,13 @@ def _unstartable(command: Command, error: OSError | ValueError) -> ServerFailed:
     return ServerFailed(f"{named}: {(error.strerror if isinstance(error, OSError) else None) or error}")
 
 
-def failure_of(error: BaseException) -> ServerFailed:
-    """What a transport raised, in words; of a group its first part."""
+def failure_of(error: BaseException, secrets: Secrets) -> ServerFailed:
+    """What a transport raised, in words without ``secrets``; of a group its first part."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     if isinstance(error, ServerFailed):
         return error
-    words = printable(str(error))[:300]
+    words = printable(secrets.out_of(str(error)))[:300]
     return ServerFailed(f"the connection to the server failed: {words or type(error).__name__}")
 
 

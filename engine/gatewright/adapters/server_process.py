@@ -35,13 +35,17 @@ class LineTooLong(Exception):
 
 @frozen
 class Command:
-    """What is started. ``environment`` is all that the process gets; ``cwd`` None: the folder of this program."""
+    """What is started. ``environment`` is all that the process gets; ``cwd`` None: the folder of this program.
+
+    ``secrets``: the values in it that are taken out where the process repeats them in what it says of a failure.
+    """
 
     command: str
     arguments: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
     cwd: Path | None = None
     pass_fds: tuple[int, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), hash=False, repr=False)
 
 
 class ServerProcess:

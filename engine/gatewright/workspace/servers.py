@@ -198,7 +198,8 @@ class Servers:
         usual = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         named = {name: _variable(name, lent) for name in catalog.env}
         folder = self._folder / (catalog.cwd or ".")
-        return Command(catalog.command or "", catalog.args, {**usual, **named}, folder)
+        secrets = tuple(value for name, value in named.items() if name not in PASSED_ON)
+        return Command(catalog.command or "", catalog.args, {**usual, **named}, folder, secrets=secrets)
 
     def _tell(self) -> None:
         for watcher in self._watchers:

@@ -49,10 +49,12 @@ def server(mark: str) -> Iterator[Start]:
     """Makes servers, stops them at the end, and sees that nothing of them is left."""
     made: list[McpServer] = []
 
-    def make(*words: str, patience: Patience | None = None, **environment: str) -> McpServer:
+    def make(
+        *words: str, patience: Patience | None = None, secrets: tuple[str, ...] = (), **environment: str
+    ) -> McpServer:
         program = "good_server.py" if words[0] == "stdio" else "bad_server.py"
         environment = {"PATH": os.defpath, MARK: mark, **environment}
-        command = Command(sys.executable, (str(SUPPORT / program), *words), environment)
+        command = Command(sys.executable, (str(SUPPORT / program), *words), environment, secrets=secrets)
         made.append(McpServer(lambda: command, patience=patience))
         return made[-1]
 
@@ -473,6 +475,36 @@ async def test_what_an_http_server_should_not_answer_is_a_plain_failure(answer: 
         with pytest.raises(ServerFailed, match=why):
             await server.start()
         assert server.state.status is ServerStatus.FAILED
+
+
+TOKEN = "correct horse battery"
+
+
+async def test_what_a_server_was_given_stands_in_no_failure_that_it_tells_of(server: Start) -> None:
+    with pytest.raises(ServerRefused, match=r"^x{1980}the token \[REDACTED\]$"):  # cut after it was taken out
+        await server("repeats", "error", TOKEN=TOKEN, secrets=(TOKEN,)).call("one", {})
+    failed = await server("repeats", "result", TOKEN=TOKEN, secrets=(TOKEN,)).call("one", {})
+    assert text_of(failed) == "the token [REDACTED] is bad"
+    ended = server("repeats", "stderr", TOKEN=TOKEN, secrets=(TOKEN,))
+    with pytest.raises(ServerFailed, match=r"exit code 3 during .* `the token \[REDACTED\] is bad`"):
+        await ended.call("one", {})
+    assert "[REDACTED]" in ended.stderr
+    assert TOKEN not in f"{ended.stderr}{ended.state}"
+
+
+async def test_what_is_too_short_to_tell_it_from_chance_stays(server: Start) -> None:
+    failed = await server("repeats", "result", TOKEN="seven77", secrets=("seven77",)).call("one", {})
+    assert text_of(failed) == "the token seven77 is bad"
+
+
+async def test_headers_that_a_server_repeats_are_taken_out_with_and_without_their_first_word() -> None:
+    async def repeat(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(head("403 no a-tenant-9 nor secret-words", "content-length: 0"))
+
+    async with answering(repeat) as url:
+        server = McpServer(lambda: Endpoint(url, {"authorization": "Bearer secret-words", "x-tenant": "a-tenant-9"}))
+        with pytest.raises(ServerFailed, match=r"403 no \[REDACTED\] nor \[REDACTED\]:"):
+            await server.start()
 
 
 async def test_headers_reach_the_server_and_nothing_compressed_is_asked_for() -> None:

@@ -22,6 +22,7 @@ from gatewright.policy.edit import CatalogChange, Edit
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Status, Workspace
+from tests.support.bad_server import tool
 from tests.support.checkout import ROOT
 
 GOOD = str(ROOT / "tests" / "support" / "good_server.py")
@@ -112,8 +113,8 @@ async def test_a_picture_reaches_the_host_whole(opened: Open) -> None:
 
 async def test_a_denied_call_starts_nothing(opened: Open, folder: Path) -> None:
     workspace = opened()
-    for tool, arguments in (("echo", {"text": "much too long"}), ("environment", {}), ("no_such", {})):
-        assert (await workspace.call("clerk", tool, arguments)).status is Status.DENIED
+    for name, arguments in (("echo", {"text": "much too long"}), ("environment", {}), ("no_such", {})):
+        assert (await workspace.call("clerk", name, arguments)).status is Status.DENIED
     assert workspace.servers.states["far"].status is ServerStatus.STOPPED
     assert log_of(folder) == ""
 
@@ -193,6 +194,25 @@ async def test_a_server_that_dies_in_mid_call_fails_it_plainly_and_is_there_for_
     assert "catalog `far`: the server was killed by SIGKILL during `tools/call`" in outcome.detail
     assert "SIGKILL" not in outcome.output
     assert (await workspace.call("clerk", "echo", {"text": "back"})).output == "back"
+
+
+@pytest.mark.parametrize("way", ["error", "result", "stderr"])
+async def test_a_variable_that_a_server_repeats_reaches_neither_the_model_nor_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    token = "correct horse battery"  # nothing that is taken for a secret wherever it stands
+    monkeypatch.setenv("TOKEN", token)
+    agent = 'gatewright = 1\n[agents.clerk]\ntools = ["one"]\napprovals = { privileged = "allow" }\n'
+    raw = server("repeats", way, more='env = ["TOKEN"]\n').replace("good_server.py", "bad_server.py")
+    (tmp_path / "policy.toml").write_text(agent + raw)
+    (tmp_path / "catalogs").mkdir()
+    listed = Listing.of([tool("one")], name="raw", version="0")
+    (tmp_path / "catalogs" / "far.json").write_bytes(write_pin(accept(Pin(listed), None)))
+    with Workspace.open(tmp_path, keys=tmp_path / "keys", trust=True) as workspace:
+        outcome = await workspace.call("clerk", "one", {})
+        assert outcome.status is Status.FAILED
+        assert "the token [REDACTED]" in (outcome.detail if way == "stderr" else outcome.output)
+        assert token not in f"{outcome}{[*workspace.audit.rows()]}"
 
 
 async def test_progress_of_the_server_reaches_the_caller(opened: Open) -> None:
