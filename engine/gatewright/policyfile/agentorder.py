@@ -36,8 +36,8 @@ def in_order(text: str, agent_ids: Sequence[str]) -> str:
         if {statement for statement, _ in written[name]} != {statement for statement, _ in written[wanted]}:
             return text
         first, *others = written[name]
-        pieces = [text[slice(*span)].replace("\r\n", "\n") for _, span in written[wanted]]
-        splices.replace(*first[1], ("" if first[0] else "\n").join(map(_whole_lines, pieces)))
+        pieces = [text[slice(*span)].replace("\r\n", "\n").removesuffix("\n") + "\n" for _, span in written[wanted]]
+        splices.replace(*first[1], ("" if first[0] else "\n").join(pieces))
         for _, span in others:
             splices.remove_block(*span)
     return splices.result()
@@ -56,7 +56,3 @@ def _written(section: Section, splices: Splices) -> Iterator[tuple[str, Written]
                     yield str(path[1]), (True, (start, splices.line_end(statement.item.end)))
         case _:
             return
-
-
-def _whole_lines(text: str) -> str:
-    return text if text.endswith("\n") else f"{text}\n"

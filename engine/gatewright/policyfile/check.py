@@ -71,18 +71,28 @@ class PolicyCheck:
             return
         policy = self._policy
         path: RawPath = () if policy.dialect is Dialect.PATTERN else ("agents", agent.agent_id)
-        chosen = chosen_tools(self._known.facts, agent.tools)
-        _warn_no_source(policy, agent, chosen, path, report)
+        chosen, sight = chosen_tools(self._known.facts, agent.tools), None
+        listed = _listed(policy, agent, chosen)
+        needing = (name for name, facts in chosen.items() if facts.needs_source and name in listed)
+        if not policy.sources_of(agent) and (first := next(needing, None)) is not None:
+            message = f"agent `{agent.agent_id}` has the tool `{first}` but no source: it will not see the tool"
+            place = (*path, "tools") if agent.tools is not None else path
+            report.warning(place, "no-source", message, tools=((first, None),))
         _warn_no_root(policy, agent, self._known, path, report)
-        _warn_nothing_left(policy, agent, chosen, path, report)
+        _warn_nothing_left(agent, chosen, listed, path, report)
         for found in hidden_requirements(self._slim, agent, self._majors):
             message = f"agent `{agent.agent_id}` does not see {found.what}, so it could never {found.consequence}"
             report.error((*path, "tool_rules", found.index, "rule_type"), found.code, message)
-        sight: Sight | None = None
         for index, rule in enumerate(agent.tool_rules):
             if isinstance(rule.rule_type, RequiresPrecedingTools | RequiredBeforeExitIf):
                 sight = sight or Sight(self._slim, agent, self._majors)
-                _warn_hidden_conditions(agent, rule, sight, (*path, "tool_rules", index, "conditions"), report)
+                follows = "called" if isinstance(rule.rule_type, RequiresPrecedingTools) else "required"
+                for position, condition in enumerate(rule.conditions):
+                    if not condition.startswith(OPERATION_CONDITION) and (what := sight.hides_condition(condition)):
+                        so = f"so `{rule.tool_name}` can never be {follows}"
+                        place = (*path, "tool_rules", index, "conditions", position)
+                        message = f"agent `{agent.agent_id}` does not see {what}, {so}"
+                        report.warning(place, "condition-hidden", message, at_value=True)
 
     def together(self, agents: Collection[Agent], report: Report) -> None:
         """Add what the agents of a policy mean for each other."""
@@ -113,24 +123,14 @@ def _distinct(rules: tuple[PolicyRule, ...]) -> tuple[PolicyRule, ...]:
     return tuple(found.values())
 
 
-def _warn_hidden_conditions(agent: Agent, rule: ToolRule, sight: Sight, place: RawPath, report: Report) -> None:
-    follows = "never be called" if isinstance(rule.rule_type, RequiresPrecedingTools) else "never be required"
-    for position, condition in enumerate(rule.conditions):
-        if condition.startswith(OPERATION_CONDITION) or (what := sight.hides_condition(condition)) is None:
-            continue
-        message = f"agent `{agent.agent_id}` does not see {what}, so `{rule.tool_name}` can {follows}"
-        report.warning((*place, position), "condition-hidden", message, at_value=True)
-
-
 def _warn_nothing_left(
-    policy: Policy, agent: Agent, chosen: dict[str, ToolFacts], path: RawPath, report: Report
+    agent: Agent, chosen: dict[str, ToolFacts], listed: frozenset[str], path: RawPath, report: Report
 ) -> None:
     """AllowedOperations rules of one tool that leave nothing of it."""
     limits: dict[str, list[int]] = {}
     for index, rule in enumerate(agent.tool_rules):
         if isinstance(rule.rule_type, AllowedOperations):
             limits.setdefault(split_name(rule.tool_name)[0], []).append(index)
-    listed = _listed(policy, agent, chosen) if limits else frozenset[str]()
     for name, indexes in limits.items():
         rules = [agent.tool_rules[index] for index in indexes]
         if name in listed and name in chosen and not any(_passes(op, rules) for op in chosen[name].operation_names):
@@ -144,17 +144,6 @@ def _passes(operation: str, rules: list[ToolRule]) -> bool:
         for rule in rules
         if isinstance(rule.rule_type, AllowedOperations) and rule.binds(operation)
     )
-
-
-def _warn_no_source(policy: Policy, agent: Agent, chosen: dict[str, ToolFacts], path: RawPath, report: Report) -> None:
-    if policy.sources_of(agent):
-        return
-    listed = _listed(policy, agent, chosen)
-    needing = next((name for name, facts in chosen.items() if facts.needs_source and name in listed), None)
-    if needing is not None:
-        message = f"agent `{agent.agent_id}` has the tool `{needing}` but no source: it will not see the tool"
-        place = (*path, "tools") if agent.tools is not None else path
-        report.warning(place, "no-source", message, tools=((needing, None),))
 
 
 def _warn_no_root(policy: Policy, agent: Agent, known: KnownTools, path: RawPath, report: Report) -> None:

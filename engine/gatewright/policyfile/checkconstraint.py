@@ -61,7 +61,10 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
                 both = [operation for operation in _bound(rule, facts) if other.binds(operation.name)]
                 own = _own(facts, both, name)
                 held = _fields(other)[name]
-                if both and own and not is_off(schema) and not is_off(held) and _clash(own, schema, held):
+                if not (both and own) or is_off(schema) or is_off(held):
+                    continue
+                fit = not any(is_empty([said, one]) for said in own for one in (schema, held))
+                if fit and all(is_empty([said, schema, held]) for said in own):
                     message = f"together with another rule's constraint no value of {shown(name)} is left"
                     report.error((*place, name), "no-value-left", message)
                     break
@@ -71,10 +74,9 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
 def _report_unknown(
     facts: ToolFacts, name: str, taken: Set[str], path: RawPath, report: Report, *, at_value: bool
 ) -> None:
-    lacks = f"`{facts.name}` lacks"
-    what = f"no operation of `{facts.name}` under this rule takes" if facts.has_operations else lacks
+    lacks = f"no operation of `{facts.name}` under this rule takes" if facts.has_operations else f"`{facts.name}` lacks"
     near = report.near(name, taken)
-    report.error(path, "unknown-field", f"{what} {shown(name)}", near=near, at_value=at_value)
+    report.error(path, "unknown-field", f"{lacks} {shown(name)}", near=near, at_value=at_value)
 
 
 def warn_open(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report: Report) -> None:
@@ -91,23 +93,12 @@ def warn_open(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report: Repo
             pinned.intersection_update(operation.parameters)
             if pinned & ADDRESSEES:
                 said |= dict.fromkeys(sorted(left & COPIES))
-            if pinned and _deletes(facts, operation):
+            words = re.split(r"[^a-z]+", (operation.name or facts.name).lower())
+            if pinned and (Action.DELETE in operation.actions or not DELETIONS.isdisjoint(words)):
                 said |= dict.fromkeys(sorted(name for name in left if name == "id" or name.endswith("_id")))
         if said:
             message = f"beside what is pinned here calls of `{facts.name}` may give any {', '.join(map(shown, said))}"
             report.warning(place, "argument-unpinned", message)
-
-
-def _deletes(facts: ToolFacts, operation: OperationFacts) -> bool:
-    words = re.split(r"[^a-z]+", (operation.name or facts.name).lower())
-    return Action.DELETE in operation.actions or not DELETIONS.isdisjoint(words)
-
-
-def _clash(own: list[JsonValue], one: JsonValue, other: JsonValue) -> bool:
-    """Whether each fits by itself and both together do not."""
-    if any(is_empty([held, said]) for held in own for said in (one, other)):
-        return False
-    return all(is_empty([held, one, other]) for held in own)
 
 
 def _check_field(

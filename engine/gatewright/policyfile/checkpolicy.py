@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from gatewright.base.jsonvalue import canonical_json
 from gatewright.base.problem import ToolPart
-from gatewright.base.report import Report, shown
+from gatewright.base.report import RawPath, Report, shown
 from gatewright.policy.document import Policy
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import OperationFacts, ToolFacts
@@ -30,18 +30,13 @@ def check_policy_rules(policy: Policy, known: KnownTools, report: Report) -> Non
     """Add the warnings."""
     strict = _StrictRules(known.facts, report)
     for index, rule in enumerate(policy.rules):
-        _warn_idle_tools(rule, index, known, report)
+        for position, written in enumerate(rule.tools or ()) if rule.operations is not None else ():
+            if not any(name in facts.operation_names for facts in known.of(written) for name in rule.operations or ()):
+                place: RawPath = ("policy", "rules", index, "tools", position)
+                message = f"{shown(written)} has none of these operations: the rule never matches it"
+                report.warning(place, "rule-without-effect", message, at_value=True)
         if rule.effect is not Verdict.ALLOW and isinstance(rule.when, Mapping) and rule.when:
             strict.check(rule, index, rule.when)
-
-
-def _warn_idle_tools(rule: PolicyRule, index: int, known: KnownTools, report: Report) -> None:
-    if rule.operations is None:
-        return
-    for position, written in enumerate(rule.tools or ()):
-        if not any(name in facts.operation_names for facts in known.of(written) for name in rule.operations):
-            message = f"{shown(written)} has none of these operations: the rule never matches it"
-            report.warning(("policy", "rules", index, "tools", position), "rule-without-effect", message, at_value=True)
 
 
 class _Targets:
@@ -97,9 +92,11 @@ class _Named:
         return tuple((name, None) for name in dict.fromkeys(self._targets.rows[number][0].name for number in numbers))
 
     def __str__(self) -> str:
-        first = [f"{_label(*self._targets.rows[number])}{what}" for number, what in sorted(self._first)[:MAX_NAMED]]
-        more = f" (and {self.count - MAX_NAMED} more)" if self.count > MAX_NAMED else ""
-        return f"{', '.join(first)}{more}"
+        first: list[str] = []
+        for number, what in sorted(self._first)[:MAX_NAMED]:
+            facts, operation = self._targets.rows[number]
+            first.append(f"`{facts.name}{operation.name and '.'}{operation.name}`{what}")
+        return ", ".join(first) + (f" (and {self.count - MAX_NAMED} more)" if self.count > MAX_NAMED else "")
 
 
 class _StrictRules:
@@ -157,10 +154,6 @@ def _matches(rule: PolicyRule, facts: ToolFacts, operation: OperationFacts) -> b
     if rule.operations is not None and operation.name not in rule.operations:
         return False
     return rule.tools is None or any(names_tool(written, facts.name, facts.major) for written in rule.tools)
-
-
-def _label(facts: ToolFacts, operation: OperationFacts) -> str:
-    return f"`{facts.name}.{operation.name}`" if operation.name else f"`{facts.name}`"
 
 
 def _named(fields: Iterable[str]) -> str:

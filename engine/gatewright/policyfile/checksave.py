@@ -36,7 +36,8 @@ class Unsaved:
             edits = [name for name in _EDITS if name in right.shown]
             if not edits or _SAVE in right.shown:
                 continue
-            saver = next((other for other in savers if _shares(policy, agent, other)), None)
+            own = {source.source_id for source in policy.sources_of(agent)}  # the blocks of their files are shared
+            saver = next((one for one in savers if any(s.source_id in own for s in policy.sources_of(one))), None)
             end = "reaches the disk" if saver is None else f"reaches the disk unless agent `{saver.agent_id}` saves it"
             may = " and ".join(f"`{name}`" for name in edits)
             message = f"agent `{agent.agent_id}` may {may} with `{_TOOL}` but not `{_SAVE}`: nothing of it {end}"
@@ -48,13 +49,6 @@ class Unsaved:
         if held is None or held[0] is not agent:
             held = self._rights[agent.agent_id] = (agent, Sight(self._slim, agent, self._majors).right(_TOOL))
         return held[1]
-
-
-def _shares(policy: Policy, one: Agent, other: Agent) -> bool:
-    """Whether both have a source: the blocks of its files are the same for both."""
-    return not {source.source_id for source in policy.sources_of(one)}.isdisjoint(
-        source.source_id for source in policy.sources_of(other)
-    )
 
 
 def _place(policy: Policy, slim: Policy, agent: Agent, right: ToolRight) -> RawPath:

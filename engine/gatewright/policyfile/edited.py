@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
 
@@ -27,7 +27,7 @@ from gatewright.policyfile.patchagent import AgentPatch
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.readagent import read_agents
 from gatewright.policyfile.reader import MAX_BYTES, TOP_KEYS, LoadedPolicy, Reading, text_fault
-from gatewright.policyfile.region import AGENTS, regions_of
+from gatewright.policyfile.region import AGENTS, agent_at, regions_of
 from gatewright.policyfile.report import problems_of
 from gatewright.policyfile.scan import Span, begins_with_header, scan
 
@@ -82,16 +82,8 @@ class EditableText:
                     return None
                 parts.append(part)
         parts.sort(key=lambda part: part.stretch)
-        return self._put_together(policy, parts) if self._fit(parts) else None
-
-    def _fit(self, parts: Sequence[_Part]) -> bool:
-        """Whether no two edits touch each other, the text is not too large, and near misses are sought in all of it."""
-        sought = self._reading.report.sought + sum(part.read.sought for part in parts)
-        size = self._size + sum(part.adds for part in parts)
-        apart = all(one.changed[1] < other.changed[0] for one, other in pairwise(parts))
-        return apart and sought < MAX_COMPARISONS and size <= MAX_BYTES
-
-    def _put_together(self, policy: Policy, parts: Sequence[_Part]) -> LoadedPolicy:
+        if not self._fit(parts):
+            return None
         if not parts:
             return self._loaded
         edited = {part.agent.agent_id: part for part in parts}
@@ -108,6 +100,13 @@ class EditableText:
             *self._reading.checked.rules.findings,
         )
         return LoadedPolicy(policy, problems_of(findings, places, policy), text, places)
+
+    def _fit(self, parts: Sequence[_Part]) -> bool:
+        """Whether no two edits touch each other, the text is not too large, and near misses are sought in all of it."""
+        sought = self._reading.report.sought + sum(part.read.sought for part in parts)
+        size = self._size + sum(part.adds for part in parts)
+        apart = all(one.changed[1] < other.changed[0] for one, other in pairwise(parts))
+        return apart and sought < MAX_COMPARISONS and size <= MAX_BYTES
 
     def _part(self, before: Agent, after: Agent) -> _Part | None:
         held = self._parts.get(after.agent_id)
@@ -168,7 +167,7 @@ class _EditedPlaces(Places):
         return self._before.raw_path(address)
 
     def place_of_raw(self, path: RawPath, *, at_value: bool = False) -> Place:
-        agent_id = _agent_of(path)
+        agent_id = agent_at(path)
         if agent_id is not None and agent_id in self._edited:
             place = self._edited[agent_id].places.place_of_raw(path, at_value=at_value)
             return _moved(place, self._lines_above[agent_id])
@@ -193,24 +192,11 @@ def _joined(text: str, parts: Sequence[_Part]) -> str:
     pieces: list[str] = []
     at = 0
     for part in parts:
-        start, end = part.changed
-        pieces += text[at:start], _changed_text(part)
-        at = end
+        (start, end), (first, last) = part.stretch, part.changed
+        pieces += text[at:first], part.text[first - start : len(part.text) - (end - last)]
+        at = last
     return "".join([*pieces, text[at:]])
 
 
-def _changed_text(part: _Part) -> str:
-    (start, end), (first, last) = part.stretch, part.changed
-    return part.text[first - start : len(part.text) - (end - last)]
-
-
 def _of_others(report: Report, edited: Mapping[str, _Part]) -> Iterator[Finding]:
-    return (found for found in report.findings if _agent_of(found.path) not in edited)
-
-
-def _agent_of(path: Iterable[str | int]) -> str | None:
-    match tuple(path):
-        case (str(first), str(agent_id), *_) if first == AGENTS:
-            return agent_id
-        case _:
-            return None
+    return (found for found in report.findings if agent_at(found.path) not in edited)

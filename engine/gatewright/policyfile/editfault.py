@@ -69,17 +69,14 @@ def policy_faults(before: Policy, after: Policy, known: Callable[[], KnownTools]
     if plain != plain_workspace(before):
         read_workspace(Row(plain, ("workspace",), report), after.agents)
     if after.rules is not before.rules or after.defaults is not before.defaults:
-        _check_named(before, after, Names(known(), report), report)
+        names, read = Names(known(), report), {id(rule) for rule in before.rules}
+        named = [rule.name for rule in after.rules]
+        for index, rule in enumerate(after.rules):
+            if id(rule) not in read:
+                row = Row(plain_policy_rule(rule), ("policy", "rules", index), report)
+                read_policy_rule(row, names, after.agents)
+                if named.count(rule.name) > 1:
+                    row.fault("name", "duplicate", f"a policy rule is named `{rule.name}` already")
+        if after.defaults is not before.defaults:
+            read_defaults(Row(plain_defaults(after.defaults), ("defaults",), report), names)
     return tuple((found.path, found.message) for found in report.findings if found.severity is Severity.ERROR)
-
-
-def _check_named(before: Policy, after: Policy, names: Names, report: Report) -> None:
-    held, named = {id(rule) for rule in before.rules}, [rule.name for rule in after.rules]
-    for index, rule in enumerate(after.rules):
-        if id(rule) not in held:
-            row = Row(plain_policy_rule(rule), ("policy", "rules", index), report)
-            read_policy_rule(row, names, after.agents)
-            if named.count(rule.name) > 1:
-                row.fault("name", "duplicate", f"a policy rule is named `{rule.name}` already")
-    if after.defaults is not before.defaults:
-        read_defaults(Row(plain_defaults(after.defaults), ("defaults",), report), names)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from gatewright.base.errors import WeMustFix
 from gatewright.base.report import RawPath
 from gatewright.policyfile.editarray import ArrayEdit
-from gatewright.policyfile.pairing import WORDS, Naming, Pairing, Step, pairing
+from gatewright.policyfile.pairing import WORDS, Naming, Pairing, pairing
 from gatewright.policyfile.render import block, key_text, literal, statements
 from gatewright.policyfile.scan import Item, Kind, Section, Span, Statement, Tree, key_span, scan
 from gatewright.policyfile.splice import Part, Splices
@@ -256,18 +256,27 @@ class Editor:
                 if value is not REMOVED:
                     added[key] = value
         if added:
-            splices, section = self._splices, self._sections.get(path)
-            if section is not None and section.statements:
-                indent = splices.indent(section.statements[-1].start)
-                self._add_lines(self._end_of(section), statements(added), indent)
-            elif section is not None and section.segments:
-                self._add_lines(self._end_of(section), statements(added), splices.indent(section.start))
-            elif section is not None:
-                self._add_on_top(section, added)
-            elif self._dotted[path]:
-                self._add_dotted(path, added)
-            else:
-                self._splices.insert_lines(self._make_header(path), statements(added))
+            self._add_statements(path, added)
+
+    def _add_statements(self, path: RawPath, added: Mapping[str, object]) -> None:
+        """Write them below those that the table has, as these are written; else below its header, or on top."""
+        splices, section, lines = self._splices, self._sections.get(path), statements(added)
+        headers = [one.start for one in self.tree.sections if one.segments]
+        if section is not None and (section.statements or section.segments):
+            indent = splices.indent(section.statements[-1].start if section.statements else section.start)
+            self._add_lines(self._end_of(section), lines, indent)
+        elif section is not None and headers:
+            offset = max(splices.comments_above(splices.line_start(min(headers))), section.start)
+            splices.replace(offset, offset, f"{lines}\n")
+        elif section is not None:
+            splices.insert_lines(len(splices.text), lines)
+        elif self._dotted[path]:
+            held, last = self._dotted[path][-1]
+            prefix = splices.text[last.start : last.segments[len(path) - len(held.path) - 1][1]]
+            dotted = "".join(f"{prefix}.{line}" for line in lines.splitlines(keepends=True))
+            self._add_lines(splices.line_end(last.item.end), dotted, splices.indent(last.start))
+        else:
+            splices.insert_lines(self._make_header(path), lines)
 
     def _make_header(self, path: RawPath) -> int:
         """Give a table that only stands in the headers of its parts a header of its own; where its statements go."""
@@ -280,21 +289,6 @@ class Editor:
 
     def _add_lines(self, offset: int, lines: str, indent: str) -> None:
         self._splices.insert_lines(offset, "".join(f"{indent}{line}" for line in lines.splitlines(keepends=True)))
-
-    def _add_on_top(self, root: Section, added: Mapping[str, object]) -> None:
-        first = min((section.start for section in self.tree.sections if section.segments), default=None)
-        if first is None:
-            self._splices.insert_lines(len(self._splices.text), statements(added))
-            return
-        offset = max(self._splices.comments_above(self._splices.line_start(first)), root.start)
-        self._splices.replace(offset, offset, f"{statements(added)}\n")
-
-    def _add_dotted(self, path: RawPath, added: Mapping[str, object]) -> None:
-        section, last = self._dotted[path][-1]
-        text = self._splices.text
-        prefix = text[last.start : last.segments[len(path) - len(section.path) - 1][1]]
-        lines = "".join(f"{prefix}.{line}" for line in statements(added).splitlines(keepends=True))
-        self._add_lines(self._splices.line_end(last.item.end), lines, self._splices.indent(last.start))
 
     def _insert_blocks(self, offset: int, blocks: Sequence[str]) -> None:
         """Insert tables at the beginning of a line, each with a blank line before it (at the top: after it)."""
@@ -330,15 +324,11 @@ class Editor:
                 for j in range(step.j, step.j_end):
                     i = paired.moved.get(j)
                     texts += blocks(after[j]) if i is None else [self._element_text((*path, i), inside.get(i, ()))]
-                self._insert_tables(path, step, len(item.elements), texts)
-
-    def _insert_tables(self, path: RawPath, step: Step, count: int, texts: Sequence[str]) -> None:
-        if step.i > 0 or step.i_end == count:
-            above = step.i - 1 if step.i > 0 else count - 1
-            offset = max(self._end_of(section) for section in self._below[*path, above])
-            self._insert_blocks(offset, texts)
-        else:
-            self._insert_above(self._below[*path, step.i_end][0], texts)
+                if step.i == 0 and step.i_end < len(item.elements):
+                    self._insert_above(self._below[*path, step.i_end][0], texts)
+                else:
+                    above = self._below[*path, (step.i or len(item.elements)) - 1]
+                    self._insert_blocks(max(map(self._end_of, above)), texts)
 
     def _insert_above(self, section: Section, texts: Sequence[str]) -> None:
         """Insert tables above a header and the comment lines directly above it."""

@@ -98,7 +98,8 @@ def judge(schema: object, known: Known) -> Judged:
 
 
 def _parts(node: Schema, known: Known) -> Iterator[Judged]:
-    yield _type(node.get("type"))
+    kind = node.get("type")
+    yield kind is None or kind == "object" or "object" in (as_list(kind) or ())
     yield from (False if name in known.absent else (name in known.present or None) for name in required_of(node))
     for name, schema in properties_of(node).items():
         yield True if name in known.absent or schema is True or schema == {} else _value(schema, name, known)
@@ -117,12 +118,6 @@ def _parts(node: Schema, known: Known) -> Iterator[Judged]:
 
 def _value(schema: object, name: str, known: Known) -> Judged:
     return False if schema is False and name in known.present else None
-
-
-def _type(kind: object) -> Judged:
-    if kind is None:
-        return True
-    return kind == "object" or "object" in (as_list(kind) or ())
 
 
 def _conditional(node: Schema, known: Known) -> Judged:

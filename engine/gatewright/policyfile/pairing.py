@@ -63,25 +63,19 @@ def pairing(before: Sequence[T], after: Sequence[T], naming: Naming[T], *, relat
     """Pair the rows of two lists. ``related``: ``after`` came of ``before`` by edits, so that nothing is guessed."""
     origins: dict[int, int] = {}
     for name_of in naming.names:
-        _pair_named(before, after, name_of, origins)
+        taken = set(origins.values())
+        waiting: dict[Hashable, list[int]] = {}
+        for i in reversed(range(len(before))):
+            if i not in taken:
+                waiting.setdefault(name_of(before[i]), []).append(i)
+        for j, row in enumerate(after):
+            if j not in origins and waiting.get(name := name_of(row)):
+                origins[j] = waiting[name].pop()
     if naming.guessed and not related:
         _pair_alike(before, after, origins)
     kept = _in_order(origins)
     steps = tuple(_steps(len(before), len(after), kept))
     return Pairing(origins, steps, {j: i for j, i in origins.items() if j not in kept})
-
-
-def _pair_named(
-    before: Sequence[T], after: Sequence[T], name_of: Callable[[T], Hashable], origins: dict[int, int]
-) -> None:
-    taken = set(origins.values())
-    waiting: dict[Hashable, list[int]] = {}
-    for i in reversed(range(len(before))):
-        if i not in taken:
-            waiting.setdefault(name_of(before[i]), []).append(i)
-    for j, row in enumerate(after):
-        if j not in origins and waiting.get(name := name_of(row)):
-            origins[j] = waiting[name].pop()
 
 
 def _pair_alike(before: Sequence[T], after: Sequence[T], origins: dict[int, int]) -> None:

@@ -108,7 +108,10 @@ class _Patch:
         self._pattern = before.dialect is Dialect.PATTERN
         self._editor = Editor(text, related=_is_related(before, after))
         self._places = Places(text, "", before.dialect)
-        self._adjacent = self._pattern and self._writes_adjacent()
+        rules = self._editor.find(("tool_rules",))
+        kinds = [rule.members["rule_type"] for rule in rules.elements if "rule_type" in rule.members] if rules else []
+        # new kinds are written as Pattern reads them where the author does so, or none is there
+        self._adjacent = self._pattern and (not kinds or any("type" in kind.members for kind in kinds))
         agents, sources = list(before.agents.values()), before.sources
         self._agents = pairing(agents, list(after.agents.values()), AGENTS, related=self._editor.related).origins
         kept = pairing(sources, after.sources, SOURCES, related=self._editor.related).origins
@@ -142,14 +145,13 @@ class _Patch:
         edit_rows(self._editor, ("catalogs",), before.catalogs, after.catalogs, CATALOGS, plain_catalog)
         self._patch_tools()
         change_table(self._editor, ("workspace",), plain_workspace(before), plain_workspace(after))
-        self._patch_policy()
+        if before.default is not after.default:
+            self._editor.set_members(("policy",), {"default": str(after.default)})
+        renamed = {"agents": self._renamed_agents}
+        edit_rows(
+            self._editor, ("policy", "rules"), before.rules, after.rules, POLICY_RULES, plain_policy_rule, renamed
+        )
         return self._editor.result()
-
-    def _writes_adjacent(self) -> bool:
-        """Whether new kinds are written as Pattern reads them: where the author does so, or none is there."""
-        rules = self._editor.find(("tool_rules",))
-        kinds = [rule.members["rule_type"] for rule in rules.elements if "rule_type" in rule.members] if rules else []
-        return not kinds or any("type" in kind.members for kind in kinds)
 
     def _patch_agents(self) -> None:
         old, new = self._before.agents, self._after.agents
@@ -225,18 +227,6 @@ class _Patch:
         before, after = whole_source(old), whole_source(replace(new, source_id=old.source_id, base_path=old.base_path))
         change_table(self._editor, path[:2], before, after)
         self._change_levels(path[:2], old, new)
-
-    def _patch_policy(self) -> None:
-        before, after = self._before, self._after
-        if (before.default, before.rules) == (after.default, after.rules):
-            return
-        path: RawPath = ("policy",)
-        if before.default is not after.default:
-            self._editor.set_members(path, {"default": str(after.default)})
-        rules = (before.rules, after.rules)
-        edit_rows(
-            self._editor, (*path, "rules"), *rules, POLICY_RULES, plain_policy_rule, {"agents": self._renamed_agents}
-        )
 
     def _patch_tools(self) -> None:
         old, new = self._before.tools, self._after.tools

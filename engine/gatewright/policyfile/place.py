@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from bisect import bisect_right
-from collections.abc import Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from gatewright.base.problem import Address, Place
@@ -54,7 +54,10 @@ class Places:
                     return path
                 return (*(path[:2] if path[0] == "data_sources" else path), *rest)
             case ("catalogs", str(catalog_id), *rest):
-                return (*self._catalog_path(catalog_id), *rest)
+                rows = _elements(self.tree.root.members.get("catalogs"))
+                ids = [self._text_of(row.members.get("id")) for row in rows]
+                index = [ids.index(catalog_id)] if catalog_id in ids else []
+                return ("catalogs", *index, *rest)
             case _:
                 return address
 
@@ -66,7 +69,7 @@ class Places:
     def place_at(self, offset: int) -> Place:
         """Line and column of an offset."""
         if self._lines is None:
-            self._lines = [0, *(at + 1 for at in _newlines(self._text))]
+            self._lines = [0, *accumulate(len(line) + 1 for line in self._text.split("\n"))]
         line = bisect_right(self._lines, offset)
         start = self._lines[line - 1]
         skipped = len(BOM) if line == 1 and self._text.startswith(BOM) else 0
@@ -76,31 +79,24 @@ class Places:
         """The raw path of a source: ``("sources", 0)``, or in Pattern's files ``("data_sources", KEY, "paths", 0)``."""
         return self._source_paths().get(source_id)
 
-    def _catalog_path(self, catalog_id: str) -> RawPath:
-        for index, item in enumerate(_elements(self.tree.root.members.get("catalogs"))):
-            if self._text_of(item.members.get("id")) == catalog_id:
-                return ("catalogs", index)
-        return ("catalogs",)
-
     def _source_paths(self) -> dict[str, RawPath]:
-        if self._sources is None:
-            self._sources = dict(self._find_sources())
-        return self._sources
-
-    def _find_sources(self) -> Iterator[tuple[str, RawPath]]:
+        if self._sources is not None:
+            return self._sources
         root = self.tree.root
-        taken: set[str] = set()
+        found: dict[str, RawPath] = {}
         for index, item in enumerate(_elements(root.members.get("sources"))):
             source_id = self._text_of(item.members.get("id"))
-            if source_id is not None and source_id not in taken:
-                taken.add(source_id)
-                yield source_id, ("sources", index)
+            if source_id is not None:
+                found.setdefault(source_id, ("sources", index))
         if self._dialect is Dialect.PATTERN and (table := root.members.get("data_sources")):
+            taken = set(found)
             for key, item in table.members.items():
                 paths = _elements(item.members.get("paths"))
                 if self._text_of(item.members.get("type")) == "file":
                     for index, source_id in enumerate(ids_of_paths(key, len(paths), taken)):
-                        yield source_id, ("data_sources", key, "paths", index)
+                        found[source_id] = ("data_sources", key, "paths", index)
+        self._sources = found
+        return found
 
     def _text_of(self, item: Item | None) -> str | None:
         from gatewright.policyfile.scan import Kind
@@ -128,10 +124,3 @@ def _elements(item: Item | None) -> list[Item]:
     from gatewright.policyfile.scan import Kind
 
     return item.elements if item is not None and item.kind in {Kind.TABLES, Kind.ARRAY} else []
-
-
-def _newlines(text: str) -> Iterator[int]:
-    at = text.find("\n")
-    while at >= 0:
-        yield at
-        at = text.find("\n", at + 1)

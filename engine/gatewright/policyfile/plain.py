@@ -16,7 +16,6 @@ from gatewright.policy.document import (
     PermissionRule,
     Policy,
     Roots,
-    SearchProvider,
     ShellBackend,
     ShellSettings,
     Source,
@@ -122,13 +121,12 @@ def plain_web(web: Web) -> Plain:
     """The value of ``web`` in ``[workspace]``: what differs from the built-in defaults."""
     data: Plain = {"allow_private": True} if web.allow_private else {}
     if web.search != Web().search:
-        data["search"] = [_plain_provider(one) for one in web.search]
+        search: list[object] = []
+        for one in web.search:
+            more = _present({"url": one.url, "api_key_env": one.api_key_env, "engine_id_env": one.engine_id_env})
+            search.append({"engine": str(one.engine), **more} if more else str(one.engine))
+        data["search"] = search
     return data
-
-
-def _plain_provider(one: SearchProvider) -> object:
-    more = _present({"url": one.url, "api_key_env": one.api_key_env, "engine_id_env": one.engine_id_env})
-    return {"engine": str(one.engine), **more} if more else str(one.engine)
 
 
 def plain_shell(shell: ShellSettings) -> Plain:

@@ -144,7 +144,10 @@ def _catalog(row: Row) -> Catalog | None:
     if kind not in KEYS_OF:
         row.fault("type", "not-supported", f"catalogs of type `{kind}` are not supported yet, only `mcp` and `host`")
         return None
-    _refuse_keys_of_others(row, kind)
+    for key in OF_TYPES:
+        if key in row.raw and key not in KEYS_OF[kind]:
+            message = f"`{key}` is not for type `{kind}`, {_WHO_RUNS[kind]}: remove it"
+            row.report.error(row.at(key), "key-of-other-type", message, at_value=False)
     prefix = _prefix(row)
     if kind is CatalogType.HOST:
         manifest = _path(row, "manifest") if row.require("manifest", "a catalog of type `host`") else None
@@ -154,7 +157,9 @@ def _catalog(row: Row) -> Catalog | None:
 
 def _server(row: Row, catalog: Catalog) -> Catalog | None:
     """An MCP server: a command that is started, or a URL."""
-    _check_file_stem(row, catalog.catalog_id)
+    if not _FILE_STEM.fullmatch(catalog.catalog_id) or catalog.catalog_id.partition(".")[0].casefold() in _DEVICES:
+        message = "the id of a catalog of type `mcp` names a file: letters, digits, `_`, `-`, `.`, up to 64"
+        row.fault("id", "bad-value", message)
     if "command" in row.raw and "url" in row.raw:
         message = "a server is started by its `command` or reached at its `url`, not both: remove one"
         row.report.error(row.at("url"), "bad-value", message, at_value=False)
@@ -262,13 +267,6 @@ def _prefix(row: Row) -> str | None:
     return prefix
 
 
-def _check_file_stem(row: Row, catalog_id: str) -> None:
-    """The id of a server names the file of its pin."""
-    if not _FILE_STEM.fullmatch(catalog_id) or catalog_id.partition(".")[0].casefold() in _DEVICES:
-        message = "the id of a catalog of type `mcp` names a file: letters, digits, `_`, `-`, `.`, up to 64"
-        row.fault("id", "bad-value", message)
-
-
 def _id(row: Row) -> str | None:
     catalog_id = row.text("id", filled=True)
     if catalog_id == OWN_ORIGIN:
@@ -277,13 +275,6 @@ def _id(row: Row) -> str | None:
         )
         return None
     return catalog_id
-
-
-def _refuse_keys_of_others(row: Row, kind: CatalogType) -> None:
-    for key in OF_TYPES:
-        if key in row.raw and key not in KEYS_OF[kind]:
-            message = f"`{key}` is not for type `{kind}`, {_WHO_RUNS[kind]}: remove it"
-            row.report.error(row.at(key), "key-of-other-type", message, at_value=False)
 
 
 def _path(row: Row, key: str) -> str | None:

@@ -102,7 +102,11 @@ def _applied(row: Row, said: Declaration, meant: list[ToolFacts], declare: Decla
             read = declare(facts, said.field, said.operations)
         except AuthorMustFix as error:
             _report(row, said, facts, str(error), declare)
-            return [*made, *(_as_said(each, said) for each in meant[len(made) :])]
+            rest = meant[len(made) :]
+            if said.operations is not None:  # as they were meant: one fault is not reported at every use of them
+                operations = [OperationFacts(name, facts.tier) for name in said.operations]
+                rest = [replace(each, operations=tuple(operations)) for each in rest]
+            return [*made, *rest]
         _warn_narrowed(row, said, facts, read, declare)
         made.append(read)
     return made
@@ -153,13 +157,6 @@ def _declares_itself(facts: ToolFacts, declare: Declare) -> bool:
     except AuthorMustFix:
         return True
     return False
-
-
-def _as_said(facts: ToolFacts, said: Declaration) -> ToolFacts:
-    """The tool as it was meant, so that one fault of a declaration is not reported at every use of its operations."""
-    if said.operations is None:
-        return facts
-    return replace(facts, operations=tuple(OperationFacts(name, facts.tier) for name in said.operations))
 
 
 def _warn_narrowed(row: Row, said: Declaration, facts: ToolFacts, read: ToolFacts, declare: Declare) -> None:

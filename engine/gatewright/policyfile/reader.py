@@ -127,7 +127,7 @@ def value_of(text: str, fallback_id: str) -> Policy | None:
 def _read(raw: Raw, stem: str, known: KnownTools | None) -> Reading:
     report = Report()
     row = Row(raw, (), report)
-    if _is_pattern(raw):
+    if not {"gatewright", "agents"} & raw.keys() and {"tool_rules", "data_sources"} & raw.keys():
         from gatewright.policyfile.patternfile import read_pattern
 
         known = known.with_rooted() if known is not None else None
@@ -136,10 +136,6 @@ def _read(raw: Raw, stem: str, known: KnownTools | None) -> Reading:
         policy, known = _gatewright(row, known)
     checked = Checked() if known is None else PolicyCheck(policy, known, report.error_paths).everything()
     return Reading(policy, known, report, checked)
-
-
-def _is_pattern(raw: Raw) -> bool:
-    return "gatewright" not in raw and "agents" not in raw and ("tool_rules" in raw or "data_sources" in raw)
 
 
 def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools | None]:
@@ -155,7 +151,8 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
     elif version != VERSION:
         row.fault("gatewright", "bad-value", "this release reads policy files of version 1 only")
     row.only(TOP_KEYS, "a policy file")
-    _refuse_unsupported(row)
+    for entry in row.rows("compositions"):
+        row.report.error(entry.path, "not-supported", "`[[compositions]]` are not supported yet", at_value=False)
     catalogued = read_catalogs(row.rows("catalogs"), known)
     known = catalogued.known.with_rooted() if catalogued.known is not None else None
     tools = row.table("tools")
@@ -185,11 +182,6 @@ def _rest(row: Row, names: Names) -> Policy:
         rules=rules,
         **read_workspace(row.table("workspace"), agents.raw if agents else ()),
     )
-
-
-def _refuse_unsupported(row: Row) -> None:
-    for entry in row.rows("compositions"):
-        row.report.error(entry.path, "not-supported", "`[[compositions]]` are not supported yet", at_value=False)
 
 
 def _raw(text: str, file: str) -> Raw | Problem:

@@ -13,9 +13,9 @@ from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.names import Names
+from gatewright.policyfile.readagent import VERDICTS
 from gatewright.policyfile.readschema import check_json_schema
 
-VERDICTS = {str(verdict): verdict for verdict in Verdict}
 RULE_KEYS: dict[str, Shape] = {
     "name": told(NAME, "What reports, refusals and the log call it"),
     "effect": told(one_of(VERDICTS), "What becomes of the calls that it matches; the strictest rule wins"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from gatewright.base.report import RawPath, shown
-from gatewright.base.row import Raw, Row, json_table
+from gatewright.base.row import Row, json_table
 from gatewright.base.shape import JSON_TABLE, NAME, Shape, several, table, told, whole
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import (
@@ -25,7 +25,7 @@ from gatewright.policy.rule import (
 from gatewright.policyfile.checkconstraint import check_constraints, check_together, warn_open
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.readschema import check_schemas
-from gatewright.policyfile.rulekind import kind_name, kind_shape, payload_path, read_kind
+from gatewright.policyfile.rulekind import kind_name, kind_shape, read_kind, written_payload
 
 Listed = tuple[str, ...] | None
 RULE_KEYS: dict[str, Shape] = {
@@ -54,7 +54,7 @@ def read_rules(rows: list[Row], names: Names, listed: Listed) -> tuple[ToolRule,
             continue
         found.append(rule)
         if (facts := _constrained(rule, names, listed)) is not None:
-            constraints.append((rule, facts, payload_path(row.raw["rule_type"], row.at("rule_type"))))
+            constraints.append((rule, facts, written_payload(row)[1]))
         if rule.rule_id is not None and seen.setdefault(rule.rule_id, number) != number:
             row.fault("id", "duplicate", f"rule {seen[rule.rule_id]} has the id {shown(rule.rule_id)} too")
     if constraints:
@@ -79,7 +79,9 @@ def read_required_tools(rows: list[Row], names: Names) -> tuple[ToolRule, ...]:
 def read_rule(row: Row, names: Names, listed: Listed) -> ToolRule | None:
     """One rule, or None after an error."""
     row.only(RULE_KEYS, "a tool rule")
-    tool_name = _tool_name(row, names)
+    tool_name = row.text("tool_name", filled=True) if row.require("tool_name", "a tool rule") else None
+    if tool_name is not None and tool_name != ANY_TOOL:
+        names.tool(tool_name, row.at("tool_name"))
     kind = None
     if row.require("rule_type", "a tool rule"):
         kind = read_kind(row.raw["rule_type"], row.at("rule_type"), row.report)
@@ -120,24 +122,27 @@ def _conditions(
     return found
 
 
-def _tool_name(row: Row, names: Names) -> str | None:
-    if not row.require("tool_name", "a tool rule"):
-        return None
-    written = row.text("tool_name", filled=True)
-    if written is not None and written != ANY_TOOL:
-        names.tool(written, row.at("tool_name"))
-    return written
-
-
 def _check_kind(row: Row, names: Names, rule: ToolRule, listed: Listed) -> None:
     """What the kind itself says about tools, operations and arguments."""
+    payload, place = written_payload(row)
     match rule.rule_type:
         case AllowedOperations():
-            _check_operations(row, names, rule.tool_name, listed)
+            facts = names.seen(rule.tool_name, listed)
+            if rule.tool_name == ANY_TOOL:
+                message = "`AllowedOperations` names operations of one tool: it cannot stand with `*`"
+                row.fault("rule_type", "operations-on-plain-tool", message)
+            elif facts is not None and not facts.has_operations:
+                row.fault("rule_type", "operations-on-plain-tool", f"`{facts.name}` has no operations to choose from")
+            elif facts is not None and isinstance(payload, list):
+                for index, operation in enumerate(cast("list[object]", payload)):
+                    if isinstance(operation, str):
+                        names.operation(facts, operation, (*place, index))
         case ExclusiveGroups(groups):
-            _check_groups(row, names, groups)
+            for index, group in enumerate(groups):
+                for position, written in enumerate(group):
+                    if written != ANY_TOOL:
+                        names.tool(written, (*place, index, position))
         case ArgumentConstraints():
-            place = payload_path(row.raw["rule_type"], row.at("rule_type"))
             check_schemas(rule.rule_type, place, row.report)
             if (facts := _constrained(rule, names, listed)) is not None:
                 check_constraints(rule, facts, place, row.report)
@@ -152,38 +157,3 @@ def _constrained(rule: ToolRule, names: Names, listed: Listed) -> ToolFacts | No
     if not isinstance(rule.rule_type, ArgumentConstraints) or rule.tool_name == ANY_TOOL:
         return None
     return names.seen(rule.tool_name, listed)
-
-
-def _check_operations(row: Row, names: Names, tool_name: str, listed: Listed) -> None:
-    path = row.at("rule_type")
-    if tool_name == ANY_TOOL:
-        message = "`AllowedOperations` names operations of one tool: it cannot stand with `*`"
-        row.report.error(path, "operations-on-plain-tool", message)
-        return
-    if (facts := names.seen(tool_name, listed)) is None:
-        return
-    if not facts.has_operations:
-        row.report.error(path, "operations-on-plain-tool", f"`{facts.name}` has no operations to choose from")
-        return
-    value = row.raw["rule_type"]
-    place = payload_path(value, path)
-    for index, operation in _payload_texts(value):
-        names.operation(facts, operation, (*place, index))
-
-
-def _check_groups(row: Row, names: Names, groups: tuple[tuple[str, ...], ...]) -> None:
-    place = payload_path(row.raw["rule_type"], row.at("rule_type"))
-    for index, group in enumerate(groups):
-        for position, written in enumerate(group):
-            if written != ANY_TOOL:
-                names.tool(written, (*place, index, position))
-
-
-def _payload_texts(value: object) -> list[tuple[int, str]]:
-    found = value
-    if isinstance(value, dict):
-        raw = cast("Raw", value)
-        found = raw["value"] if "type" in raw else next(iter(raw.values()))
-    if not isinstance(found, list):
-        return []
-    return [(index, word) for index, word in enumerate(cast("list[object]", found)) if isinstance(word, str)]

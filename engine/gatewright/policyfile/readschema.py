@@ -76,7 +76,11 @@ def _faults(root: Schema) -> Iterator[Fault]:
                 yield Fault((*pointer, key), "bad-value", message)
             elif key not in KEYWORDS and not key.startswith("x-"):
                 yield _unknown(pointer, key, node[key])
-        yield from _pattern_faults(pointer, node)
+        if isinstance(pattern := node.get("pattern"), str) and (found := pattern_fault(pattern)):
+            yield Fault((*pointer, "pattern"), *found)
+        for key in as_object(node.get("patternProperties")) or {}:
+            if found := pattern_fault(key):
+                yield Fault((*pointer, "patternProperties", key), *found, at_key=True)
 
 
 def _unknown(pointer: Pointer, key: str, value: object) -> Fault:
@@ -86,14 +90,6 @@ def _unknown(pointer: Pointer, key: str, value: object) -> Fault:
         example = f"`{{ properties = {{ {shown(key)[1:-1]} = ... }} }}`"
         message += f"; an argument of that name stands under `properties`: {example}"
     return Fault((*pointer, key), "unknown-keyword", message, near, at_key=True)
-
-
-def _pattern_faults(pointer: Pointer, node: Schema) -> Iterator[Fault]:
-    if isinstance(pattern := node.get("pattern"), str) and (fault := pattern_fault(pattern)):
-        yield Fault((*pointer, "pattern"), *fault)
-    for key in as_object(node.get("patternProperties")) or {}:
-        if fault := pattern_fault(key):
-            yield Fault((*pointer, "patternProperties", key), *fault, at_key=True)
 
 
 def pattern_fault(pattern: str) -> tuple[str, str] | None:

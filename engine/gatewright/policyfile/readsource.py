@@ -90,24 +90,22 @@ def read_data_sources(table: Row, taken: set[str]) -> list[Source]:
 def _source(row: Row, names: Names) -> Source | None:
     row.only(SOURCE_KEYS, "a source")
     source_id = row.text("id", filled=True) if row.require("id", "a source") else None
-    base_path = _base_path(row) if row.require("base_path", "a source") else None
+    base_path = row.text("base_path") if row.require("base_path", "a source") else None
+    if base_path is not None and (why := path_error(base_path)):
+        row.fault("base_path", "bad-value", f"`base_path` {why}")
     kind = row.choice("type", SOURCE_TYPES) if row.require("type", "a source") else None
     if kind is SourceType.FOLDER_CHANGES:
         for key in STREAM_LACKS:
             if key in row.raw:
                 row.fault(key, "bad-value", f"a source of type `folder_changes` has no `{key}`")
-    _refuse_unsupported(row)
+    if row.flag("follow_symlinks", otherwise=False):
+        row.fault("follow_symlinks", "not-supported", "`follow_symlinks = true` is not supported yet")
     level, size, rules = _common(row, None)
     required = read_required_tools(row.rows("required_tools"), names)
     if source_id is None or base_path is None:
         return None
     watch = row.flag("watch", otherwise=False)
     return Source(source_id, base_path, level, rules, size, required, watch, kind or SourceType.FILE)
-
-
-def _refuse_unsupported(row: Row) -> None:
-    if row.flag("follow_symlinks", otherwise=False):
-        row.fault("follow_symlinks", "not-supported", "`follow_symlinks = true` is not supported yet")
 
 
 def _common(row: Row, level_of_rules: Permission | None) -> tuple[Permission, int, tuple[PermissionRule, ...]]:
@@ -127,13 +125,6 @@ def _permission_rule(row: Row, otherwise: Permission | None) -> PermissionRule |
         level = row.choice("permission", LEVELS) if row.require("permission", "a permission rule") else None
     comment = row.text("comment")
     return None if pattern is None or level is None else PermissionRule(pattern, level, comment)
-
-
-def _base_path(row: Row) -> str | None:
-    path = row.text("base_path")
-    if path is not None and (why := path_error(path)):
-        row.fault("base_path", "bad-value", f"`base_path` {why}")
-    return path
 
 
 def path_error(path: str) -> str | None:

@@ -49,30 +49,28 @@ def read_tool_settings(table: Row, names: Names, declared: Mapping[str, Declarat
         elif row is not None:
             row.only(KEYS, "the settings of a tool")
             found[name] = _settings(row, names.tool(name, row.path), names, declared.get(name, _NOTHING))
-            _refuse_spelling(row, name)
+            bare, major = split_name(name)
+            if major is not None and name != f"{bare}@{major}":  # as `@01`: it is not looked up so
+                message = f"{shown(name)} must be written `{bare}@{major}`"
+                row.report.error(row.path, "bad-value", message, at_value=False)
     return found
 
 
 def _settings(row: Row, facts: tuple[ToolFacts, ...], names: Names, declared: Declaration) -> ToolSettings:
+    text = row.text("description")
+    if text is not None and not text.strip():
+        row.fault("description", "bad-value", "`description` may not be blank: leave it out to keep the tool's own")
     return ToolSettings(
         timeout_s=read_timeout(row),
         safety_tier=row.choice("safety_tier", TIERS),
         operation_tiers=_operation_tiers(row, facts, names),
         scrub=row.flag("scrub", otherwise=True),
-        description=_description(row),
+        description=text,
         operation_field=declared.field,
         operations=declared.operations,
         extra_arguments=row.choice("extra_arguments", EXTRA),
         paths=_paths(row, facts),
     )
-
-
-def _refuse_spelling(row: Row, written: str) -> None:
-    """``name@01`` would name no tool where the settings are looked up."""
-    name, major = split_name(written)
-    if major is not None and written != f"{name}@{major}":
-        message = f"{shown(written)} must be written `{name}@{major}`"
-        row.report.error(row.path, "bad-value", message, at_value=False)
 
 
 def _operation_tiers(row: Row, facts: tuple[ToolFacts, ...], names: Names) -> dict[str, SafetyTier]:
@@ -110,10 +108,3 @@ def _paths(row: Row, facts: tuple[ToolFacts, ...]) -> dict[str, PathUse]:
         if use is not None:
             found[argument] = use
     return found
-
-
-def _description(row: Row) -> str | None:
-    text = row.text("description")
-    if text is not None and not text.strip():
-        row.fault("description", "bad-value", "`description` may not be blank: leave it out to keep the tool's own")
-    return text

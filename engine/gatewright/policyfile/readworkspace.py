@@ -159,30 +159,23 @@ def _entries(row: Row, key: str) -> tuple[str, ...]:
 
 
 def _roots(row: Row) -> Roots:
+    """The folders; one root inside another would be a way around what that one is for."""
     row.only(ROOT_NAMES, "the roots of `[workspace]`")
-    folders = {name: folder for name in ROOT_NAMES if (folder := _folder(row, name)) is not None}
-    _refuse_overlap(row, folders)
+    folders: dict[str, str] = {}
+    for name in ROOT_NAMES:
+        folder = row.text(name)
+        if folder is None:
+            continue
+        if why := path_error(folder):
+            row.fault(name, "bad-value", f"the folder of root `{name}` {why}")
+            continue
+        normal = posixpath.normpath(folder)
+        other = next((one for one, held in folders.items() if overlap(normal, posixpath.normpath(held))), None)
+        if other is not None:
+            message = f"the roots `{other}` and `{name}` may not lie in each other: {shown(folder)}"
+            row.fault(name, "roots-overlap", message)
+        folders[name] = folder
     return Roots(**folders)
-
-
-def _folder(row: Row, name: str) -> str | None:
-    folder = row.text(name)
-    if folder is not None and (why := path_error(folder)):
-        row.fault(name, "bad-value", f"the folder of root `{name}` {why}")
-        return None
-    return folder
-
-
-def _refuse_overlap(row: Row, folders: dict[str, str]) -> None:
-    """One root inside another would be a way around what that one is for."""
-    held = {name: posixpath.normpath(folder) for name, folder in folders.items()}
-    names = list(held)
-    for index, name in enumerate(names):
-        for other in names[:index]:
-            if overlap(held[name], held[other]):
-                message = f"the roots `{other}` and `{name}` may not lie in each other: {shown(folders[name])}"
-                row.fault(name, "roots-overlap", message)
-                break
 
 
 def overlap(one: str, other: str) -> bool:

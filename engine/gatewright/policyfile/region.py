@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from gatewright.base.report import RawPath
 from gatewright.policyfile.scan import Section, Span, key_of, scan
 
 AGENTS = "agents"
@@ -76,11 +77,12 @@ def _scanned_marks(text: str, sections: Sequence[Section]) -> Iterator[Mark]:
     for before, section in pairwise(sections):
         end = text.find("\n", before.end)
         behind = before.start if not before.segments and not before.statements else len(text) if end < 0 else end + 1
-        yield behind, text.rfind("\n", 0, section.start) + 1, _agent_of(section)
+        yield behind, text.rfind("\n", 0, section.start) + 1, agent_at(section.path)
 
 
-def _agent_of(section: Section) -> str | None:
-    match section.path:
+def agent_at(path: RawPath) -> str | None:
+    """The agent that the part of the policy at a path is of."""
+    match path:
         case (str(first), str(agent_id), *_) if first == AGENTS:
             return agent_id
         case _:

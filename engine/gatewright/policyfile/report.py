@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gatewright.base.problem import Address, Place, Problem, Subject, ToolPart
+from gatewright.base.problem import Address, Problem, Subject
 from gatewright.base.report import Finding, RawPath
 from gatewright.policy.document import Dialect, Policy
 from gatewright.policy.subject import subject_of
@@ -18,23 +18,15 @@ def problems_of(findings: Iterable[Finding], places: Places, policy: Policy) -> 
     """
     found = [(finding, places.place_of_raw(finding.path, at_value=finding.at_value)) for finding in findings]
     found.sort(key=lambda pair: (pair[1].line, pair[1].column))
-    return tuple(_problem(finding, place, policy) for finding, place in found)
-
-
-def _problem(finding: Finding, place: Place, policy: Policy) -> Problem:
-    subject = subject_at(policy, finding.path, finding.agent_id, finding.tools)
-    return Problem(finding.severity, finding.code, finding.message, place, finding.near_miss, subject)
-
-
-def subject_at(
-    policy: Policy, path: RawPath, agent_id: str | None = None, tools: tuple[ToolPart, ...] = ()
-) -> Subject | None:
-    """``agent_id``, ``tools``: whom it concerns, where the policy does not say so there. None of a text as a whole."""
-    address = address_of(policy, path)
-    if not address:
-        return None
-    found = subject_of(policy, address)
-    return Subject(address, found.agents if agent_id is None else (agent_id,), tools or found.tools)
+    problems: list[Problem] = []
+    for finding, place in found:
+        subject: Subject | None = None
+        if address := address_of(policy, finding.path):
+            about = subject_of(policy, address)
+            agents = about.agents if finding.agent_id is None else (finding.agent_id,)
+            subject = Subject(address, agents, finding.tools or about.tools)
+        problems.append(Problem(finding.severity, finding.code, finding.message, place, finding.near_miss, subject))
+    return tuple(problems)
 
 
 def address_of(policy: Policy, path: RawPath) -> Address:

@@ -51,12 +51,14 @@ def kind_name(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def payload_path(value: object, path: RawPath) -> RawPath:
-    """Where the payload of a well-spelt ``rule_type`` stands in the file."""
+def written_payload(row: Row) -> tuple[object, RawPath]:
+    """The payload of the well-spelt ``rule_type`` of a rule, as it is written, and where it stands."""
+    value, path = row.raw["rule_type"], row.at("rule_type")
     if not isinstance(value, dict):
-        return path
+        return value, path
     raw = cast("Raw", value)
-    return (*path, "value") if "type" in raw else (*path, *raw)
+    key = "value" if "type" in raw else next(iter(raw))
+    return raw.get(key), (*path, key)
 
 
 def _spelling(value: object, path: RawPath, report: Report) -> tuple[str, object, RawPath] | None:

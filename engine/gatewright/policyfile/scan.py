@@ -11,6 +11,7 @@ import json
 import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import NoReturn
 
 from gatewright.base.regex import late_regex
 from gatewright.base.report import BOM, RawPath
@@ -111,7 +112,10 @@ class Tree:
         """The deepest item on the way to ``path`` and how many parts of the path lead to it."""
         item = self.root
         for depth, part in enumerate(path):
-            child = _child(item, part)
+            if isinstance(part, str):
+                child = item.members.get(part)
+            else:
+                child = item.elements[part] if 0 <= part < len(item.elements) else None
             if child is None:
                 return item, depth
             item = child
@@ -138,12 +142,6 @@ def key_span(text: str, position: int) -> Span:
     """The span of the key that begins at ``position``."""
     found = _KEY.match(text, position)
     return found.span() if found else (position, position)
-
-
-def _child(item: Item, part: str | int) -> Item | None:
-    if isinstance(part, str):
-        return item.members.get(part)
-    return item.elements[part] if 0 <= part < len(item.elements) else None
 
 
 class _Broken(Exception):
@@ -229,33 +227,33 @@ class _Scanner:
             path.append(len(child.elements) - 1)
             return child.elements[-1]
         if child.kind is not Kind.TABLE:
-            self.tree.duplicates.append(position)
-            raise _Broken
+            self._stop_at_second(position)
         return child
 
     def _own(self, table: Item, key: str, position: int, path: list[str | int]) -> Item:
         held = table.members.get(key)
         if held is not None and (held.has_header or held.kind is not Kind.TABLE):
-            self.tree.duplicates.append(position)
-            raise _Broken
+            self._stop_at_second(position)
         return self._step(table, key, position, path)
 
     def _entry(self, table: Item, key: str, position: int, path: list[str | int]) -> Item:
         held = table.members.setdefault(key, Item(Kind.TABLES, position, position, position))
         if held.kind is not Kind.TABLES:
-            self.tree.duplicates.append(position)
-            raise _Broken
+            self._stop_at_second(position)
         held.elements.append(Item(Kind.TABLE, position, position, position))
         path += [key, len(held.elements) - 1]
         return held.elements[-1]
+
+    def _stop_at_second(self, position: int) -> NoReturn:
+        self.tree.duplicates.append(position)
+        raise _Broken
 
     def _insert(self, table: Item, keys: tuple[str, ...], spans: tuple[Span, ...], item: Item) -> None:
         for key, span in zip(keys[:-1], spans[:-1], strict=True):
             table = self._step(table, key, span[0], [])
         item.key_start = spans[0][0]
         if keys[-1] in table.members:
-            self.tree.duplicates.append(spans[0][0])
-            raise _Broken
+            self._stop_at_second(spans[0][0])
         table.members[keys[-1]] = item
 
     def _value(self, position: int) -> Item:

@@ -82,7 +82,8 @@ def _read(path: Path) -> bytes:
             raise WorkspaceError(f"`{path}` is a folder, not a policy file")
         if not stat.S_ISREG(mode):
             raise WorkspaceError(f"`{path}` is no ordinary file")
-        with open(path, "rb", opener=_without_waiting) as stream:
+        at_once = getattr(os, "O_NONBLOCK", 0)  # opening a pipe that took the name meanwhile must not wait for a writer
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | at_once)) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise WorkspaceError(f"`{path}` is no ordinary file")
             content = stream.read(MAX_BYTES + 1)
@@ -91,11 +92,6 @@ def _read(path: Path) -> bytes:
     if len(content) > MAX_BYTES:
         raise WorkspaceError(f"`{path}` is larger than {MAX_BYTES // 1024 // 1024} MiB: it is no policy file")
     return content
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Opening a pipe that took the file's name meanwhile must not wait for a writer."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _reason(error: OSError | ValueError) -> str:

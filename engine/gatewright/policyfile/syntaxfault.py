@@ -28,21 +28,16 @@ def explained(text: str, offset: int, said: str) -> tuple[int, str]:
     """A better place for what was said at ``offset``, and words for it."""
     if said == "Unterminated string" or "'''" in said:
         return max(text.rfind('"""'), text.rfind("'''"), 0), "this text is not closed"
-    value = _open_value(text, offset)
-    if value is not None and value < offset and "\n" in text[value : offset + 1].replace("\r", "\n"):
+    last = scan(text).sections[-1]
+    gap = _GAP.match(text, last.end)
+    found = _VALUE.match(text, gap.end() if gap else last.end)
+    value = found.end() if found is not None else offset  # of the statement that could not be read
+    if value < offset and "\n" in text[value : offset + 1].replace("\r", "\n"):
         if text[value] in "\"'":
             return value, "this text is not closed on its line"
         if text[value] == "[" and _NEW.match(text, text.rfind("\n", 0, offset) + 1):
             return value, "this list is not closed"
     return offset, _words(text, offset, said)
-
-
-def _open_value(text: str, offset: int) -> int | None:
-    """Where the value of the statement begins that could not be read; None where there is none."""
-    last = scan(text).sections[-1]
-    gap = _GAP.match(text, last.end)
-    value = _VALUE.match(text, gap.end() if gap else last.end)
-    return value.end() if value is not None and value.end() <= offset and value.end() < len(text) else None
 
 
 def _words(text: str, offset: int, said: str) -> str:
