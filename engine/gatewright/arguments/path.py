@@ -13,7 +13,8 @@ from gatewright.base.frozen import frozen
 
 MAX_PATH_BYTES = 4096
 MAX_NAME_BYTES = 255
-_SPECIAL = frozenset("\\~:")
+_PLAIN = re.compile(r"[ -9;-\[\]-}]{1,1024}")
+"""Printable ASCII without a backslash, `~` and `:`: no more need be asked of it."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _HIERARCHICAL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/[/\\]?")
 _OPAQUE = re.compile(
@@ -46,9 +47,10 @@ class PathRefused:
 
 def parse_model_path(text: str) -> ModelPath | PathRefused:
     """The parts of ``text``, or why it is refused. Never raises."""
-    refused = _refusal(text)
-    if refused is not None:
-        return refused
+    if _PLAIN.fullmatch(text) is None:
+        refused = _refusal(text)
+        if refused is not None:
+            return refused
     components = text.split("/")
     parts = tuple([part for part in components if part and part != "."])
     if (len(text) > MAX_NAME_BYTES or not text.isascii()) and any(len(p.encode()) > MAX_NAME_BYTES for p in parts):
@@ -59,8 +61,8 @@ def parse_model_path(text: str) -> ModelPath | PathRefused:
 
 
 def _refusal(text: str) -> PathRefused | None:
-    if len(text) <= MAX_PATH_BYTES and text.isascii() and text.isprintable() and _SPECIAL.isdisjoint(text):
-        return None if text else PathRefused("path-empty", "the path is empty", "give a path, `.` is the top folder")
+    if not text:
+        return PathRefused("path-empty", "the path is empty", "give a path, `.` is the top folder")
     if len(text) > MAX_PATH_BYTES or len(text.encode("utf-8", "replace")) > MAX_PATH_BYTES:
         return PathRefused("path-too-long", f"the path is longer than {MAX_PATH_BYTES} bytes", "use a shorter path")
     if any("\ud800" <= char <= "\udfff" for char in text):

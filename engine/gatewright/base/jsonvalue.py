@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, cast
 
 from gatewright.base.errors import JsonRefused
@@ -70,8 +70,9 @@ def checked_object(value: object) -> dict[str, JsonValue]:
     """``value`` itself when it is a JSON object within the limits. Raises JsonRefused otherwise."""
     if not isinstance(value, dict):
         raise JsonRefused("not-an-object", "arguments must be one JSON object")
-    _check(cast("dict[str, object]", value))
-    return cast("dict[str, JsonValue]", value)
+    table = cast("dict[str, Any]", value)
+    _check(table)
+    return table
 
 
 def _decoded(text: str | bytes) -> str:
@@ -125,44 +126,31 @@ def _int(text: str) -> int:
     return int(text)
 
 
-def _check(root: Mapping[str, object]) -> None:
-    """Walk without recursion: depth, count, strings, numbers, types."""
-    stack: list[tuple[object, int]] = [(root, 1)]
-    seen = size = 0
+def _check(root: dict[str, Any]) -> None:
+    """Walk without recursion: depth, count, strings, numbers, types; values are counted before they are looked at."""
+    stack: list[tuple[Any, int]] = [(root, 1)]
+    seen, size = 1, 0
     while stack:
-        value, depth = stack.pop()
-        seen += 1
+        held, depth = stack.pop()
+        is_table = isinstance(held, dict)
+        inside = _OBJECT.__len__(held) if is_table else _ARRAY.__len__(held)
+        seen += inside
         if seen > MAX_VALUES:
             raise _too_many()
-        if depth > MAX_DEPTH:
+        if inside and depth == MAX_DEPTH:
             raise JsonRefused("too-deep", f"nesting is deeper than {MAX_DEPTH} levels")
-        if isinstance(value, str):
-            size = _sized(value, size)
-        elif isinstance(value, dict):
-            table = cast("dict[object, object]", value)
-            _refuse_more(seen + len(stack) + _OBJECT.__len__(table))
-            size = _sized_keys(table, size)
-            stack.extend((item, depth + 1) for item in _OBJECT.values(table))
-        elif isinstance(value, list):
-            rows = cast("list[object]", value)
-            _refuse_more(seen + len(stack) + _ARRAY.__len__(rows))
-            stack.extend((item, depth + 1) for item in _ARRAY.__iter__(rows))
-        else:
-            _check_scalar(value)
-
-
-def _refuse_more(known: int) -> None:
-    """Before any of them is looked at."""
-    if known > MAX_VALUES:
-        raise _too_many()
-
-
-def _sized_keys(table: dict[object, object], size: int) -> int:
-    for key in _OBJECT.keys(table):
-        if not isinstance(key, str):
-            raise JsonRefused("not-json", "an object key is not text")
-        size = _sized(key, size)
-    return size
+        if is_table:
+            for key in _OBJECT.keys(held):
+                if not isinstance(key, str):
+                    raise JsonRefused("not-json", "an object key is not text")
+                size = _sized(key, size)
+        for value in _OBJECT.values(held) if is_table else _ARRAY.__iter__(held):
+            if isinstance(value, str):
+                size = _sized(value, size)
+            elif isinstance(value, dict | list):
+                stack.append((cast("Any", value), depth + 1))
+            else:
+                _check_scalar(value)
 
 
 def _sized(text: str, size: int) -> int:

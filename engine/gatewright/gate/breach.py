@@ -72,6 +72,8 @@ def broken(
         if left:
             names = _names(dict.fromkeys(test.required for test in left))
             found.append((Pending(left[0].bound, left), ExitRequirementsPending(tool, names)))
+    if not found:
+        return found
     # Every start that is missing is named with each of them
     names = tuple(dict.fromkeys(str(test.start) for test, _ in found if isinstance(test, StartTest)))
     if len(names) <= 1:

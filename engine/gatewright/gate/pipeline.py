@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
@@ -15,8 +15,8 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.finding import Finding
 from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message
-from gatewright.gate.call import CallState, EffectStage, Stage, StageResult
-from gatewright.gate.decision import Decision, RuleRef, StageTrace, dotted
+from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, denied
+from gatewright.gate.decision import NO_FACTS, Decision, RuleRef, StageTrace, dotted
 from gatewright.gate.inforce import InForce
 from gatewright.gate.prover import Prover
 from gatewright.gate.stages.approval import APPROVAL
@@ -77,27 +77,18 @@ class Passage:
         self._prover: Prover | None = None
 
     def decide(self) -> Decision:
-        """Run the deciding stages until one denies."""
-        self._run(DECIDING)
-        return self.decision()
-
-    def _run(self, stages: Iterable[Stage]) -> None:
-        """Run stages until one denies; one that finds nothing to object to, unwatched, is only noted."""
-        state, then, note = self.state, self._clock_ns, self._trace.append
-        watched, now = self._on_stage is not None, time.perf_counter_ns
-        for stage in stages:
+        """Run the deciding stages until one denies; one that finds nothing to object to, unwatched, is only noted."""
+        state, note, watched = self.state, self._trace.append, self._on_stage is not None
+        for stage in DECIDING:
             result = run_stage(stage, state)
-            findings, reason = result
-            if findings or watched or (state.asks and stage.name == _LAST):
-                self._clock_ns = then
+            if result.findings or watched or (state.asks and stage is APPROVAL):
                 if not self._passed(stage.name, result):
-                    return
-                then = self._clock_ns
-                continue
-            ended = now()
-            note(StageTrace(stage.name, _ALLOW, reason, (ended - then) / 1000))
-            then = ended
-        self._clock_ns = then
+                    break
+            else:
+                ended_ns = time.perf_counter_ns()
+                note(StageTrace(stage.name, _ALLOW, result.note, (ended_ns - self._clock_ns) / 1000))
+                self._clock_ns = ended_ns
+        return self.decision()
 
     async def act(self) -> Decision:
         """Run the acting stages of a call that is allowed."""
@@ -123,35 +114,30 @@ class Passage:
 
     def decision(self) -> Decision:
         """What the stages so far amount to."""
-        ask = self._ask if self.state.asks else None
-        decided = self._deny or ask
-        if decided is None and self._prover is not None:
-            prover = self._prover  # what was allowed and is carried out is one decision, and has one id
-        else:
-            prover = self._prover = Prover(self.state, self._force.snapshot, self._force.keys)
-        trace = tuple(self._trace)
+        state, force, trace = self.state, self._force, tuple(self._trace)
+        decided = self._deny or (self._ask if state.asks else None)
+        prover = self._prover
+        if prover is None or decided is not None:  # what was allowed and is carried out is one decision, and has one id
+            prover = self._prover = Prover(state, force.snapshot, force.keys)
         if decided is None:
+            operation = state.operation.name if state.operation else ""
+            text = f"`{state.tool_name}.{operation}` is allowed" if operation else f"`{state.tool_name}` is allowed"
             return Decision(
-                _ALLOW,
-                APPROVAL.name,
-                "allowed",
-                _allowed(self.state),
-                None,
-                None,
-                trace,
-                self.state.arguments,
-                prover=prover,
+                _ALLOW, _LAST, "allowed", text, trace=trace, arguments=state.arguments, facts=NO_FACTS, prover=prover
             )
         stage, finding = decided
+        address, model = finding.address, None
+        if finding.verdict is Verdict.DENY:
+            model = message.to_model(finding.model or EMPTY)
         return Decision(
             finding.verdict,
             stage,
             finding.code,
             finding.reason,
-            self._rule(finding),
-            message.to_model(finding.model or EMPTY) if finding.verdict is Verdict.DENY else None,
+            RuleRef(finding.rule_id or dotted(address), address, force.places) if address is not None else None,
+            model,
             trace,
-            self.state.arguments,
+            state.arguments,
             finding.facts,
             prover,
         )
@@ -159,12 +145,16 @@ class Passage:
     def _passed(self, name: str, result: StageResult) -> bool:
         """Take a stage's result in; whether the call goes on."""
         findings, reason = result
-        verdict, address = Verdict.ALLOW, None
+        verdict, address = _ALLOW, None
         if findings:
             verdict = strictest(*(finding.verdict for finding in findings))
             deciding = next(finding for finding in findings if finding.verdict is verdict)
             reason, address = deciding.reason, deciding.address
-            self._object(name, verdict, deciding, findings)
+            if verdict is Verdict.DENY:
+                self._deny = (name, deciding)
+            else:
+                self._ask = self._ask or (name, deciding)
+                self.state.asks = (*self.state.asks, *findings)
         elif name == _LAST and self.state.asks:
             verdict = Verdict.ASK
         ended_ns = time.perf_counter_ns()
@@ -172,27 +162,11 @@ class Passage:
         self._clock_ns = ended_ns
         self._trace.append(row)
         if self._on_stage is not None:
-            self._tell(self._on_stage, row)
+            try:
+                self._on_stage(row)
+            except Exception:  # noqa: BLE001 the watcher is the host's code, and stops no call by failing
+                _log.exception("a watcher of stages failed")
         return verdict is not Verdict.DENY
-
-    def _tell(self, on_stage: OnStage, row: StageTrace) -> None:
-        """Show a stage to whoever watches; a watcher that fails stops no call."""
-        try:
-            on_stage(row)
-        except Exception:  # noqa: BLE001 the watcher is the host's code
-            _log.exception("a watcher of stages failed")
-
-    def _object(self, name: str, verdict: Verdict, deciding: Finding, findings: tuple[Finding, ...]) -> None:
-        if verdict is Verdict.DENY:
-            self._deny = (name, deciding)
-            return
-        self._ask = self._ask or (name, deciding)
-        self.state.asks = (*self.state.asks, *findings)
-
-    def _rule(self, finding: Finding) -> RuleRef | None:
-        if finding.address is None:
-            return None
-        return RuleRef(finding.rule_id or dotted(finding.address), finding.address, self._force.places)
 
 
 def run_stage(stage: Stage, state: CallState) -> StageResult:
@@ -216,18 +190,8 @@ async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
 
 def _broken(name: str, error: BaseException) -> StageResult:
     _log.error("the stage %s raised", name, exc_info=error)
-    reason = f"the stage {name} failed: {_words(error)}"
-    finding = Finding(Verdict.DENY, "internal-error", reason, model=message.INTERNAL)
-    return StageResult((finding,))
-
-
-def _words(error: BaseException) -> str:
     try:
-        return f"{type(error).__name__}: {error}"[:200]
+        words = f"{type(error).__name__}: {error}"[:200]
     except Exception:  # noqa: BLE001 somebody else's exception may not even print
-        return type(error).__name__
-
-
-def _allowed(state: CallState) -> str:
-    operation = state.operation.name if state.operation else ""
-    return f"`{state.tool_name}.{operation}` is allowed" if operation else f"`{state.tool_name}` is allowed"
+        words = type(error).__name__
+    return denied("internal-error", f"the stage {name} failed: {words}", message.INTERNAL)

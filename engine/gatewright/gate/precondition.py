@@ -7,7 +7,6 @@ the mark before is not the model's doing, so only what the model sends counts.
 from __future__ import annotations
 
 from gatewright.compile.finding import Finding
-from gatewright.compile.operation_plan import OperationPlan
 from gatewright.gate import message
 from gatewright.gate.call import CallState
 from gatewright.gate.scrub import MARKER, holds_marker
@@ -21,18 +20,16 @@ _WRITING = frozenset({Action.APPEND, Action.OVERWRITE})
 
 def unmet(state: CallState) -> Finding | None:
     """The denial of a call that brings too little or the wrong thing; None when all is well."""
-    if state.plan.tool.needs_user and not state.user_id:
+    tool = state.plan.tool
+    if tool.needs_user and not state.user_id:
         reason = f"`{state.tool_name}` works for one user and the call has none: set the agent's `user_id`, or pass one"
         return Finding(Verdict.DENY, "no-user", reason, model=message.NO_USER)
-    effects = state.plan.tool.side_effects
-    if any(_writes(one, effects) for one in state.chosen.each) and holds_marker(state.arguments):
-        reason = f"the arguments hold `{MARKER}`, which stands for something that the model was not shown"
-        return Finding(Verdict.DENY, "redaction-marker", reason, model=message.MARKED)
+    for one in state.chosen.each:
+        if one.actions:  # else the effects of its tool tell
+            writes = not _WRITING.isdisjoint(one.actions)
+        else:
+            writes = CapabilityKind.FS_WRITE in one.capabilities or SideEffect.DB_WRITE in tool.side_effects
+        if writes and holds_marker(state.arguments):
+            reason = f"the arguments hold `{MARKER}`, which stands for something that the model was not shown"
+            return Finding(Verdict.DENY, "redaction-marker", reason, model=message.MARKED)
     return None
-
-
-def _writes(operation: OperationPlan, effects: frozenset[SideEffect]) -> bool:
-    """Whether the operation may write a text: by its actions, or, where it declares none, by its tool's effects."""
-    if operation.actions:
-        return not _WRITING.isdisjoint(operation.actions)
-    return CapabilityKind.FS_WRITE in operation.capabilities or SideEffect.DB_WRITE in effects

@@ -84,7 +84,7 @@ class SessionFacts:
 
     def calls(self, tool: str, operations: frozenset[str] | None = None, source: str = "") -> int:
         """How many executions began or hold a slot: of these operations, routed to that source."""
-        return sum(use.calls for use in self._perhaps(tool, operations, source))
+        return sum([use.calls for use in self._perhaps(tool, operations, source)])
 
     def is_flying(self, tool: str, operations: frozenset[str] | None = None) -> bool:
         """Whether a call is being executed."""

@@ -104,18 +104,20 @@ def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
 
     The first is the path of ``base``. Raises ToolFailure as ``look`` does.
     """
-    base.identity()
+    identity = base.identity()
     passed: list[Identity] = []
     lstat, is_folder = os.lstat, stat.S_ISDIR
     status: os.stat_result | None = None
     try:
         for path in steps:
             above, status = status, lstat(path)
-            if above is not None and not (path.isascii() and plain.get(passed[-1]) == above.st_ctime_ns):
-                refuse_other_spelling(path, status, above)
+            found = (status.st_dev, status.st_ino)
             if above is None:
-                base.check(status)
-            passed.append((status.st_dev, status.st_ino))
+                if found != identity:
+                    base.check(status)
+            elif not (path.isascii() and plain.get(passed[-1]) == above.st_ctime_ns):
+                refuse_other_spelling(path, status, above)
+            passed.append(found)
             if not is_folder(status.st_mode):
                 break
     except FileNotFoundError as error:

@@ -31,7 +31,7 @@ def refuse_other_spelling(path: str, status: os.stat_result, above: os.stat_resu
     """Raises ToolFailure where something stands at ``path``, in the folder ``above``, under another name."""
     folder, _, name = path.rpartition("/")
     key = (above.st_dev, above.st_ino)
-    if name.isascii() and plain.get(key) == above.st_ctime_ns:
+    if name.isascii() and (name.isdigit() or plain.get(key) == above.st_ctime_ns):
         return
     if not any(_is_same(f"{folder}/{other}", status) for other in _others(name)):
         if name.translate(_SWAPPED) != name:

@@ -28,6 +28,7 @@ _CONTENT_ASKS = frozenset({"tool-asks"})
 
 MOST_REASON = 500
 """Characters of what an operator says with a refusal."""
+_PASSES = StageResult(note="nothing asks")
 _WORDS = {
     "approval-timed-out": message.NOT_IN_TIME,
     "approval-rate": message.TOO_MANY_ASKS,
@@ -87,7 +88,7 @@ def _run(state: CallState) -> StageResult:
 def _judged(state: CallState) -> StageResult:
     own = (*state.chosen.asks, *source_consents(state))
     if not own and not state.asks:
-        return StageResult(note="nothing asks")
+        return _PASSES
     asks = (*state.asks, *own)
     standing = _standing(state, asks)
     if standing is not None and not standing.approved:

@@ -8,7 +8,6 @@ resolved here. A refusal echoes nothing to the model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -33,7 +32,6 @@ from gatewright.tools.parameter import (
     HostParameter,
     LabelParameter,
     Mark,
-    Parameter,
     PathParameter,
     SourceParameter,
     TableParameter,
@@ -100,6 +98,10 @@ class _Found:
         self.words: list[ProgramWord] = []
 
 
+_PASSES = StageResult(note="no path given")
+_NO_ROLES = StageResult(note="none of them is a path")
+
+
 def _run(state: CallState) -> StageResult:
     operation = state.chosen
     objection = unmet(state)
@@ -110,12 +112,14 @@ def _run(state: CallState) -> StageResult:
     if issues:
         lines = "\n".join(dict.fromkeys(f"{issue.pointer or '/'}: {issue.message}" for issue in issues))
         return denied("arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
+    state.policy_arguments = state.arguments
     if not operation.roles:
-        state.policy_arguments = state.arguments
-        return look_at_names(state, ()) or StageResult(note="none of them is a path")
-    given: list[_Given] = []
+        return look_at_names(state, ()) or _NO_ROLES
+    given = _marked(state)
+    if isinstance(given, StageResult):
+        return given
     found = _Found()
-    result = _canonical(state, given, found)
+    result = _located(state, given, found) if given else _PASSES
     if result.findings:
         return result
     more = look_at_names(state, (item.pointer for item in given), found.words)
@@ -124,34 +128,28 @@ def _run(state: CallState) -> StageResult:
     return more if more.findings else StageResult(note=f"{result.note}; {more.note}")
 
 
-def _canonical(state: CallState, given: list[_Given], found: _Found) -> StageResult:
-    for parameter, mark, pointer, value in _marked(state):
-        if len(given) == MAX_MARKED:
-            reason = f"more than {MAX_MARKED:,} paths and addresses"
-            return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
-        if not isinstance(value, str):
-            reason = f"`{parameter.name}` is marked as {mark.role} and holds something that is no text"
-            return denied("argument-unjudgeable", reason, f"`{parameter.name}` must hold texts only")
-        given.append(_Given(mark, (parameter.name, *pointer), value))
+def _marked(state: CallState) -> list[_Given] | StageResult:
+    """Everything that stands where a marker is, or the denial of a call in which it cannot be judged."""
+    given: list[_Given] = []
+    for parameter in state.chosen.roles:
+        value = state.arguments.get(parameter.name, parameter.default)
+        for mark in parameter.marks if value is not None else ():
+            for pointer, text in values_at(value, mark.at):
+                if len(given) == MAX_MARKED:
+                    reason = f"more than {MAX_MARKED:,} paths and addresses"
+                    return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
+                if not isinstance(text, str):
+                    reason = f"`{parameter.name}` is marked as {mark.role} and holds something that is no text"
+                    return denied("argument-unjudgeable", reason, f"`{parameter.name}` must hold texts only")
+                given.append(_Given(mark, (parameter.name, *pointer), text))
     if len(given) > 1 and sum(len(item.text) for item in given) > MAX_MARKED_CHARACTERS:
         reason = f"paths and addresses of more than {MAX_MARKED_CHARACTERS:,} characters"
         return denied("too-many-targets", reason, f"{reason} in one call; make several calls")
-    if not given:
-        state.policy_arguments = state.arguments
-        return StageResult(note="no path given")
-    return _located(state, given, found)
-
-
-def _marked(state: CallState) -> Iterator[tuple[Parameter, Mark, Pointer, JsonValue]]:
-    """Everything that stands where a marker is."""
-    for parameter in state.chosen.roles:
-        value = state.arguments.get(parameter.name, parameter.default)
-        for mark in parameter.marks:
-            for pointer, held in values_at(value, mark.at):
-                yield parameter, mark, pointer, held
+    return given
 
 
 def _located(state: CallState, given: list[_Given], found: _Found) -> StageResult:
+    """Find out what every text means, and give the state the canonical values and the targets."""
     source_id: str | None = None
     kinds = {type(item.mark.marker) for item in given}
     if not _IN_SOURCE.isdisjoint(kinds):
@@ -159,33 +157,40 @@ def _located(state: CallState, given: list[_Given], found: _Found) -> StageResul
         if state.ports.sources is None or not allowed:
             none = _no_source(state)
             return denied(none.code, none.reason, none.hint)
-        source_id = next((item.text for item in given if isinstance(item.mark.marker, SourceParameter)), None)
-        if source_id is not None and source_id not in allowed:
-            names = ", ".join(f"`{name}`" for name in allowed)
-            reason = f"agent `{state.agent_id}` has no source `{source_id[:_SHOWN]}`"
-            return denied("unknown-source", reason, f"the source must be one of {names}")
+        if SourceParameter in kinds:
+            source_id = next(item.text for item in given if isinstance(item.mark.marker, SourceParameter))
+            if source_id not in allowed:
+                names = ", ".join(f"`{name}`" for name in allowed)
+                reason = f"agent `{state.agent_id}` has no source `{source_id[:_SHOWN]}`"
+                return denied("unknown-source", reason, f"the source must be one of {names}")
     prefixes = file_prefixes(state) if FileParameter in kinds else ()
     for item in given:
         target = _target(state, item, source_id, prefixes)
         if isinstance(target, _REFUSED):
             return denied(target.code, target.reason, target.hint)
         _take(state, found, item, target)
-    return _settled(state, found)
+    _settle(state, found)
+    notes = found.notes[:_NOTED]
+    if len(found.notes) > _NOTED:
+        notes.append(f"and {len(found.notes) - _NOTED} more")
+    if found.urls and any(url.deferred for url in found.urls):
+        notes.append(_DEFERRED)
+    return StageResult(note="; ".join(notes) or "a source")
 
 
 def _target(
     state: CallState, item: _Given, source_id: str | None, prefixes: tuple[str, ...]
 ) -> Target | Refusal | UrlRefused | CommandRefused:
     """What a marked text means, or why it is refused."""
-    sources = state.ports.sources
-    private = state.ports.web is not None and state.ports.web.allow_private
+    sources, web = state.ports.sources, state.ports.web
     match item.mark.marker:
         case PathParameter() if sources is not None:
             return sources.locate(item.text, source_id=source_id, allowed=_allowed(state))
         case UrlParameter(schemes=schemes, effect=effect):
-            writes = effect == "write"
+            private, writes = web is not None and web.allow_private, effect == "write"
             return parse_url(item.text, schemes=schemes, allow_private=private, parameter=item.where, writes=writes)
         case HostParameter(effect=effect):
+            private = web is not None and web.allow_private
             return parse_host(item.text, allow_private=private, parameter=item.where, writes=effect == "write")
         case TableParameter() | VariableParameter():
             return _name(item)
@@ -198,7 +203,10 @@ def _target(
             is_new = makes and isinstance(target, BlockTarget) and not target.block_id
             return replace(target, permission=Permission.READ_WRITE) if is_new else target
         case FileParameter(writes=writes, roots=roots) if roots:
-            return _in_root(state, item, roots, writes=writes)
+            port = state.ports.roots
+            if port is None:
+                return Refusal("no-roots", "no port to the roots of the workspace", message.PLACE)
+            return port.find(item.text, roots=roots, parameter=item.where, writes=writes)
         case FileParameter(writes=writes) if sources is not None:
             folder = state.ports.folder
             return sources.find_file(item.text, folder=folder, prefixes=prefixes, parameter=item.where, writes=writes)
@@ -225,13 +233,6 @@ def _allowed(state: CallState) -> tuple[str, ...]:
 
 def _no_source(state: CallState) -> Refusal:
     return Refusal("no-source", f"agent `{state.agent_id}` has no file source", message.NO_SOURCE)
-
-
-def _in_root(state: CallState, item: _Given, roots: tuple[str, ...], *, writes: bool) -> FileTarget | Refusal:
-    port = state.ports.roots
-    if port is None:
-        return Refusal("no-roots", "no port to the roots of the workspace", message.PLACE)
-    return port.find(item.text, roots=roots, parameter=item.where, writes=writes)
 
 
 def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefused:
@@ -317,49 +318,29 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
             pass
 
 
-def _settled(state: CallState, found: _Found) -> StageResult:
-    """Give the state the canonical values, the source where the operation takes one, and the targets."""
-    arguments = policy_arguments = _with(state, found.tool)
-    if found.files:
-        policy_arguments = _with(state, found.policy)
-    filled = _filled(state, found)
-    if filled:
-        arguments, policy_arguments = arguments | filled, policy_arguments | filled
-    policy_arguments = policy_arguments | _path_of_label(state, found)
-    places = found.places
+def _settle(state: CallState, found: _Found) -> None:
+    """Give the state the canonical values and the targets.
+
+    The source of the one place that a call goes to stands where the operation takes one. Where a label names the
+    place, conditions see its path: what they say of paths holds for it too.
+    """
+    arguments = _with(state, found.tool)
+    policy_arguments = _with(state, found.policy) if found.files else dict(arguments)
+    routed, places = found.routed, found.places
+    if routed and (len(routed) == 1 or len({place.source_id for place in routed}) == 1):
+        at = routed[0]
+        for parameter in state.chosen.roles:
+            name = parameter.name
+            is_open = len(routed) == 1 and (name,) not in found.tool and state.arguments.get(name) is None
+            for mark in parameter.marks:
+                if isinstance(mark.marker, SourceParameter):
+                    arguments[name] = policy_arguments[name] = at.source_id
+                elif is_open and isinstance(mark.marker, PathParameter) and not mark.at:
+                    policy_arguments[name] = at.relative
     state.arguments, state.policy_arguments = arguments, policy_arguments
     state.places = tuple(dict.fromkeys(places) if len(places) > 1 else places)
     state.files, state.urls = tuple(found.files), tuple(found.urls)
     state.names, state.blocks = tuple(found.names), tuple(found.blocks)
-    return StageResult(note=_note(found) or "a source")
-
-
-def _filled(state: CallState, found: _Found) -> dict[str, JsonValue]:
-    """The source of the one place that the call goes to, under the names of the parameters that stand for it."""
-    routed = {place.source_id for place in found.routed}
-    if len(routed) != 1:
-        return {}
-    return {
-        parameter.name: found.routed[0].source_id
-        for parameter in state.chosen.roles
-        for mark in parameter.marks
-        if isinstance(mark.marker, SourceParameter)
-    }
-
-
-def _path_of_label(state: CallState, found: _Found) -> dict[str, JsonValue]:
-    """The path of the one place that a label names, for conditions: what they say of paths holds for it too."""
-    if len(found.routed) != 1:
-        return {}
-    return {
-        parameter.name: found.routed[0].relative
-        for parameter in state.chosen.roles
-        for mark in parameter.marks
-        if isinstance(mark.marker, PathParameter)
-        and not mark.at
-        and state.arguments.get(parameter.name) is None
-        and (parameter.name,) not in found.tool
-    }
 
 
 def _with(state: CallState, texts: dict[Pointer, str]) -> dict[str, JsonValue]:
@@ -375,17 +356,6 @@ def _with(state: CallState, texts: dict[Pointer, str]) -> dict[str, JsonValue]:
         defaults = {parameter.name: parameter.default for parameter in state.chosen.roles}
         new.update({n: replaced(given.get(n, defaults.get(n)), held) for n, held in by_name.items()})
     return new
-
-
-def _note(found: _Found) -> str:
-    if len(found.notes) == 1 and not found.urls:
-        return found.notes[0]
-    notes = found.notes[:_NOTED]
-    if len(found.notes) > _NOTED:
-        notes.append(f"and {len(found.notes) - _NOTED} more")
-    if any(url.deferred for url in found.urls):
-        notes.append(_DEFERRED)
-    return "; ".join(notes)
 
 
 ARGUMENTS = Stage("arguments", _run)

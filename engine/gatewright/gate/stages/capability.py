@@ -43,6 +43,7 @@ _WORDS = {
     CapabilityKind.ENV_READ: "that variable is not available to you; use another one",
 }
 _MODEL = "this tool may not do that here; go on without it"
+_PASSES = StageResult(note="no capability needed")
 
 
 @frozen
@@ -58,7 +59,7 @@ class _Target:
 def _run(state: CallState) -> StageResult:
     needed = state.chosen.capabilities
     if not (needed or state.urls or state.files or state.names):
-        return StageResult(note="no capability needed")
+        return _PASSES
     agent = state.agent.agent if state.agent is not None else None
     if agent is None:
         raise LookupError("a stage asked for the agent of a call that has none")

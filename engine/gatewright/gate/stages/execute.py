@@ -28,7 +28,7 @@ from gatewright.gate.output import valid
 from gatewright.gate.reuse import KeptResult, Key, PureResults
 from gatewright.gate.session import Reservation
 from gatewright.gate.stages.approval import spend
-from gatewright.gate.stages.rules import release, reserve, settle, succeeded
+from gatewright.gate.stages.rules import release, reserve, succeeded
 from gatewright.tools.context import StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import Determinism
 
@@ -240,7 +240,7 @@ async def finish(state: CallState) -> None:
 
 def _settle(state: CallState) -> None:
     if state.execution is not None:
-        settle(state, state.execution.taken)
+        state.session.settle(state.execution.taken)
 
 
 async def _close_cancelled(state: CallState, more: dict[str, JsonValue], opening: RowBuilder | None = None) -> None:

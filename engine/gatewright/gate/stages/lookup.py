@@ -9,6 +9,7 @@ from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 
 _NAMED = 80
+_PASSES = StageResult(note="shown to this agent")
 
 
 def _run(state: CallState) -> StageResult:
@@ -25,7 +26,7 @@ def _run(state: CallState) -> StageResult:
     if plan.closed is not None:
         return StageResult((replace(plan.closed, model=message.NO_SUCH_TOOL),))
     state.tool = plan
-    return StageResult(note="shown to this agent")
+    return _PASSES
 
 
 def _shown(name: str) -> str:

@@ -17,6 +17,7 @@ from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Missing, Steps, holds
 
 _NAMED = 80
 _SHOWN = "shown to this agent"
+_PASSES = StageResult(note=_SHOWN)
 
 
 def _run(state: CallState) -> StageResult:
@@ -30,7 +31,7 @@ def _run(state: CallState) -> StageResult:
         operation = plan.operations.get(called[0])
         if operation is not None:
             state.operation = operation
-            return StageResult(note=_SHOWN)
+            return _PASSES
     return _several(state, called)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import cast
 
 from gatewright.base.errors import JsonRefused
 from gatewright.base.json_copy import copied
 from gatewright.base.jsonvalue import MAX_VALUES, JsonValue, checked_object, parse_object
 from gatewright.gate.call import CallState, RawArguments, Stage, StageResult, denied
+
+_PASSES = StageResult(note="one JSON object")
 
 
 def _run(state: CallState) -> StageResult:
@@ -18,7 +19,7 @@ def _run(state: CallState) -> StageResult:
     except JsonRefused as refused:
         model = f"the arguments were not accepted: {refused}; send one JSON object"
         return denied(refused.code, str(refused), model)
-    return StageResult(note="one JSON object")
+    return _PASSES
 
 
 def read_arguments(raw: RawArguments) -> dict[str, JsonValue]:
@@ -29,15 +30,9 @@ def read_arguments(raw: RawArguments) -> dict[str, JsonValue]:
         return parse_object(raw)
     if isinstance(raw, JsonRefused):
         raise raw
-    given = raw if isinstance(raw, dict) else _as_dict(raw)
-    return copied(checked_object(given))
-
-
-def _as_dict(raw: object) -> object:
-    """Any mapping as a dict, as far as it may be looked at; anything else as it is, for the check to refuse."""
-    if not isinstance(raw, Mapping):
-        return raw
-    return dict(islice(cast("Mapping[str, JsonValue]", raw).items(), MAX_VALUES))
+    if not isinstance(raw, dict) and isinstance(raw, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raw = dict(islice(raw.items(), MAX_VALUES))
+    return copied(checked_object(raw))  # which refuses whatever else a program may have passed
 
 
 PARSE = Stage("parse", _run)

@@ -24,45 +24,63 @@ from gatewright.policy.verdict import Verdict
 _NONE, _ALLOW = Permission.NONE, Verdict.ALLOW
 _ACTIONS = tuple(Action)
 _NOT_THERE = "this is not available for that path; choose another one"
+_NOWHERE = StageResult(note="no place named")
+_Levels = list[tuple[Located, LevelDecision]]
 
 
 def _run(state: CallState) -> StageResult:
-    sources = state.ports.sources
-    levels = [(place, place.level or sources.level(place)) for place in state.places] if sources is not None else []
-    for place, level in levels:
-        if level.permission is _NONE or level.protected:
-            return StageResult((_closed(place, level),))
-    named = state.named
-    for place in named:
-        if place.level is not None and (place.level.permission is _NONE or place.level.protected):
-            return StageResult((_named_closed(place, place.level),))
-    unseen = next((block for block in state.blocks if block.permission is _NONE), None)
-    if unseen is not None:
-        return StageResult((_no_block(unseen),))
-    denials = state.chosen.source_denials
-    closed_off = next((f for name in sorted(routed(state)) if (f := denials.get(name))), None) if denials else None
-    if closed_off is not None:
-        return StageResult((replace(closed_off, model=closed_off.model or _NOT_THERE),))
+    sources, chosen = state.ports.sources, state.chosen
+    levels: _Levels = []
+    if sources is not None:
+        levels = [(place, place.level or sources.level(place)) for place in state.places]
+    closed = _closed(state, levels)
+    if closed is not None:
+        return StageResult((closed,))
     try:
         assessment = _assessed(state)
     except ToolFailure as failure:
         if failure.code == NOT_PERMITTED or not _all_allowed(state, levels):
             return denied(failure.code, str(failure), state.plan.redactor(str(failure)))
-        assessment = Assessment.failing(state.chosen.actions[-1] if state.chosen.actions else None, failure)
+        assessment = Assessment.failing(chosen.actions[-1] if chosen.actions else None, failure)
     state.assessment = assessment
-    findings = [
-        finding
-        for place, level in levels
-        for action in _actions(state, assessment, place)
-        if (finding := _finding(place, level, action, _called(state, action))) is not None
-    ]
-    if named:
-        findings += [found for place in named if (found := _named_finding(state, place)) is not None]
-    if state.blocks and assessment.action is not None:
-        called = _called(state, assessment.action)
-        judged = (_block_finding(block, assessment.action, called) for block in state.blocks)
-        findings += [finding for finding in judged if finding is not None]
-    return _judged(state, assessment, findings, levels)
+    if assessment.action is not None and not levels and state.plan.right.facts.needs_source:
+        return denied("no-place", "the call names no place whose level could permit it", message.PLACE)
+    findings, notes = _judged(state, assessment, levels)
+    if findings:
+        findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
+        return StageResult(tuple(findings))
+    return StageResult(note=", ".join(notes)) if notes else _NOWHERE
+
+
+def _closed(state: CallState, levels: _Levels) -> Finding | None:
+    """The denial of a call that names what no level, no block and no source of the agent lets anybody reach."""
+    for place, level in levels:
+        if level.permission is _NONE or level.protected:
+            return _unreachable(f"`{place.relative}` of `{place.source_id}`", place, level)
+    for place in state.named:
+        level = place.level
+        if level is not None and (level.permission is _NONE or level.protected):
+            return _unreachable(_named(place), _located(place), level)
+    for block in state.blocks:
+        if block.permission is _NONE and block.block_id:
+            reason = f"block `{block.label}` ({block.block_id}) is none, so that the agent is not told of it"
+            return Finding(Verdict.DENY, "level-none", reason, model=message.NO_BLOCK)
+        if block.permission is _NONE:
+            reason = f"neither the agent nor the workspace has a block `{block.label}`"
+            return Finding(Verdict.DENY, "unknown-block", reason, model=message.NO_BLOCK)
+    denials = state.chosen.source_denials
+    for source_id in sorted(routed(state)) if denials else ():
+        if denial := denials.get(source_id):
+            return replace(denial, model=denial.model or _NOT_THERE)
+    return None
+
+
+def _unreachable(what: str, at: Located | None, level: LevelDecision) -> Finding:
+    if at is None or level.protected:
+        reason = f"{what} is protected, or in the folder of a source that was moved: no tool reaches it"
+        return Finding(Verdict.DENY, "protected", reason, model=message.PLACE)
+    reason = f"{what} is none by {_by(at, level)}"
+    return Finding(Verdict.DENY, "level-none", reason, _address(at, level), model=message.PLACE)
 
 
 def _assessed(state: CallState) -> Assessment:
@@ -75,6 +93,38 @@ def _assessed(state: CallState) -> Assessment:
     return replace(most, ask=next((one.ask for one in found if one.ask is not None), None))
 
 
+def _all_allowed(state: CallState, levels: _Levels) -> bool:
+    """Whether it need not be known which action it is: then the tool itself says why it fails."""
+    held = [level.permission for _, level in levels] + [block.permission for block in state.blocks]
+    return all(verdict_for(level, action) is _ALLOW for action in state.chosen.actions for level in held)
+
+
+def _judged(state: CallState, assessment: Assessment, levels: _Levels) -> tuple[list[Finding], list[str]]:
+    """What the levels say to what the call would do, and each level for the trace."""
+    findings: list[Finding] = []
+    notes: list[str] = []
+    for place, level in levels:
+        notes.append(f"`{place.relative}` is {level.permission}")
+        findings += [
+            _objection(state, f"`{place.relative}` of `{place.source_id}`", place, level, action)
+            for action in _actions(state, assessment, place)
+            if verdict_for(level.permission, action) is not _ALLOW
+        ]
+    for place in state.named:
+        if place.level is not None:
+            notes.append(f"`{place.relative}` of `{place.source_id}` is {place.level.permission}")
+            at = _located(place)
+            if at is not None and verdict_for(place.level.permission, place.action) is not _ALLOW:
+                findings.append(_objection(state, _named(place), at, place.level, place.action))
+    for block in state.blocks:
+        notes.append(f"block `{block.label}` is {block.permission}")
+        if assessment.action is not None and (finding := _block_objection(state, block, assessment.action)):
+            findings.append(finding)
+    if assessment.ask is not None:
+        findings.append(Finding(Verdict.ASK, "tool-asks", assessment.ask))
+    return findings, notes
+
+
 def _actions(state: CallState, assessment: Assessment, place: Located) -> Iterable[Action]:
     """What the call would do at that place: of several files, the action is done to those that are written."""
     files = [file for file in state.files if file.place == place]
@@ -84,35 +134,25 @@ def _actions(state: CallState, assessment: Assessment, place: Located) -> Iterab
     return frozenset(Action.OVERWRITE if file.writes else Action.READ for file in files)
 
 
-def _all_allowed(state: CallState, levels: list[tuple[Located, LevelDecision]]) -> bool:
-    """Whether it need not be known which action it is: then the tool itself says why it fails."""
-    held = [level.permission for _, level in levels] + [block.permission for block in state.blocks]
-    return all(verdict_for(level, action) is _ALLOW for action in state.chosen.actions for level in held)
+def _objection(state: CallState, what: str, at: Located, level: LevelDecision, action: Action) -> Finding:
+    """That a level asks before the action, or denies it."""
+    verdict, said = verdict_for(level.permission, action), f"{what} is {level.permission} by {_by(at, level)}"
+    if verdict is Verdict.ASK:
+        asks = f"{said}, which asks before {_called(state, action)}"
+        return Finding(verdict, "level-asks", asks, _address(at, level), about=at.relative)
+    denies = f"{said}, which denies {action}"  # no level but none denies reading
+    return Finding(verdict, "level-denies", denies, _address(at, level), model=message.PLACE_FIXED)
 
 
-def _judged(
-    state: CallState, assessment: Assessment, findings: list[Finding], levels: list[tuple[Located, LevelDecision]]
-) -> StageResult:
-    if assessment.action is not None and not levels and state.plan.right.facts.needs_source:
-        return denied("no-place", "the call names no place whose level could permit it", message.PLACE)
-    if assessment.ask is not None:
-        findings.append(Finding(Verdict.ASK, "tool-asks", assessment.ask))
-    findings.sort(key=lambda finding: finding.verdict is not Verdict.DENY)
-    notes = [f"`{place.relative}` is {level.permission}" for place, level in levels]
-    if state.named:
-        notes += [
-            f"`{one.relative}` of `{one.source_id}` is {one.level.permission}" for one in state.named if one.level
-        ]
-    note = ", ".join([*notes, *(f"block `{block.label}` is {block.permission}" for block in state.blocks)])
-    return StageResult(tuple(findings), note=note or "no place named")
-
-
-def _no_block(block: BlockTarget) -> Finding:
-    if block.block_id:
-        reason = f"block `{block.label}` ({block.block_id}) is none, so that the agent is not told of it"
-        return Finding(Verdict.DENY, "level-none", reason, model=message.NO_BLOCK)
-    reason = f"neither the agent nor the workspace has a block `{block.label}`"
-    return Finding(Verdict.DENY, "unknown-block", reason, model=message.NO_BLOCK)
+def _block_objection(state: CallState, block: BlockTarget, action: Action) -> Finding | None:
+    verdict = verdict_for(block.permission, action)
+    what = f"block `{block.label}` ({block.block_id}) is {block.permission}"
+    if verdict is Verdict.ASK:
+        asks = f"{what}, which asks before {_called(state, action)}"
+        return Finding(verdict, "level-asks", asks, about=f"block {block.label}")
+    if verdict is Verdict.DENY:
+        return Finding(verdict, "level-denies", f"{what}, which denies {action}", model=message.BLOCK_FIXED)
+    return None
 
 
 def _called(state: CallState, action: Action) -> str:
@@ -121,56 +161,11 @@ def _called(state: CallState, action: Action) -> str:
     return f"`{name}`" if name else str(action)
 
 
-def _block_finding(block: BlockTarget, action: Action, called: str) -> Finding | None:
-    verdict = verdict_for(block.permission, action)
-    what = f"block `{block.label}` ({block.block_id}) is {block.permission}"
-    if verdict is Verdict.ASK:
-        about = f"block {block.label}"
-        return Finding(verdict, "level-asks", f"{what}, which asks before {called}", about=about)
-    if verdict is Verdict.DENY:
-        return Finding(verdict, "level-denies", f"{what}, which denies {action}", model=message.BLOCK_FIXED)
-    return None
-
-
-def _closed(place: Located, level: LevelDecision) -> Finding:
-    if level.protected:
-        closed = "is protected, or in the folder of a source that was moved: no tool reaches it"
-        reason = f"`{place.relative}` of `{place.source_id}` {closed}"
-        return Finding(Verdict.DENY, "protected", reason, model=message.PLACE)
-    reason = f"`{place.relative}` of `{place.source_id}` is none by {_by(place, level)}"
-    return Finding(Verdict.DENY, "level-none", reason, _address(place, level), model=message.PLACE)
-
-
-def _finding(place: Located, level: LevelDecision, action: Action, called: str) -> Finding | None:
-    verdict = verdict_for(level.permission, action)
-    if verdict is _ALLOW:
+def _located(place: NamedPlace) -> Located | None:
+    """The place in the source that holds it."""
+    if place.source_id is None:
         return None
-    what = f"`{place.relative}` of `{place.source_id}` is {level.permission} by {_by(place, level)}"
-    if verdict is Verdict.ASK:
-        asks = f"{what}, which asks before {called}"
-        return Finding(verdict, "level-asks", asks, _address(place, level), about=place.relative)
-    denies = f"{what}, which denies {action}"  # no level but none denies reading
-    return Finding(verdict, "level-denies", denies, _address(place, level), model=message.PLACE_FIXED)
-
-
-def _named_closed(place: NamedPlace, level: LevelDecision) -> Finding:
-    if level.protected or place.source_id is None:
-        closed = "is protected, or in the folder of a source that was moved: no tool reaches it"
-        return Finding(Verdict.DENY, "protected", f"{_named(place)} {closed}", model=message.PLACE)
-    at = Located(place.source_id, place.inside or place.relative, place.absolute)
-    reason = f"{_named(place)} is none by {_by(at, level)}"
-    return Finding(Verdict.DENY, "level-none", reason, _address(at, level), model=message.PLACE)
-
-
-def _named_finding(state: CallState, place: NamedPlace) -> Finding | None:
-    level = place.level
-    if level is None or place.source_id is None:
-        return None
-    at = Located(place.source_id, place.inside or place.relative, place.absolute)
-    found = _finding(at, level, place.action, _called(state, place.action))
-    if found is None:
-        return None
-    return replace(found, reason=_named(place) + found.reason.removeprefix(f"`{at.relative}` of `{at.source_id}`"))
+    return Located(place.source_id, place.inside or place.relative, place.absolute)
 
 
 def _named(place: NamedPlace) -> str:

@@ -28,6 +28,9 @@ _CODES = {Verdict.DENY: "policy-deny", Verdict.ASK: "policy-ask"}
 _SAYS = {Verdict.DENY: "denies", Verdict.ASK: "asks before"}
 
 
+_PASSES = StageResult(note="no policy rule matches")
+
+
 def _run(state: CallState) -> StageResult:
     chosen = state.chosen
     if not chosen.parts:
@@ -44,9 +47,9 @@ def _judged(state: CallState, operation: OperationPlan) -> StageResult:
                 matching.append(rule)
         except SchemaError as error:
             return StageResult((_broken(rule, error),))
-    strongest = max((STRICTNESS[rule.rule.effect] for rule in matching), default=None)
-    if strongest is None:
+    if not matching:
         return _by_default(state)
+    strongest = max(STRICTNESS[rule.rule.effect] for rule in matching)
     deciding = [rule for rule in matching if STRICTNESS[rule.rule.effect] == strongest]
     if deciding[0].rule.effect is Verdict.ALLOW:
         return StageResult(note=f"policy rule `{deciding[0].rule.name}` allows it")
@@ -70,7 +73,7 @@ def _order(finding: Finding) -> tuple[int, int]:
 def _by_default(state: CallState) -> StageResult:
     default = state.agent.policy.default if state.agent is not None else Verdict.DENY
     if default is Verdict.ALLOW:
-        return StageResult(note="no policy rule matches")
+        return _PASSES
     text = f"no policy rule matches, and the default is {default}"
     model = _DEFAULT if default is Verdict.DENY else None
     return StageResult((Finding(default, "policy-default", text, DEFAULT_ADDRESS, model=model),))

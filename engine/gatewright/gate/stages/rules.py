@@ -6,11 +6,11 @@ living session, under the same tests, so that whatever happened meanwhile is see
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
-from gatewright.compile.condition import Constraint
 from gatewright.compile.finding import Finding
-from gatewright.compile.rule_test import BoundRule, Rate, RateTest, RuleBook, applies, report_order
+from gatewright.compile.rule_test import BoundRule, RateTest, RuleBook, applies, report_order
 from gatewright.gate.breach import broken, times_of
 from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.constrained import Found, broken_fields
@@ -24,23 +24,25 @@ from gatewright.tools.parameter import Role
 _EMPTY = RuleBook()
 _SOURCE = Role.SOURCE
 _NOWHERE: frozenset[str] = frozenset()
+_NO_RULE, _PASSES = StageResult(note="no rule limits it"), StageResult(note="within every limit")
 _UNUSABLE = "how often this tool may be called cannot be checked now; try again later"
 
 
 def _run(state: CallState) -> StageResult:
     book, constraints = book_of(state), state.chosen.constraints
     if book.is_empty and not constraints:
-        return StageResult(note="no rule limits it")
+        return _NO_RULE
     sources = routed(state)
-    found = [*_session(state, book, state.facts or state.session.facts(), state.now_s, sources)]
-    waits, short = _rates(state, book, sources)
-    found += short
-    found += [pair for one in constraints for pair in _constraint(state, one, sources)]
-    if len(found) > 1:
-        found.sort(key=lambda pair: report_order(pair[0]))
-    if waits:
-        state.rates = {**state.rates, **waits}
-    return StageResult(tuple(finding for _, finding in found), note="within every limit")
+    found = _session(state, book, state.facts or state.session.facts(), state.now_s, sources)
+    if book.rates:
+        found += _rates(state, book, sources)
+    for one in constraints:
+        if one.source_id is None or one.source_id in sources:
+            found += broken_fields(state, one, state.policy_arguments)
+    if not found:
+        return _PASSES
+    found.sort(key=lambda pair: report_order(pair[0]))
+    return StageResult(tuple(finding for _, finding in found))
 
 
 def reserve(state: CallState) -> Reservation | Finding:
@@ -51,8 +53,8 @@ def reserve(state: CallState) -> Reservation | Finding:
     book, sources, now_s = book_of(state), routed(state), state.services.clock.monotonic_s()
 
     def test(facts: SessionFacts) -> Finding | None:
-        found = sorted(_session(state, book, facts, now_s, sources), key=lambda pair: report_order(pair[0]))
-        return found[0][1] if found else None
+        found = _session(state, book, facts, now_s, sources)
+        return min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
 
     slot = state.session.reserve(state.tool_name, _used(state), now_s, sources=sorted(sources), test=test)
     if isinstance(slot, Finding):
@@ -67,19 +69,11 @@ def reserve(state: CallState) -> Reservation | Finding:
 def release(state: CallState, slot: Reservation) -> None:
     """Give slot and starts back because execution never began. Starts that cannot be given back still count."""
     state.session.release(slot)
-    rates = _bound_rates(state, book_of(state), routed(state))
+    rates, clock = _bound_rates(state, book_of(state), routed(state)), state.services.clock
     if rates and state.services.rates is not None:
-        try:
-            clock = state.services.clock
+        with suppress(RatesUnavailable):
             ago_s = clock.monotonic_s() - slot.start_s
             state.services.rates.give_back([test.rate for test in rates], clock.wall_s(), ago_s)
-        except RatesUnavailable:
-            return
-
-
-def settle(state: CallState, slot: Reservation) -> None:
-    """The execution that the slot was taken for ended, whichever way."""
-    state.session.settle(slot)
 
 
 def succeeded(state: CallState) -> None:
@@ -107,15 +101,13 @@ def book_of(state: CallState) -> RuleBook:
 def routed(state: CallState) -> frozenset[str]:
     """The sources that the call goes to: those of its places, and one that it names."""
     roles = state.chosen.roles
-    if not roles and not state.places:
-        return _NOWHERE
     found = [place.source_id for place in state.places]
     for parameter in roles:
         if parameter.role is _SOURCE:
             name = state.arguments.get(parameter.name, parameter.default)
             if isinstance(name, str):
                 found.append(name)
-    return frozenset(found)
+    return frozenset(found) if found else _NOWHERE
 
 
 def _session(
@@ -124,34 +116,29 @@ def _session(
     agent = state.agent
     if agent is None:
         return []
-    return [
-        (test.bound, finding_of(test, violation, agent))
-        for test, violation in broken(book, state.tool_name, facts, now_s, sources, state.uses)
-    ]
+    found = broken(book, state.tool_name, facts, now_s, sources, state.uses)
+    return [(test.bound, finding_of(test, violation, agent)) for test, violation in found]
 
 
-def _rates(state: CallState, book: RuleBook, sources: frozenset[str]) -> tuple[dict[str, float], list[Found]]:
-    """How long the call has to wait for every rate, from the state where it is known, and for which it has to."""
+def _rates(state: CallState, book: RuleBook, sources: frozenset[str]) -> list[Found]:
+    """The rates that the call has to wait for. The state notes how long for each; what it knows already counts."""
     waits: dict[str, float] = {}
     found: list[Found] = []
     for test in _bound_rates(state, book, sources):
         rate = test.rate
-        try:
-            wait_s = _wait_s(state, rate)
-        except RatesUnavailable as error:
-            found.append((test.bound, _unusable(test.bound, str(error))))
-            continue
+        wait_s = state.rates.get(rate.key)
+        if wait_s is None:
+            try:
+                wait_s = _book(state).peek(rate.key, rate.rule, state.wall_s).wait_s(rate.calls)
+            except RatesUnavailable as error:
+                found.append((test.bound, _unusable(test.bound, str(error))))
+                continue
         waits[rate.key] = wait_s
         if wait_s > 0:
             found.append((test.bound, rate_finding(test, state.tool_name, wait_s)))
-    return waits, found
-
-
-def _wait_s(state: CallState, rate: Rate) -> float:
-    known = state.rates.get(rate.key)
-    if known is not None:
-        return known
-    return _book(state).peek(rate.key, rate.rule, state.wall_s).wait_s(rate.calls)
+    if waits:
+        state.rates = {**state.rates, **waits}
+    return found
 
 
 def _book(state: CallState) -> RateBook:
@@ -190,27 +177,20 @@ def _unusable(bound: BoundRule, reason: str) -> Finding:
     return Finding(Verdict.DENY, "rates-unavailable", reason, bound.address, bound.rule.rule_id, _UNUSABLE)
 
 
-def _constraint(state: CallState, one: Constraint, sources: frozenset[str]) -> list[Found]:
-    if one.source_id is not None and one.source_id not in sources:
-        return []
-    return broken_fields(state, one, state.policy_arguments)
-
-
 def source_consents(state: CallState) -> tuple[Finding, ...]:
     """What the sources that the call goes to ask for; the stage approval counts it with the other consents."""
     consents = book_of(state).consents
-    if not consents:
-        return ()
-    sources = routed(state)
-    return tuple(_consent(state, bound) for bound in consents if applies(bound, sources))
-
-
-def _consent(state: CallState, bound: BoundRule) -> Finding:
-    kind = bound.rule.rule_type
-    scope = kind.scope if isinstance(kind, RequiresConsent) else None
-    said = f" (scope {scope})" if scope else ""
-    text = f"`{state.tool_name}` at the source `{bound.source_id}` requires consent{said}"
-    return Finding(Verdict.ASK, "requires-consent", text, bound.address, bound.rule.rule_id, scope=scope)
+    sources = routed(state) if consents else _NOWHERE
+    found: list[Finding] = []
+    for bound in consents:
+        if applies(bound, sources):
+            kind = bound.rule.rule_type
+            scope = kind.scope if isinstance(kind, RequiresConsent) else None
+            said = f" (scope {scope})" if scope else ""
+            text = f"`{state.tool_name}` at the source `{bound.source_id}` requires consent{said}"
+            finding = Finding(Verdict.ASK, "requires-consent", text, bound.address, bound.rule.rule_id, scope=scope)
+            found.append(finding)
+    return tuple(found)
 
 
 RULES = Stage("rules", _run)

@@ -13,6 +13,8 @@ from gatewright.compile.shape import ToolShape
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.constrained import SAID, broken_fields, said
 
+_PASSES = StageResult(note="fits the shown schema")
+
 
 def _run(state: CallState) -> StageResult:
     shape = state.plan.shape
@@ -20,7 +22,7 @@ def _run(state: CallState) -> StageResult:
         raise LookupError("a shown tool has no schema")
     errors = shape.checker.errors(state.arguments)
     if not errors:
-        return StageResult(note="fits the shown schema")
+        return _PASSES
     limits = _limits(state, shape)
     if limits:
         return StageResult(limits)
