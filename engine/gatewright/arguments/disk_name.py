@@ -14,6 +14,7 @@ from posixpath import normpath
 
 from gatewright.arguments.path import MAX_NAME_BYTES, MAX_PATH_BYTES
 from gatewright.base.pattern import LinearPattern, compile_linear
+from gatewright.base.regex import late_regex
 
 MAX_READINGS = 64
 MAX_STUDIED = 16_384
@@ -23,15 +24,15 @@ MAX_READ = 8 * MAX_STUDIED
 MAX_ESCAPES = MAX_STUDIED
 """Stretches of percent signs that are decoded."""
 _Readings = tuple[tuple[str, ...], tuple[str, ...]]
-_MAY = re.compile(r"[\s\"'`<(\x00]*+(?:[/\\~$%]|\.\.?[/\\%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:)")
-_PLAIN = re.compile(r"/[A-Za-z0-9_\-+,=@ ()./]*", re.ASCII)
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]{0,30}):(?=[/\\~$%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:)")
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})|%(\w+)%", re.ASCII)
-_ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})++")
-_AUTHORITY = re.compile(r"//[^/]*")
+_MAY = late_regex(r"[\s\"'`<(\x00]*+(?:[/\\~$%]|\.\.?[/\\%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:)")
+_PLAIN = late_regex(r"/[A-Za-z0-9_\-+,=@ ()./]*", re.ASCII)
+_SCHEME = late_regex(r"([A-Za-z][A-Za-z0-9+.\-]{0,30}):(?=[/\\~$%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:)")
+_VARIABLE = late_regex(r"\$(?:(\w+)|\{(\w+)\})|%(\w+)%", re.ASCII)
+_ESCAPES = late_regex(r"(?:%[0-9A-Fa-f]{2})++")
+_AUTHORITY = late_regex(r"//[^/]*")
 _AROUND = " \t\r\n\v\f\"'`<>()"
 _ELSEWHERE = frozenset({"http", "https", "ws", "wss", "ftp", "ftps", "ssh", "mailto", "data", "blob", "urn", "tel"})
-_GLOB = re.compile(r"[*?\[{]")
+_GLOB = late_regex(r"[*?\[{]")
 
 
 def may_be_path(text: str) -> bool:

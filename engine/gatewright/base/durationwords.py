@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from gatewright.base.duration import parse_duration
+from gatewright.base.regex import late_regex
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 _SECONDS = {
@@ -14,7 +15,7 @@ _SECONDS = {
     **dict.fromkeys(("h", "hour", "hours"), 3600.0),
     **dict.fromkeys(("d", "day", "days"), 86400.0),
 }
-_PART = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)\s*([a-z]*)\s*", re.ASCII)
+_PART = late_regex(r"(\d{1,12}(?:\.\d{1,9})?)\s*([a-z]*)\s*", re.ASCII)
 EXAMPLES = "`30`, `1.5 s`, `2 min`, `100 ms` or `1 h 30 min`"
 
 

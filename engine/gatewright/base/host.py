@@ -6,17 +6,17 @@ four numbers, octal, hexadecimal, digits of other scripts, other dots. Names are
 
 from __future__ import annotations
 
-import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
 from gatewright.base.frozen import frozen
+from gatewright.base.regex import late_regex
 
 MAX_HOST_CHARS = 1024
 _MAX_NAME = 253
 _MAX_LABEL = 63
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_-])?")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_FORBIDDEN = re.compile(r"[\x00-\x20\x7f\"#%/:<>?@\[\\\]^`{|}]")
+_LABEL = late_regex(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_-])?")
+_NUMBER = late_regex(r"[0-9]+|0x[0-9a-f]*")
+_FORBIDDEN = late_regex(r"[\x00-\x20\x7f\"#%/:<>?@\[\\\]^`{|}]")
 
 _SPECIAL_V4 = tuple(
     (IPv4Network(network), what)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from gatewright.base.regex import late_regex
+
 _UNITS = {
     "b": 1,
     "kb": 1000,
@@ -16,7 +18,7 @@ _UNITS = {
     "mib": 1024**2,
     "gib": 1024**3,
 }
-_TEXT = re.compile(r"(\d{1,12}(?:\.\d{1,6})?) ?(B|[KMG]i?B)", re.IGNORECASE)
+_TEXT = late_regex(r"(\d{1,12}(?:\.\d{1,6})?) ?(B|[KMG]i?B)", re.IGNORECASE)
 _WRITTEN = (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024), ("GB", 1000**3), ("MB", 1000**2), ("KB", 1000))
 MAX_BYTES = 2**50
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, cast
 
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.regex import late_regex
 from gatewright.builtins.result import done
 from gatewright.builtins.rooted import Input
 from gatewright.builtins.web_fetch import MAX_CHARS, Url, WebTool, about, follower
@@ -17,7 +17,7 @@ from gatewright.tools.operation import ArgumentIssue
 
 MAX_HEADERS = 32
 MAX_HEADER = 4_096
-_HEADER = re.compile(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}):[ \t]*([\x20-\x7e\t]*)")
+_HEADER = late_regex(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}):[ \t]*([\x20-\x7e\t]*)")
 _OURS = frozenset(
     {
         "accept-encoding",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import struct
 import sys
@@ -14,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from gatewright.base.frozen import frozen
+from gatewright.base.regex import late_regex
 from gatewright.record.anchor import AnchorFile
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.seal import find_key, have_key
 
 START_MAC = "0" * 64
 """What the first row of a log follows."""
-_LOG_ID = re.compile(r"log-[0-9a-f]{16}")
+_LOG_ID = late_regex(r"log-[0-9a-f]{16}")
 
 
 @frozen

@@ -6,7 +6,6 @@ The system lets go of the lock when the process ends in whatever way, so nobody 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +13,11 @@ from pathlib import Path
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.base.ids import new_id
+from gatewright.base.regex import late_regex
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import fork_safe_lock, renew_after_fork
 
-_OWNER = re.compile(r"owner-[0-9a-f]{16}")
+_OWNER = late_regex(r"owner-[0-9a-f]{16}")
 
 
 class Lifeline:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.regex import late_regex
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
+_CONTROLS = late_regex(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def shown_text(value: JsonValue | bytes, normal: bytes) -> str:

@@ -10,17 +10,19 @@ import unicodedata
 from collections.abc import Sequence
 from contextlib import closing
 
+from gatewright.base.regex import late_regex
+
 MAX_WORDS = 16
 MAX_CHARS = 10_000
 """Of a query: what stands behind them is not looked for."""
 _SHORTEST_PREFIX = 3
 _SNIPPET_CHARS = 160
 _SEARCHED_CHARS = 20_000
-_UNSPACED = re.compile(
+_UNSPACED = late_regex(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
 )
 """Letters of scripts that put no spaces between words: each is a word of its own."""
-_PIECE = re.compile(r'"([^"]*)"|(\S+)')
+_PIECE = late_regex(r'"([^"]*)"|(\S+)')
 PROBE = "CREATE VIRTUAL TABLE probe USING fts5(words)"
 """Works where there is full-text search."""
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 
 from gatewright.arguments.url import UrlRefused, parse_url
+from gatewright.base.regex import late_regex
 from gatewright.base.report import shown
 from gatewright.base.row import Row, name_error
 from gatewright.base.shape import NAME, TEXT, Shape, by_name, several, table, told
@@ -20,9 +21,9 @@ from gatewright.policy.endpoint import (
     Endpoints,
 )
 
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_CHANNEL = re.compile(r"[0-9]{1,20}")
-_HANDLE = re.compile(
+VARIABLE = late_regex(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_CHANNEL = late_regex(r"[0-9]{1,20}")
+_HANDLE = late_regex(
     r"(?=.{3,253}\Z)([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 )
 _BAD_HANDLE = "the handle of an account is written `name.example.com`, without `@`"

@@ -13,8 +13,10 @@ import stat
 import time
 from contextlib import suppress
 
+from gatewright.base.regex import late_regex
+
 STALE_S = 600.0
-_NAME = re.compile(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)
+_NAME = late_regex(r"\..+\.[0-9a-f]{12}\.tmp", re.DOTALL)
 _SUFFIX = ".tmp"
 _LOOKED_AT = 20_000
 

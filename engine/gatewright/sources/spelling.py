@@ -8,16 +8,16 @@ for the same entry under another spelling, and remembered until the folder chang
 from __future__ import annotations
 
 import os
-import re
 import stat
 import unicodedata
 from collections.abc import Iterator
 
 from gatewright.base.errors import ToolFailure
+from gatewright.base.regex import late_regex
 
 _KEPT = 8_192
 _MOST_LINKS = 40
-_OF_A_PROCESS = re.compile(r"/proc/(?:thread-)?self(?:/.*)?/(?:cwd|root|exe|(?:fd|map_files)/[^/]+)")
+_OF_A_PROCESS = late_regex(r"/proc/(?:thread-)?self(?:/.*)?/(?:cwd|root|exe|(?:fd|map_files)/[^/]+)")
 _SELF = frozenset({"/proc/self", "/proc/thread-self"})
 _STREAMS = frozenset({"/dev/stdin", "/dev/stdout", "/dev/stderr"})
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from gatewright.schema.shapes.choice import choice_of
 from gatewright.schema.walk import Schema, as_object, objects, properties_of, required_of
-from gatewright.tools.parameter import Parameter
+from gatewright.tools.parameter import Mark, Parameter
 
 _UNIONS = ("allOf", "anyOf", "oneOf")
-_WORD = "description"
 _Held = frozenset[str] | None
 """The operations for which a branch holds; None: whatever the operation."""
 
@@ -17,7 +16,22 @@ _Held = frozenset[str] | None
 def parameters_in(schema: Schema) -> tuple[Parameter, ...]:
     """The root's own properties, in its order."""
     required = frozenset(required_of(schema))
-    return tuple(_parameter(name, value, name in required) for name, value in properties_of(schema).items())
+    return tuple(parameter_of(name, value, name in required) for name, value in properties_of(schema).items())
+
+
+def parameter_of(name: str, value: object, required: bool, marks: tuple[Mark, ...] = ()) -> Parameter:
+    """The parameter whose schema is ``value``."""
+    own = as_object(value) or {}
+    said = own.get("description")
+    return Parameter(
+        name,
+        {key: held for key, held in own.items() if key != "description"},
+        required,
+        description=said if isinstance(said, str) else "",
+        default=own.get("default"),
+        marks=marks,
+        has_default="default" in own,
+    )
 
 
 class Branches:
@@ -36,7 +50,7 @@ class Branches:
         """The parameter as the first branch of ``operation`` declares it that does, or else as any does."""
         for node in (*self._own.get(operation, ()), *self._common):
             if name in properties_of(node):
-                return _parameter(name, properties_of(node)[name], required)
+                return parameter_of(name, properties_of(node)[name], required)
         return Parameter(name, {}, required)
 
 
@@ -67,11 +81,3 @@ def _both(first: _Held, second: _Held) -> _Held:
 def _names(node: Schema, field: str) -> _Held:
     choice = choice_of(properties_of(node).get(field))
     return frozenset(choice.names) if choice is not None else None
-
-
-def _parameter(name: str, value: object, required: bool) -> Parameter:
-    own = as_object(value) or {}
-    said = own.get(_WORD)
-    rest = {key: held for key, held in own.items() if key != _WORD}
-    text = said if isinstance(said, str) else ""
-    return Parameter(name, rest, required, description=text, default=own.get("default"), has_default="default" in own)

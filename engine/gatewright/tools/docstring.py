@@ -35,12 +35,8 @@ def parse_docstring(text: str | None) -> Docstring:
         else:
             sections[-1][1].append(line)
     entries = [entry for name, body in sections if name in _ARGUMENTS for entry in _entries(body)]
-    return Docstring(_paragraphs(sections[0][1]), dict(entries))
-
-
-def _paragraphs(lines: list[str]) -> str:
-    text = "\n".join(line.strip() for line in lines).strip()
-    return "\n\n".join(" ".join(part.split()) for part in re.split(r"\n{2,}", text) if part.strip())
+    parts = re.split(r"\n{2,}", "\n".join(line.strip() for line in sections[0][1]))
+    return Docstring("\n\n".join(" ".join(part.split()) for part in parts if part.strip()), dict(entries))
 
 
 def _entries(lines: list[str]) -> list[tuple[str, str]]:

@@ -14,7 +14,9 @@ from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet, discover_operations, filter_with_lints, schema_of
+from gatewright.schema.filter import reduced_schema
 from gatewright.schema.walk import Schema, objects, properties_of
+from gatewright.tools.branches import parameter_of
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
 from gatewright.tools.parameter import Mark, Parameter
@@ -128,28 +130,14 @@ def _spec(
     marks: Mapping[str, tuple[Mark, ...]],
     say: OperationFactsOf,
 ) -> OperationSpec:
-    own = filter_with_lints(schema, [name], found=found).schema if found else schema
-    properties = _all_properties(own or {})
-    operation = next((o for o in found.operations if o.name == name), None) if found else None
-    required = operation.required if operation else tuple(own.get("required", ()) if own else ())
+    properties = _all_properties(reduced_schema(schema, found, frozenset({name})) if found else schema)
+    operation = next((one for one in found.operations if one.name == name), None) if found else None
+    required = operation.required if operation else tuple(schema.get("required", ()))
     names = (*required, *operation.optional) if operation else tuple(properties)
-    parameters = tuple(_parameter(n, properties.get(n, {}), n in required, marks.get(n, ())) for n in names)
+    parameters = tuple(parameter_of(one, properties.get(one), one in required, marks.get(one, ())) for one in names)
     tier = say.tiers.get(name, say.tier)
     actions, usage_rule, kinds = say.actions.get(name, ()), say.usage_rules.get(name), say.capabilities.get(name)
     return OperationSpec(name, "", tier, actions, usage_rule, parameters, capabilities=kinds)
-
-
-def _parameter(name: str, schema: Schema, required: bool, marks: tuple[Mark, ...]) -> Parameter:
-    rest = {key: value for key, value in schema.items() if key != "description"}
-    return Parameter(
-        name,
-        rest,
-        required,
-        description=schema.get("description", ""),
-        default=schema.get("default"),
-        has_default="default" in schema,
-        marks=marks,
-    )
 
 
 def _all_properties(schema: Schema) -> dict[str, Schema]:

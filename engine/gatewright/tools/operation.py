@@ -8,7 +8,7 @@ from dataclasses import field
 from gatewright.base.frozen import frozen
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
-from gatewright.policy.right import OperationFacts
+from gatewright.policy.right import OperationFacts, PathArgument
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.needs import judged_kinds
 from gatewright.tools.parameter import Parameter, Role, required_kinds
@@ -45,7 +45,9 @@ class OperationSpec:
         object.__setattr__(self, "taken", frozenset(one.name for one in self.parameters))
         object.__setattr__(self, "required", tuple(one.name for one in self.parameters if one.required))
 
-    def facts(self, capabilities: frozenset[CapabilityKind] = frozenset()) -> OperationFacts:
+    def facts(
+        self, capabilities: frozenset[CapabilityKind] = frozenset(), paths: tuple[PathArgument, ...] = ()
+    ) -> OperationFacts:
         """What the policy needs to know of it; ``capabilities`` are the tool's, for an operation that says none."""
         return OperationFacts(
             self.name,
@@ -58,6 +60,7 @@ class OperationSpec:
             judged_kinds(self.parameters),
             {parameter.name: parameter.whole_schema for parameter in self.parameters},
             frozenset(parameter.name for parameter in self.parameters if parameter.has_default),
+            paths,
             places=frozenset(parameter.name for parameter in self.parameters if parameter.role is Role.PATH),
         )
 
@@ -75,18 +78,14 @@ def issues_of(
         return ()
     subject = f"`{spec.name}`" if spec.name else "the call"
     found = [_issue(name, f"{subject} needs `{name}`") for name in spec.required if name not in arguments]
-    found += [issue for group in spec.one_of for issue in _choice_issues(subject, group, arguments)]
+    for group in spec.one_of:
+        names, chosen = " or ".join(f"`{name}`" for name in group), [name for name in group if name in arguments]
+        if not chosen:
+            found.append(ArgumentIssue("", f"{subject} needs {names}"))
+        found += [_issue(name, f"{subject} takes {names}, only one of them") for name in chosen[1:]]
     if closed:
         found += [_issue(name, f"{subject} does not take this argument") for name in given if name not in taken]
     return tuple(found)
-
-
-def _choice_issues(subject: str, group: tuple[str, ...], arguments: Mapping[str, object]) -> list[ArgumentIssue]:
-    names = " or ".join(f"`{name}`" for name in group)
-    given = [name for name in group if name in arguments]
-    if not given:
-        return [ArgumentIssue("", f"{subject} needs {names}")]
-    return [_issue(name, f"{subject} takes {names}, only one of them") for name in given[1:]]
 
 
 def _issue(name: str, message: str) -> ArgumentIssue:

@@ -99,7 +99,16 @@ def propose(definition: Schema, read: ToolDefinition, *, trusted: bool = False) 
     else:
         tier = SafetyTier.PRIVILEGED
         why = f"its hints say that it {_WORDS[said]}, its name that it {_WORDS[by_name]}"
-    tiers = {one: _operation_tier(one, tier, hints, trusted=trusted) for one in _operations(read)}
+    tiers: dict[str, SafetyTier] = {}
+    for one in _operations(read):
+        own = _named(one)
+        if own is None:
+            tiers[one] = tier
+        elif hints.get("readOnlyHint") is True:  # if it is believed, it only reads with all of its operations
+            tiers[one] = tier if trusted else max(tier, own, key=_TIERS.index)
+        else:
+            reads = own is SafetyTier.READ_ONLY
+            tiers[one] = own if reads else max(tier, SafetyTier.SIDE_EFFECTING, key=_TIERS.index)
     return Proposal(tier, tiers, frozenset(_effects(name, definition, hints, tier, tiers)), why)
 
 
@@ -136,16 +145,6 @@ def _named(name: str) -> SafetyTier | None:
 
 def _words(name: str) -> list[str]:
     return re.split(r"[^a-z0-9]+", snake(name))
-
-
-def _operation_tier(name: str, tier: SafetyTier, hints: Schema, *, trusted: bool) -> SafetyTier:
-    """A tool that says that it only reads does so with all its operations, if it is believed."""
-    by_name = _named(name)
-    if by_name is None:
-        return tier
-    if hints.get("readOnlyHint") is True:
-        return tier if trusted else max(tier, by_name, key=_TIERS.index)
-    return by_name if by_name is SafetyTier.READ_ONLY else max(tier, SafetyTier.SIDE_EFFECTING, key=_TIERS.index)
 
 
 def _operations(definition: ToolDefinition) -> tuple[str, ...]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import cast
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue, canonical_json
+from gatewright.base.regex import late_regex
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.tool import Scrub
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_BASE64 = late_regex(r"[A-Za-z0-9+/]+={0,2}")
 
 
 class ServerTool(DefinedTool, abstract=True):

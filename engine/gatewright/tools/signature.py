@@ -23,7 +23,6 @@ from pydantic.errors import PydanticUserError
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import near_hint
 from gatewright.schema import schema_of
 from gatewright.schema.walk import Schema, objects
@@ -41,32 +40,31 @@ _PLAIN = frozenset({str, int, float, bool})
 
 @frozen
 class Binding:
-    """A function with its parameters; ``returns`` is the annotation of its result, or ``Signature.empty``."""
+    """A function with its parameters."""
 
     function: Callable[..., Awaitable[object]]
     docstring: Docstring
     parameters: tuple[Parameter, ...]
     adapters: Mapping[str, TypeAdapter[Any]] = field(hash=False)
     context_name: str | None
-    returns: Any = field(hash=False)
 
     async def run(self, arguments: Mapping[str, object], context: ToolExecutionContext, *owner: object) -> object:
         """Call the function, a method of ``owner``, with ``arguments`` in its own types.
 
         Raises ToolFailure when one does not fit.
         """
-        values = {name: self._coerced(name, value) for name, value in arguments.items()}
+        values: dict[str, object] = {}
+        for name, value in arguments.items():
+            adapter = self.adapters.get(name)
+            if adapter is None:
+                raise ToolFailure(f"`{name}` is not taken here", code="bad-argument")
+            try:
+                values[name] = adapter.validate_python(value)
+            except ValidationError as error:
+                raise ToolFailure(f"`{name}`: {first_message(error)}", code="bad-argument") from None
         if self.context_name is not None:
             values[self.context_name] = context
         return await self.function(*owner, **values)
-
-    def _coerced(self, name: str, value: object) -> object:
-        try:
-            return self.adapters[name].validate_python(value)
-        except KeyError:
-            raise ToolFailure(f"`{name}` is not taken here", code="bad-argument") from None
-        except ValidationError as error:
-            raise ToolFailure(f"`{name}`: {first_message(error)}", code="bad-argument") from None
 
 
 def first_message(error: ValidationError) -> str:
@@ -88,14 +86,19 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
         raise RegistrationError(f"{where} is not an `async def` function")
     if getattr(function, "__type_params__", ()):
         raise RegistrationError(f"{where} is generic, and a tool's types must be known")
-    rows = list(inspect.signature(function).parameters.values())
-    rows = _without_owner(rows, where) if is_method else rows
+    rows = [*inspect.signature(function).parameters.values()]
+    if is_method and (not rows or rows[0].kind not in (rows[0].POSITIONAL_ONLY, rows[0].POSITIONAL_OR_KEYWORD)):
+        raise RegistrationError(f"{where} takes no `self`")
+    rows = rows[1:] if is_method else rows
     hints = {row.name: _hint(function, row, where) for row in rows}
     contexts = [name for name, hint in hints.items() if hint is ToolExecutionContext]
     if len(contexts) > 1:
         raise RegistrationError(f"{where}: parameter `{contexts[1]}` is a second execution context")
     docstring = parse_docstring(function.__doc__)
-    _check_described(docstring, hints, where)
+    unknown = next((name for name in docstring.parameters if name not in hints), None)
+    if unknown is not None:
+        near = near_hint(unknown, hints)
+        raise RegistrationError(f"{where}: the docstring describes `{unknown}`, which is no parameter{near}")
     own = [row for row in rows if row.name not in contexts]
     made = {} if made is None else made
     typed = {row.name: _typed(hints[row.name], f"{where}: parameter `{row.name}`", made) for row in own}
@@ -105,36 +108,31 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
         tuple(_parameter(row, hints[row.name], *typed[row.name], docstring, where) for row in own),
         {name: adapter for name, (adapter, _) in typed.items()},
         contexts[0] if contexts else None,
-        _return_hint(function, where),
     )
 
 
-def _without_owner(rows: list[inspect.Parameter], where: str) -> list[inspect.Parameter]:
-    if not rows or rows[0].kind not in (rows[0].POSITIONAL_ONLY, rows[0].POSITIONAL_OR_KEYWORD):
-        raise RegistrationError(f"{where} takes no `self`")
-    return rows[1:]
-
-
 def _hint(function: Function, row: inspect.Parameter, where: str) -> Any:
+    """What the parameter is annotated with. Raises RegistrationError for one that no call could give by its name."""
+    what = f"{where}: parameter `{row.name}`"
     if row.name in ("self", "cls"):
-        raise RegistrationError(f"{where}: parameter `{row.name}` belongs to a class; use `@operation` on methods")
+        raise RegistrationError(f"{what} belongs to a class; use `@operation` on methods")
     if row.kind in (row.VAR_POSITIONAL, row.VAR_KEYWORD):
         stars = "*" if row.kind is row.VAR_POSITIONAL else "**"
         raise RegistrationError(f"{where}: parameter `{stars}{row.name}` has no fixed name")
     if row.kind is row.POSITIONAL_ONLY:
-        raise RegistrationError(f"{where}: parameter `{row.name}` cannot be given by name")
+        raise RegistrationError(f"{what} cannot be given by name")
     if row.name.startswith("_"):
-        raise RegistrationError(f"{where}: parameter `{row.name}` begins with an underscore")
-    if row.annotation is inspect.Parameter.empty:
-        raise RegistrationError(f"{where}: parameter `{row.name}` has no annotation")
-    hint = _resolved(function, row.annotation, f"{where}: parameter `{row.name}`")
+        raise RegistrationError(f"{what} begins with an underscore")
+    if row.annotation is row.empty:
+        raise RegistrationError(f"{what} has no annotation")
+    hint = resolved(function, row.annotation, what)
     if _is_generic(hint):
-        raise RegistrationError(f"{where}: parameter `{row.name}` is generic, and a tool's types must be known")
+        raise RegistrationError(f"{what} is generic, and a tool's types must be known")
     return hint
 
 
-def _resolved(function: Function, annotation: object, what: str) -> Any:
-    """The annotation without quotes or postponed evaluation."""
+def resolved(function: Function, annotation: object, what: str) -> Any:
+    """An annotation of ``function`` without quotes or postponed evaluation. Raises RegistrationError."""
     holder = SimpleNamespace(__annotations__={"it": annotation})
     names = cast("dict[str, Any]", getattr(inspect.unwrap(function), "__globals__", {}))
     try:
@@ -149,20 +147,6 @@ def _is_generic(hint: object) -> bool:
     if getattr(hint, "__pydantic_generic_metadata__", {}).get("parameters"):
         return True
     return any(_is_generic(argument) for argument in get_args(hint))
-
-
-def _return_hint(function: Function, where: str) -> Any:
-    annotation = inspect.signature(function).return_annotation
-    if annotation is inspect.Signature.empty:
-        return annotation
-    return _resolved(function, annotation, f"{where}: `return`")
-
-
-def _check_described(docstring: Docstring, hints: Mapping[str, object], where: str) -> None:
-    for name in docstring.parameters:
-        if name not in hints:
-            near = near_hint(name, hints)
-            raise RegistrationError(f"{where}: the docstring describes `{name}`, which is no parameter{near}")
 
 
 def _typed(hint: Any, what: str, made: Made) -> tuple[TypeAdapter[Any], Schema]:
@@ -203,36 +187,25 @@ def _parameter(
     row: inspect.Parameter, hint: Any, adapter: TypeAdapter[Any], schema: Schema, docstring: Docstring, where: str
 ) -> Parameter:
     what = f"{where}: parameter `{row.name}`"
-    optional = row.default is not inspect.Parameter.empty
-    if optional and row.default is None:
-        schema = _without_null(schema)
-    described = schema.get("description") or docstring.parameters.get(row.name, "")
+    optional, default = row.default is not row.empty, None
+    if optional and row.default is None:  # leaving the parameter out says it: the null that stands for that goes
+        branches = objects(schema.get("anyOf"))
+        kept = [branch for branch in branches if branch != {"type": "null"}]
+        rest = {key: value for key, value in schema.items() if key != "anyOf"}
+        if kept and len(kept) < len(branches):
+            schema = {**kept[0], **rest} if len(kept) == 1 else {**rest, "anyOf": kept}
+    elif optional:
+        try:
+            default = adapter.dump_python(adapter.validate_python(row.default), mode="json")
+        except (ValidationError, PydanticUserError):
+            raise RegistrationError(f"{what} has a default that its own type refuses") from None
     return Parameter(
         row.name,
         {key: value for key, value in schema.items() if key not in ("description", "$defs")},
         not optional,
-        description=described,
-        default=_json_default(row.default, adapter, what) if optional else None,
+        description=schema.get("description") or docstring.parameters.get(row.name, ""),
+        default=default,
         has_default=optional,
         definitions=schema.get("$defs", {}),
         marks=marks_in(hint, what),
     )
-
-
-def _json_default(default: object, adapter: TypeAdapter[Any], what: str) -> JsonValue:
-    if default is None:
-        return None
-    try:
-        return adapter.dump_python(adapter.validate_python(default), mode="json")
-    except (ValidationError, PydanticUserError):
-        raise RegistrationError(f"{what} has a default that its own type refuses") from None
-
-
-def _without_null(schema: Schema) -> Schema:
-    """``schema`` without the null that stands for "not given": leaving the parameter out says it."""
-    branches = objects(schema.get("anyOf"))
-    kept = [branch for branch in branches if branch != {"type": "null"}]
-    rest = {key: value for key, value in schema.items() if key != "anyOf"}
-    if kept and len(kept) < len(branches):
-        return {**kept[0], **rest} if len(kept) == 1 else {**rest, "anyOf": kept}
-    return schema

@@ -10,7 +10,6 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -23,7 +22,7 @@ from gatewright.base.once import once
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action, PathUse
-from gatewright.policy.right import PathArgument, ToolFacts
+from gatewright.policy.right import OperationFacts, PathArgument, ToolFacts
 from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
@@ -192,56 +191,51 @@ class Tool(Declaration):
 
     def facts(self) -> ToolFacts:
         """What the policy needs to know; its tier is the highest of its operations."""
-        kinds = self.capabilities
-        plain = OperationSpec(PLAIN, self.description, self.safety_tier, parameters=self.parameters(PLAIN))
-        rows = tuple(
-            replace(spec.facts(kinds), paths=self._paths_of(spec.name)) for spec in self.operations or (plain,)
+        return self._facts
+
+    @once
+    def _facts(self) -> ToolFacts:
+        specs = self.operations or (
+            OperationSpec(PLAIN, self.description, self.safety_tier, parameters=self.parameters()),
         )
-        tier = max((row.tier for row in rows), key=_TIERS.index)
+        marked = {one.name for name in (PLAIN, *self._names) for one in self.parameters(name) if one.marks}
+        extra: Verdict | None = Verdict.ALLOW
+        paths: list[PathCandidate] = []
+        texts: tuple[str, ...] | None = None
+        schema = self.input_schema()
+        with suppress(SchemaError):  # what cannot be read may let other arguments through
+            closed, open_why = with_closed_arguments(schema)
+            extra = Verdict.ALLOW if open_why else Verdict.DENY if closed is schema else None
+            paths = [
+                one
+                for one in discover_paths(schema, tool=self.name, description=self.description)
+                if steps_of(one.argument)[0] not in marked
+            ]
+            found = text_places(schema)
+            if found or self.operations or self.parameters():
+                texts = tuple(one for one in found if steps_of(one)[0] not in marked)
+        kinds, rows = self.capabilities, list[OperationFacts]()
+        for spec in specs:
+            uses = ((one, one.use(spec.name)) for one in paths)
+            likely = tuple(
+                PathArgument(one.argument, PathUse(use) if use else None, one.confidence) for one, use in uses
+            )
+            rows.append(spec.facts(kinds, likely))
         return ToolFacts(
             self.name,
             self.major,
-            rows,
-            tier,
+            tuple(rows),
+            max((row.tier for row in rows), key=_TIERS.index),
             self.origin,
             self.needs_source,
             self.description,
             self.tool_rules,
             self.selector,
-            self._extra_arguments,
-            self._texts,
+            extra,
+            texts,
             self.held,
             self.outmoded,
         )
-
-    @once
-    def _path_candidates(self) -> tuple[PathCandidate, ...]:
-        """What looks like a path in the schema and is not marked as anything."""
-        try:
-            found = discover_paths(self.input_schema(), tool=self.name, description=self.description)
-        except SchemaError:
-            return ()
-        return tuple(one for one in found if steps_of(one.argument)[0] not in self._marked)
-
-    @once
-    def _marked(self) -> frozenset[str]:
-        """The arguments whose author says what they are."""
-        names = (PLAIN, *(spec.name for spec in self.operations))
-        return frozenset(one.name for name in names for one in self.parameters(name) if one.marks)
-
-    @once
-    def _texts(self) -> tuple[str, ...] | None:
-        try:
-            found = text_places(self.input_schema())
-        except SchemaError:
-            return None
-        if not found and not self.operations and not self.parameters():
-            return None
-        return tuple(one for one in found if steps_of(one)[0] not in self._marked)
-
-    def _paths_of(self, operation: str) -> tuple[PathArgument, ...]:
-        uses = ((one, one.use(operation)) for one in self._path_candidates)
-        return tuple(PathArgument(one.argument, PathUse(use) if use else None, one.confidence) for one, use in uses)
 
     @property
     def capabilities(self) -> frozenset[CapabilityKind]:
@@ -267,16 +261,6 @@ class Tool(Declaration):
                 "operations": rows or [{"name": PLAIN, "tier": str(self.safety_tier)}],
             }
         )
-
-    @once
-    def _extra_arguments(self) -> Verdict | None:
-        """What the schema says of arguments that it does not name; what cannot be read may let them through."""
-        schema = self.input_schema()
-        try:
-            closed, open_why = with_closed_arguments(schema)
-        except SchemaError:
-            return Verdict.ALLOW
-        return Verdict.ALLOW if open_why else Verdict.DENY if closed is schema else None
 
     @property
     def _names(self) -> frozenset[str]:

@@ -58,7 +58,7 @@ class UsageSection:
         for row in shown_rows:
             held = old.get(row.name)
             if held is None or not (is_same or held.is_alone) or (held.row is not row and held.row != row):
-                held = _Bullet(row, _bullet(row, shown), _names_no_other(row))
+                held = _bullet(row, shown)
             self._bullets[row.name] = held
 
     @once
@@ -82,30 +82,18 @@ def server_section(catalog_id: str, instructions: str) -> str:
     return "\n".join([f"## Instructions of the server `{catalog_id}`", "", *lines]) + "\n" if lines else ""
 
 
-def _names_no_other(row: UsageRow) -> bool:
-    """Whether what is told of the tool hangs on no other tool's being shown."""
+def _bullet(row: UsageRow, shown: Shown) -> _Bullet:
+    told = {row.usage_rule: None} if row.usage_rule else {}
+    ends = any(isinstance(rule.rule_type, kinds.ExitLoop) and not rule.conditions for rule in row.rules)
+    for source_id, rule in (*(("", rule) for rule in row.rules), *row.source_rules):
+        if ends and not source_id and isinstance(rule.rule_type, kinds.ContinueLoop):
+            continue  # every call is the last one
+        sentence = rule_sentence(rule, shown, tool_name=row.name)
+        if sentence is not None:
+            told[f"For files of source `{source_id}`: {_lowered(sentence)}" if source_id else sentence] = None
+    text = f"- `{row.name}`: {' '.join(' '.join(told).split())}" if told else None
     rules = [rule.rule_type for rule in (*row.rules, *(rule for _, rule in row.source_rules))]
-    return not any(kind.names_tools or isinstance(kind, kinds.ExclusiveGroups) for kind in rules)
-
-
-def _bullet(row: UsageRow, shown: Shown) -> str | None:
-    rules = _without_overruled(row.rules)
-    sentences = [rule_sentence(rule, shown, tool_name=row.name) for rule in rules]
-    sentences += [_at_source(source_id, rule, shown, row.name) for source_id, rule in row.source_rules]
-    told = dict.fromkeys(text for text in (row.usage_rule, *sentences) if text)
-    return f"- `{row.name}`: {' '.join(' '.join(told).split())}" if told else None
-
-
-def _at_source(source_id: str, rule: ToolRule, shown: Shown, name: str) -> str | None:
-    sentence = rule_sentence(rule, shown, tool_name=name)
-    return f"For files of source `{source_id}`: {_lowered(sentence)}" if sentence else None
-
-
-def _without_overruled(rules: Iterable[ToolRule]) -> list[ToolRule]:
-    """``rules`` without ContinueLoop where ExitLoop holds for every call: the end wins."""
-    rows = list(rules)
-    ends = any(isinstance(rule.rule_type, kinds.ExitLoop) and not rule.conditions for rule in rows)
-    return [rule for rule in rows if not (ends and isinstance(rule.rule_type, kinds.ContinueLoop))]
+    return _Bullet(row, text, not any(kind.names_tools or isinstance(kind, kinds.ExclusiveGroups) for kind in rules))
 
 
 def rule_sentence(rule: ToolRule, shown: Shown, *, tool_name: str | None = None) -> str | None:
@@ -136,26 +124,20 @@ def _sentence(rule: ToolRule, name: str, operations: frozenset[str], shown: Show
     if isinstance(kind, kinds.AllowedOperations):
         return kind.told(sorted(kind.operations & operations))
     if isinstance(kind, kinds.ExclusiveGroups):
-        return " ".join(filter(None, map(kind.told, _own_groups(kind, name, shown)))) or None
+        groups = (_visible(group, shown) for group in kind.groups if any(one.startswith(name) for one in group))
+        own = (group for group in groups if any(_owner(one, shown) == name for one in group))
+        return " ".join(filter(None, map(kind.told, own))) or None
     return kind.told(_visible(rule.conditions, shown))
-
-
-def _own_groups(kind: kinds.ExclusiveGroups, name: str, shown: Shown) -> list[list[str]]:
-    """The groups that hold this tool, as far as they are shown."""
-    written = (group for group in kind.groups if any(one.startswith(name) for one in group))
-    groups = [_visible(group, shown) for group in written]
-    return [group for group in groups if any(_owner(one, shown) == name for one in group)]
 
 
 def _visible(names: Iterable[str], shown: Shown) -> list[str]:
     """``names`` (``tool`` or ``tool.operation``, majors left out) as far as the model sees them, each once."""
-    bare = [split_name(name)[0] for name in names if not name.startswith(OPERATION_CONDITION)]
-    return list(dict.fromkeys(name for name in bare if _is_visible(name, shown)))
-
-
-def _is_visible(name: str, shown: Shown) -> bool:
-    owner = _owner(name, shown)
-    return owner == name or (owner is not None and name[len(owner) + 1 :] in shown[owner])
+    found: dict[str, None] = {}
+    for name in (split_name(written)[0] for written in names if not written.startswith(OPERATION_CONDITION)):
+        owner = _owner(name, shown)
+        if owner == name or (owner is not None and name[len(owner) + 1 :] in shown[owner]):
+            found[name] = None
+    return list(found)
 
 
 def _owner(name: str, shown: Shown) -> str | None:

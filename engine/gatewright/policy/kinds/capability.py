@@ -6,7 +6,6 @@ that kind. Scopes are as written: hosts as patterns, prefixes relative to the po
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Self, get_args
 
@@ -14,6 +13,7 @@ from gatewright.base.duration import plain_duration
 from gatewright.base.durationwords import duration_words, parse_duration_words
 from gatewright.base.errors import EditRefused
 from gatewright.base.frozen import frozen
+from gatewright.base.regex import late_regex
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Row, name_error, seconds_of, size_of, whole_number
 from gatewright.base.shape import DURATION, NAME, SIZE, Shape, several, whole
@@ -376,7 +376,7 @@ def _given(limits: dict[str, object]) -> dict[str, object]:
     return {key: limit for key, limit in limits.items() if limit is not None}
 
 
-_ITEM = re.compile(r'\s*(?:"([^"]*)"|([^,"]*))\s*(?:,|$)')
+_ITEM = late_regex(r'\s*(?:"([^"]*)"|([^,"]*))\s*(?:,|$)')
 
 
 def listed_words(text: str) -> tuple[str, ...]:

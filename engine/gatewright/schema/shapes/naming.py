@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from gatewright.base.regex import late_regex
 from gatewright.schema.operation import Confidence
 
 _STRONG = frozenset(
@@ -16,7 +17,7 @@ _STRONG = frozenset(
 _WEAK = frozenset({"mode", "method", "task", "request", "request_type"})
 _TAGS = frozenset({"type", "kind", "tag", "t"})
 _HTTP = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_FILTERING = re.compile(
+_FILTERING = late_regex(
     r"\b(filter(s|ed|ing)?|narrow|restrict|only (return|show|list|include)"
     r"|sort(s|ed|ing)?|order by|(output|display) format)\b",
     re.IGNORECASE,
