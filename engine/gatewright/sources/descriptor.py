@@ -14,8 +14,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
+from operator import attrgetter
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.filelock import lock
@@ -28,7 +30,10 @@ from gatewright.sources.spelling import plain, refuse_other_spelling
 Identity = tuple[int, int]
 """Device and inode."""
 
+CONFLICT = "file modified externally, use file load to refresh"
 _BUSY_S = 5.0
+_VERSION = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_nlink")
+"""What is another value once a file is another one, was written to, or has another number of names."""
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
@@ -75,11 +80,37 @@ def open_folder(
 
     ``passed`` is given the identities of every folder on the way, as they were opened, that one itself last.
     """
-    descriptor = _walk(base, parts, make=make, passed=passed)
+    descriptor = base.open()
     try:
+        if passed is not None:
+            passed.append(identity_of(os.fstat(descriptor)))
+        for name in parts:
+            if make:
+                with suppress(FileExistsError), failures(FileExistsError):
+                    os.mkdir(name, dir_fd=descriptor)
+            try:
+                deeper = os.open(name, PASS_THROUGH, dir_fd=descriptor)
+            except OSError as error:
+                if error.errno in {errno.ENOTDIR, errno.ELOOP}:
+                    raise _not_passable(status_of(descriptor, name)) from None
+                raise failure_of(error) from None
+            os.close(descriptor)
+            descriptor = deeper
+            if passed is not None:
+                passed.append(identity_of(os.fstat(descriptor)))
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def look_from_top(absolute: str) -> Standing:
+    """What stands at an absolute path, whatever holds it. Raises ToolFailure as ``look`` does."""
+    return look(_top(), tuple(filter(None, absolute.split("/"))))
+
+
+@cache
+def _top() -> BaseFolder:
+    return BaseFolder("/")
 
 
 def look(base: BaseFolder, parts: tuple[str, ...]) -> Standing:
@@ -97,6 +128,22 @@ def steps_of(base: str, parts: tuple[str, ...]) -> tuple[str, ...]:
         path = f"{path}/{name}"
         steps.append(path)
     return tuple(steps)
+
+
+def without_dots(parts: Iterable[str]) -> tuple[str, ...] | None:
+    """The parts of a path without ``..``; None where they lead above its beginning.
+
+    The text decides: since no link is followed, it agrees with the disk.
+    """
+    kept: list[str] = []
+    for part in parts:
+        if part != "..":
+            kept.append(part)
+        elif kept:
+            kept.pop()
+        else:
+            return None
+    return tuple(kept)
 
 
 def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
@@ -133,7 +180,7 @@ def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
 
 def read_bytes(folder: int, name: str, limit: int) -> tuple[bytes, os.stat_result]:
     """The content of a regular file of at most ``limit`` bytes, and its metadata. Raises ToolFailure."""
-    status = _status(name, folder)
+    status = status_of(folder, name)
     if status is None:
         raise ToolFailure("there is no such file", code="not-found")
     _refuse_unusable(status)
@@ -159,7 +206,7 @@ def write_new(folder: int, name: str, content: bytes) -> None:
     except FileExistsError:
         raise taken() from None
     try:
-        status = _status(name, folder)
+        status = status_of(folder, name)
         if status is None:
             raise ToolFailure("the new file vanished at once", code="not-found")
         replace_bytes(folder, name, content, status)
@@ -194,7 +241,9 @@ def replace_bytes(folder: int, name: str, content: bytes, seen: os.stat_result) 
                 stream.flush()
                 _keep_mode_and_owner(stream.fileno(), seen)
                 os.fsync(stream.fileno())
-            _refuse_if_changed(folder, name, seen)
+            now = status_of(folder, name)
+            if now is None or _VERSION(now) != _VERSION(seen):
+                raise ToolFailure(CONFLICT, code="conflict")
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):
@@ -205,7 +254,7 @@ def replace_bytes(folder: int, name: str, content: bytes, seen: os.stat_result) 
 
 def remove(folder: int, name: str, *, sync: bool = True) -> bool:
     """Remove a regular file; whether there was one. Raises ToolFailure for a folder and anything else."""
-    status = _status(name, folder)
+    status = status_of(folder, name)
     if status is None:
         return False
     if stat.S_ISDIR(status.st_mode):
@@ -227,7 +276,11 @@ def remove_folder(folder: int, name: str) -> None:
 
 def status_of(folder: int, name: str) -> os.stat_result | None:
     """The metadata of an entry, a link's own; None where there is none. Raises ToolFailure."""
-    return _status(name, folder)
+    try:
+        with failures(FileNotFoundError):
+            return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
 
 @contextmanager
@@ -278,49 +331,10 @@ def sync_folder(folder: int) -> None:
             os.close(descriptor)
 
 
-def _walk(base: BaseFolder, parts: tuple[str, ...], *, make: bool = False, passed: list[Identity] | None = None) -> int:
-    descriptor = base.open()
-    try:
-        if passed is not None:
-            passed.append(identity_of(os.fstat(descriptor)))
-        for name in parts:
-            if make:
-                with suppress(FileExistsError), failures(FileExistsError):
-                    os.mkdir(name, dir_fd=descriptor)
-            deeper = _enter(descriptor, name)
-            os.close(descriptor)
-            descriptor = deeper
-            if passed is not None:
-                passed.append(identity_of(os.fstat(descriptor)))
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _enter(folder: int, name: str) -> int:
-    try:
-        return os.open(name, PASS_THROUGH, dir_fd=folder)
-    except FileNotFoundError:
-        raise ToolFailure("there is no such file or folder", code="not-found") from None
-    except OSError as error:
-        if error.errno in {errno.ENOTDIR, errno.ELOOP}:
-            raise _not_passable(_status(name, folder)) from None
-        raise failure_of(error) from None
-
-
 def _not_passable(status: os.stat_result | None) -> ToolFailure:
     if status is not None and stat.S_ISLNK(status.st_mode):
         return ToolFailure("the path leads through a symbolic link, which is not followed", code="symlink")
     return ToolFailure("a part of the path is not a folder", code="not-a-folder")
-
-
-def _status(name: str, folder: int) -> os.stat_result | None:
-    try:
-        with failures(FileNotFoundError):
-            return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
 
 
 def _refuse_unusable(status: os.stat_result) -> None:
@@ -339,18 +353,3 @@ def _keep_mode_and_owner(descriptor: int, seen: os.stat_result) -> None:
     except PermissionError:
         mode &= 0o777  # the rights of its owner are not ours to give
     os.fchmod(descriptor, mode)
-
-
-def _refuse_if_changed(folder: int, name: str, seen: os.stat_result) -> None:
-    now = _status(name, folder)
-    same = now is not None and (identity_of(now), now.st_size, now.st_mtime_ns, now.st_nlink) == (
-        identity_of(seen),
-        seen.st_size,
-        seen.st_mtime_ns,
-        seen.st_nlink,
-    )
-    if not same:
-        raise ToolFailure(CONFLICT, code="conflict")
-
-
-CONFLICT = "file modified externally, use file load to refresh"

@@ -34,13 +34,13 @@ from gatewright.sources.filetext import (
     with_patch,
 )
 from gatewright.sources.held import ABSENT, BlockStorePort, HeldBlock, HeldBlocks, no_block
+from gatewright.sources.state import FileState, OnDisk, OutsideChange, state_of
 
 if TYPE_CHECKING:
     from gatewright.blocks.text import TextBlock
     from gatewright.policy.document import Source
     from gatewright.sources.protection import Protection
     from gatewright.sources.reconcile import Decision, Sides, Strategy
-    from gatewright.sources.state import FileState, OnDisk, OutsideChange
 
 MAX_LISTED = 5_000
 """Entries of one listing of a folder."""
@@ -109,7 +109,7 @@ class FileSource:
         """
         from gatewright.blocks.difftext import diff_text
 
-        block = self._block(relative)
+        block = self._blocks.get(relative)
         if block is None:
             return Assessment.failing(Action.OVERWRITE, _no_edits())
         new = block.text.text
@@ -129,7 +129,7 @@ class FileSource:
     def assess_load(self, relative: str) -> Assessment:
         """Read, asking when edits in the block would be lost, with the diff from them to the disk."""
         try:
-            block = self._block(relative)
+            block = self._blocks.get(relative)
         except WorkspaceError:
             ask, mine = "the block is damaged and would be made anew from disk", None
         else:
@@ -203,14 +203,25 @@ class FileSource:
 
     def read(self, relative: str) -> FileText:
         """The block's text if there is a block, else the disk's."""
-        block = self._block(relative)
+        block = self._blocks.get(relative)
         if block is not None:
             return FileText(block.text.text, "block", block.unsaved)
         return FileText(decode_text(self._bytes(relative)[0]), "disk")
 
     def load(self, relative: str) -> JsonValue:
         """Read the disk into the block; what the block held is gone."""
-        return self._told(relative, self._from_disk(relative))
+        from gatewright.blocks.text import TextBlock
+
+        content = self._bytes_to_take(relative)
+        text = decode_text(content)
+        try:
+            stored = self._blocks.get(relative)
+        except WorkspaceError:
+            stored = None  # a damaged block is mended by what is on disk
+        block = stored.text if stored else TextBlock.from_text(text)
+        if stored:
+            block.set_text(text)
+        return self._told(relative, self._keep_in_step(relative, block, content))
 
     def reload(self, relative: str) -> JsonValue:
         """Read the disk into the block that is there; what the block held is gone."""
@@ -223,21 +234,21 @@ class FileSource:
 
         A file that was deleted since is written again only when somebody was ``asked``.
         """
-        block = self._block(relative)
+        block = self._blocks.get(relative)
         if block is None:
             raise _no_edits()
         new = encode_text(block.text.text, self.source.max_file_bytes)
         if not self.look(relative).exists:
             if block.disk_digest != ABSENT and not asked:
                 raise ToolFailure(f"{_WRITES_AGAIN}, and nobody was asked", code="not-granted")
-            self._write_new(relative, new, granted)
+            if granted not in {Action.APPEND, Action.OVERWRITE}:
+                raise ToolFailure("a new file was not granted", code="not-granted")
+            self._write_new(relative, new)
         else:
             self._write_over(relative, new, block.disk_digest, granted)
         return self._told(relative, self._keep_in_step(relative, block.text, new))
 
-    def _write_new(self, relative: str, new: bytes, granted: Action) -> None:
-        if granted not in {Action.APPEND, Action.OVERWRITE}:
-            raise ToolFailure("a new file was not granted", code="not-granted")
+    def _write_new(self, relative: str, new: bytes) -> None:
         parts = _file_parts(relative)
         with descriptor.open_folder(self.folder, parts[:-1], make=True) as folder:
             descriptor.write_new(folder, parts[-1], new)
@@ -280,7 +291,7 @@ class FileSource:
         """Give the block another text, unless that cannot be done or written; loaded only when it can."""
         from gatewright.blocks.text import TextBlock
 
-        block, content = self._block(relative), None
+        block, content = self._blocks.get(relative), None
         if block is None:
             content = self._bytes(relative)[0]
             block = HeldBlock(TextBlock.from_text(decode_text(content)), digest_of(content))
@@ -295,15 +306,13 @@ class FileSource:
         """Make a new file and its block, and the folders above it."""
         from gatewright.blocks.text import TextBlock
 
-        parts = _file_parts(relative)
         self._refuse_edits(relative)
         written = encode_text(content, self.source.max_file_bytes)
-        with descriptor.open_folder(self.folder, parts[:-1], make=True) as folder:
-            descriptor.write_new(folder, parts[-1], written)
+        self._write_new(relative, written)
         return self._told(relative, self._keep_in_step(relative, TextBlock.from_text(content), written))
 
     def _refuse_edits(self, relative: str) -> None:
-        block = self._block(relative)
+        block = self._blocks.get(relative)
         if block is not None and block.unsaved:
             raise ToolFailure("a block with edits that were not written stands at that path", code="exists")
 
@@ -318,20 +327,15 @@ class FileSource:
 
     def block_info(self, relative: str) -> JsonValue:
         """Label, size, lines and whether there are edits that were not written."""
-        block = self._block(relative)
-        if block is None:
-            raise no_block()
-        return self._told(relative, block)
+        return self._told(relative, self._block(relative))
 
     # block and disk
 
     def status(self, relative: str) -> dict[str, JsonValue]:
         """Path, state, whether there are edits that were not written; and the problem where the file cannot be had."""
-        from gatewright.sources.state import FileState
-
         row: dict[str, JsonValue] = {"path": relative}
         try:
-            block = self._block(relative)
+            block = self._blocks.get(relative)
         except WorkspaceError as error:
             return {**row, "state": str(FileState.CONFLICT), "unsaved": True, "problem": str(error)}
         if block is None:
@@ -346,8 +350,6 @@ class FileSource:
         from gatewright.blocks.difftext import diff_text
 
         block = self._block(relative)
-        if block is None:
-            raise no_block()
         state, disk = self._state_of(relative, block)
         if disk.problem is not None:
             raise ToolFailure(disk.problem, code="not-text")
@@ -359,8 +361,6 @@ class FileSource:
         from gatewright.sources.reconcile import told
 
         block = self._block(relative)
-        if block is None:
-            raise no_block()
         state, disk = self._state_of(relative, block)
         if disk.problem is not None:
             raise ToolFailure(disk.problem, code="not-text")
@@ -370,9 +370,8 @@ class FileSource:
     def take_in(self, relative: str) -> OutsideChange | None:
         """Put a change from outside into the block where that loses nothing; what became of it, None without block."""
         from gatewright.sources.reconcile import Outcome, Strategy
-        from gatewright.sources.state import FileState, OutsideChange
 
-        block = self._block(relative)
+        block = self._blocks.get(relative)
         if block is None:
             return None
         state, disk = self._state_of(relative, block)
@@ -411,44 +410,26 @@ class FileSource:
 
     # inside
 
+    def _block(self, relative: str) -> HeldBlock:
+        block = self._blocks.get(relative)
+        if block is None:
+            raise no_block()
+        return block
+
     def _state_of(self, relative: str, block: HeldBlock) -> tuple[FileState, OnDisk]:
-        from gatewright.sources.state import state_of
-
-        disk = self._on_disk(relative)
-        return state_of(block, disk), disk
-
-    def _on_disk(self, relative: str) -> OnDisk:
-        from gatewright.sources.state import OnDisk
-
         try:
             content = self._bytes(relative)[0]
             decode_text(content)
+            disk = OnDisk(content)
         except ToolFailure as failure:
-            return OnDisk() if failure.code == "not-found" else OnDisk(problem=str(failure))
-        return OnDisk(content)
-
-    def _block(self, relative: str) -> HeldBlock | None:
-        return self._blocks.get(relative)
+            disk = OnDisk() if failure.code == "not-found" else OnDisk(problem=str(failure))
+        return state_of(block, disk), disk
 
     def _keep(self, relative: str, text: TextBlock, disk_digest: str) -> HeldBlock:
         return self._blocks.keep(relative, text, disk_digest, limit=self.source.max_file_bytes)
 
     def _keep_in_step(self, relative: str, text: TextBlock, content: bytes) -> HeldBlock:
         return self._blocks.keep_in_step(relative, text, content, limit=self.source.max_file_bytes)
-
-    def _from_disk(self, relative: str) -> HeldBlock:
-        from gatewright.blocks.text import TextBlock
-
-        content = self._bytes_to_take(relative)
-        text = decode_text(content)
-        try:
-            stored = self._block(relative)
-        except WorkspaceError:
-            stored = None  # a damaged block is mended by what is on disk
-        block = stored.text if stored else TextBlock.from_text(text)
-        if stored:
-            block.set_text(text)
-        return self._keep_in_step(relative, block, content)
 
     def _bytes_to_take(self, relative: str) -> bytes:
         """The file for its block. Raises ToolFailure, which says of a file that is gone what is left of it."""

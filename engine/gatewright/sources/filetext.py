@@ -115,7 +115,8 @@ def with_lines(text: str, line: int, content: str) -> str:
     if not 1 <= line <= last + 1:
         raise ToolFailure(f"there is no line {line:,}: lines count from 1, and the last is {last:,}", code="no-line")
     content = in_line_ending_of(text, content)
-    at, end = _begin_of(text, line), in_line_ending_of(text, "\n")
+    before = text.split("\n", line - 1)[: line - 1]
+    at, end = min(len(text), sum(map(len, before)) + len(before)), in_line_ending_of(text, "\n")
     if not content:
         return text
     if at < len(text):
@@ -134,16 +135,6 @@ def with_patch(text: str, patch: str) -> str:
     if text.startswith(BYTE_ORDER_MARK) and BYTE_ORDER_MARK not in patch:
         return BYTE_ORDER_MARK + with_patch(text[1:], patch)
     return with_splices(text, patch_splices(text, patch))
-
-
-def _begin_of(text: str, line: int) -> int:
-    at = 0
-    for _ in range(line - 1):
-        found = text.find("\n", at)
-        if found < 0:
-            return len(text)
-        at = found + 1
-    return at
 
 
 def line_count(text: str) -> int:

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
-from gatewright.policy.permission import Permission
+from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import LevelDecision, Located
+from gatewright.policy.verdict import strictest
 from gatewright.sources.descriptor import Identity, Standing
 from gatewright.sources.filesource import BASE, FileSource
-from gatewright.sources.level import strictest_level
 
 if TYPE_CHECKING:
     from gatewright.sources.protection import ProtectedSet, Protection
@@ -112,3 +112,15 @@ def _by_rules(source: FileSource, relative: str, *, folder: bool) -> LevelDecisi
     path = "" if relative == BASE else relative + ("/" if folder else "")
     why = source.rules.explain(path)
     return LevelDecision(why.permission, why.index, why.pattern)
+
+
+def strictest_level(decisions: Sequence[LevelDecision]) -> LevelDecision:
+    """The decision that no other one is stricter than; read_only where two differ in both ways (append, partner)."""
+    if len(decisions) == 1:
+        return decisions[0]
+    for one in decisions:
+        mine = {action: verdict_for(one.permission, action) for action in Action}
+        theirs = ((action, verdict_for(other.permission, action)) for other in decisions for action in Action)
+        if all(strictest(mine[action], verdict) is mine[action] for action, verdict in theirs):
+            return one
+    return LevelDecision(Permission.READ_ONLY)

@@ -65,12 +65,23 @@ def _row(
     level = level_of(relative, is_folder, (identity_of(status),))
     if level.permission is Permission.NONE:
         return None
-    row: dict[str, JsonValue] = {"name": entry.name, "kind": "folder" if is_folder else "file"}
-    if not is_folder:
-        row["size"] = status.st_size
-    row["permission"] = str(level.permission)
-    row["loaded"] = not is_folder and source.label(relative) in loaded
-    return row
+    return row_of(source, {"name": entry.name}, relative, status, level, loaded)
+
+
+def row_of(
+    source: FileSource,
+    named: dict[str, JsonValue],
+    relative: str,
+    status: os.stat_result,
+    level: LevelDecision,
+    loaded: frozenset[str],
+) -> dict[str, JsonValue]:
+    """What is told of a file or folder: how it is ``named``, kind, size, level, and whether it has a block."""
+    is_folder = stat.S_ISDIR(status.st_mode)
+    size: dict[str, JsonValue] = {} if is_folder else {"size": status.st_size}
+    kind = "folder" if is_folder else "file"
+    has_block = not is_folder and source.label(relative) in loaded
+    return {**named, "kind": kind, **size, "permission": str(level.permission), "loaded": has_block}
 
 
 def is_nameable(name: str) -> bool:

@@ -42,7 +42,6 @@ from gatewright.sources.known import KnownPlaces
 if TYPE_CHECKING:
     from gatewright.sources.overlay import Overlay
     from gatewright.sources.protection import Protection
-    from gatewright.sources.reconcile import Strategy
     from gatewright.sources.state import OutsideChange
 
 Answer = TypeVar("Answer")
@@ -140,8 +139,7 @@ class SourceManager:
 
         def plain(prefix: str, of_files: Sequence[int]) -> bool:
             below = f"{source.base.rstrip('/')}/{prefix}"
-            named = protected.covers(below) or any(path.startswith(below) for path in protected.prefixes)
-            return not named and inodes.isdisjoint(of_files)
+            return not protected.covers(below) and not protected.is_in(below) and inodes.isdisjoint(of_files)
 
         return Overlay(source, decide, plain if alone else None)
 
@@ -344,7 +342,13 @@ class SourceManager:
 
     async def reconcile(self, at: Located, strategy: str) -> JsonValue:
         """Bring block and disk into step by ``ours``, ``theirs``, ``merge``; ``ask`` only tells the conflict."""
-        chosen = _strategy(strategy)
+        from gatewright.sources.reconcile import Strategy
+
+        try:
+            chosen = Strategy(strategy)
+        except ValueError:
+            said = f"`{strategy[:40]}` is none of the strategies {', '.join(Strategy)}"
+            raise ToolFailure(said, code="bad-argument") from None
         return await self._in_thread(at, lambda source: source.reconcile(at.relative, chosen), changes=True)
 
     async def list_tree(
@@ -453,17 +457,6 @@ class SourceManager:
 
     def _source(self, at: Located) -> FileSource:
         return _source(self._places, at)
-
-
-def _strategy(name: str) -> Strategy:
-    from gatewright.sources.reconcile import Strategy
-
-    try:
-        return Strategy(name)
-    except ValueError:
-        raise ToolFailure(
-            f"`{name[:40]}` is none of the strategies {', '.join(Strategy)}", code="bad-argument"
-        ) from None
 
 
 def _source(places: KnownPlaces, at: Located) -> FileSource:

@@ -16,10 +16,10 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, NamedPlace
-from gatewright.sources.basefolder import BaseFolder
-from gatewright.sources.descriptor import identity_of, look
+from gatewright.sources.descriptor import identity_of, look_from_top
 from gatewright.sources.filesource import BASE, FileSource
-from gatewright.sources.level import strictest_level
+from gatewright.sources.known import strictest_level
+from gatewright.sources.protection import status_at
 from gatewright.sources.spelling import as_on_disk, differs_by_process
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ MAX_ENTRIES = 20_000
 """Entries below a folder that are looked at to tell what is in it; beyond, the strictest level there could be holds."""
 _NONE = LevelDecision(Permission.NONE)
 _PROTECTED = LevelDecision(Permission.NONE, protected=True)
-_TOP = BaseFolder("/")
 
 
 @frozen
@@ -91,7 +90,7 @@ class NamedPlaces:
         glob = parent_of_glob(path) if contents and not os.path.lexists(path) else None
         if glob is not None:
             yield from self._at(glob, action, contents=True, above=above, start=start)
-        status = _status(real)
+        status = status_at(real)
         over_links = glob is not None and (glob == "/dev/" or glob.startswith("/proc/"))  # `/dev/f*` may be `/dev/fd`
         is_elsewhere = over_links or (real != path and differs_by_process(path))
         if is_elsewhere or self._is_protected(real):
@@ -125,7 +124,7 @@ class NamedPlaces:
 
     def _is_protected(self, real: str) -> bool:
         try:
-            identities = look(_TOP, tuple(part for part in real.split("/") if part)).identities
+            identities = look_from_top(real).identities
         except ToolFailure:
             identities = ()
         return self.protected.covers(real, identities)
@@ -167,9 +166,8 @@ class NamedPlaces:
         """
         levels = {level for one in self.places.running.values() for level in one.source.levels}
         reads = action is Action.READ
-        if (levels <= {own.permission} or (reads and Permission.NONE not in levels)) and not self._protects_below(
-            source
-        ):
+        is_protected_in = self.protected.is_in(source.base)
+        if (levels <= {own.permission} or (reads and Permission.NONE not in levels)) and not is_protected_in:
             return "", own
         found, where, strictest = 0, "", own
         folders = [relative]
@@ -183,13 +181,11 @@ class NamedPlaces:
             for entry in entries:
                 found += 1
                 if found > MAX_ENTRIES:
-                    return "", strictest_of(levels)
+                    return "", strictest_level([LevelDecision(level) for level in sorted(levels)])
                 below = f"{prefix}{entry.name}"
                 is_folder = entry.is_dir(follow_symlinks=False)
                 try:
-                    identities = (
-                        (identity_of(entry.stat(follow_symlinks=False)),) if self._protects_below(source) else ()
-                    )
+                    identities = (identity_of(entry.stat(follow_symlinks=False)),) if is_protected_in else ()
                     level = self.places.decide(source, below, identities, self.protected, folder=is_folder)
                 except (OSError, ToolFailure):
                     level = _NONE
@@ -201,10 +197,6 @@ class NamedPlaces:
                 if is_folder:
                     folders.append(below)
         return where, strictest
-
-    def _protects_below(self, source: FileSource) -> bool:
-        base = source.base.rstrip("/") + "/"
-        return any(prefix.startswith(base) for prefix in self.protected.prefixes)
 
     def _other_names(self, real: str, status: os.stat_result, start: str | None) -> Iterator[NamedPlace]:
         """The names that a file with several has in sources: by each of them the level is that file's."""
@@ -234,19 +226,7 @@ class NamedPlaces:
         prefix = real.rstrip("/") + "/"
         for source in self.places.running.values():
             if source.base.startswith(prefix):
-                yield self._judged(source, BASE, _status(source.base), action, start, contents=True)
-
-
-def strictest_of(levels: set[Permission]) -> LevelDecision:
-    """The strictest of several levels, without what decided it."""
-    return strictest_level([LevelDecision(level) for level in sorted(levels)])
-
-
-def _status(path: str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except (OSError, ValueError):
-        return None
+                yield self._judged(source, BASE, status_at(source.base), action, start, contents=True)
 
 
 def _folded(path: str) -> str:

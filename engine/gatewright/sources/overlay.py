@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import nsmallest
 from itertools import count, takewhile
 from typing import TypeAlias
@@ -56,10 +56,6 @@ class Listing:
     truncated: bool
 
 
-def _never() -> bool:
-    return False
-
-
 class Overlay:
     """One source as people see it. ``level_of(relative, is_folder, identities)`` gives the effective level.
 
@@ -81,7 +77,7 @@ class Overlay:
         folder: str = BASE,
         *,
         limit: int = 10_000,
-        cancelled: Callable[[], bool] = _never,
+        cancelled: Callable[[], bool] = lambda: False,
         first: Callable[[Listing], None] | None = None,
     ) -> Listing:
         """The entries of one folder. Raises WorkspaceError when it is missing or unreadable.
@@ -89,31 +85,20 @@ class Overlay:
         ``first`` is given the beginning of a large folder as soon as that is known, marked as truncated.
         """
         parts = _parts(folder)
+        prefix, seen, found = "/".join((*parts, "")), count(), list[Entry]()
         try:
             with entries_of(self._source.folder, parts) as entries:
-                return self._scanned("/".join((*parts, "")), entries, limit, cancelled, first)
+                # names first, which cost little; what stands behind them is looked at piece by piece
+                named = (one for one in takewhile(lambda _: not cancelled(), entries) if not is_leftover(one.name))
+                wanted = nsmallest(limit, (one for one in named if next(seen) >= 0), key=_order)
+                for start in range(0, len(wanted), _PIECE):
+                    if cancelled():
+                        return Listing(tuple(found), truncated=True)
+                    if start == FIRST and first is not None:
+                        first(Listing(tuple(found), truncated=True))
+                    found += self._judged(prefix, [_seen(entry) for entry in wanted[start : start + _PIECE]])
         except ToolFailure as failure:
             raise WorkspaceError(f"`{self._source.absolute('/'.join(parts) or BASE)}`: {failure}") from None
-
-    def _scanned(
-        self,
-        prefix: str,
-        entries: Iterable[os.DirEntry[str]],
-        limit: int,
-        cancelled: Callable[[], bool],
-        first: Callable[[Listing], None] | None,
-    ) -> Listing:
-        """Names first, which cost little; what stands behind them is looked at piece by piece."""
-        seen = count()
-        named = (entry for entry in takewhile(lambda _: not cancelled(), entries) if not is_leftover(entry.name))
-        wanted = nsmallest(limit, (entry for entry in named if next(seen) >= 0), key=_order)
-        found: list[Entry] = []
-        for start in range(0, len(wanted), _PIECE):
-            if cancelled():
-                return Listing(tuple(found), truncated=True)
-            if start == FIRST and first is not None:
-                first(Listing(tuple(found), truncated=True))
-            found += self._judged(prefix, [_seen(entry) for entry in wanted[start : start + _PIECE]])
         return Listing(tuple(found), truncated=len(found) < next(seen))
 
     def _judged(self, prefix: str, found: Sequence[_Seen]) -> Iterator[Entry]:

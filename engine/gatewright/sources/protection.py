@@ -31,7 +31,12 @@ class ProtectedSet:
 
     def covers(self, absolute: str, identities: Iterable[Identity] = ()) -> bool:
         """Whether a place is protected: ``identities`` are those of it and of the folders passed on the way."""
-        return any(_is_below(absolute, prefix) for prefix in self.prefixes) or self.holds(absolute, identities)
+        return any(is_below(absolute, prefix) for prefix in self.prefixes) or self.holds(absolute, identities)
+
+    def is_in(self, folder: str) -> bool:
+        """Whether something protected by its name is below a folder."""
+        top = folder.rstrip("/") + "/"
+        return any(prefix.startswith(top) for prefix in self.prefixes)
 
     def holds(self, absolute: str, identities: Iterable[Identity], steps: Sequence[str] = ()) -> bool:
         """Whether it is protected by what stands there, or on the way, alone.
@@ -48,19 +53,21 @@ class ProtectedSet:
 
     def _was_moved(self, base: Identity, absolute: str) -> bool:
         """Whether the folder of a source that stands on the way to a path is not the one at the source's own path."""
-        return not any(_is_below(absolute, path) and _identity_at(path) == base for path in self.bases[base])
+        own = [status_at(path) for path in self.bases[base] if is_below(absolute, path)]
+        return base not in {(status.st_dev, status.st_ino) for status in own if status is not None}
 
 
-def _is_below(absolute: str, prefix: str) -> bool:
+def is_below(absolute: str, prefix: str) -> bool:
+    """Whether a path is ``prefix`` or leads below it."""
     return absolute.startswith(prefix) and (absolute + "/").startswith(prefix.rstrip("/") + "/")
 
 
-def _identity_at(path: str) -> Identity | None:
+def status_at(path: str) -> os.stat_result | None:
+    """The metadata of what stands at a path, a link's own; None where that cannot be looked at."""
     try:
-        status = os.lstat(path)
-    except OSError:
+        return os.lstat(path)
+    except (OSError, ValueError):
         return None
-    return status.st_dev, status.st_ino
 
 
 class Protection:
@@ -71,7 +78,6 @@ class Protection:
         self._prefixes = tuple(sorted({*self._paths, *map(os.path.realpath, self._paths)}))
         self.by_name = ProtectedSet(self._prefixes)
         self._folders: tuple[BaseFolder, ...] = ()
-        self._opened: tuple[tuple[BaseFolder, ...], Mapping[Identity, tuple[str, ...]]] = (), {}
 
     def hold(self, folders: Iterable[BaseFolder]) -> None:
         """Close these folders wherever they are met but at their own paths; those of before not any more."""
@@ -86,18 +92,8 @@ class Protection:
             except OSError:
                 continue
             identities.append((status.st_dev, status.st_ino))
-        return ProtectedSet(self._prefixes, frozenset(identities), self._where_opened())
-
-    def _where_opened(self) -> Mapping[Identity, tuple[str, ...]]:
-        """The folders by identity; kept once all of them were there."""
-        folders = self._folders
-        held, bases = self._opened
-        if held is folders:
-            return bases
         bases = dict[tuple[int, int], tuple[str, ...]]()
-        for folder in folders:
+        for folder in self._folders:
             if (found := folder.known_identity) is not None:
                 bases[found] = (*bases.get(found, ()), folder.path)
-        if sum(map(len, bases.values())) == len(folders):
-            self._opened = folders, bases
-        return bases
+        return ProtectedSet(self._prefixes, frozenset(identities), bases)

@@ -7,7 +7,6 @@ changes something is alone with it, among processes too. What may be done in whi
 
 from __future__ import annotations
 
-import hashlib
 import stat
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -112,19 +111,21 @@ class RootFolders:
 
     async def list_folder(self, absolute: str, *, stopped: Callable[[], bool]) -> JsonValue:
         """``entries``: names, sorted, folders with ``/``; ``left_out`` when there are more."""
-        return await aio.to_thread(self._list, self._paths.at(absolute), stopped)
+        return await aio.to_thread(self._found, self._paths.at(absolute), stopped, lambda walk: walk.listed())
 
     async def search(
         self, absolute: str, find: Callable[[str], int | None], *, hits: int, stopped: Callable[[], bool]
     ) -> JsonValue:
         """``hits`` (``path:line:text``) of the lines where ``find`` answers a position, and what was passed over."""
-        return await aio.to_thread(self._search, self._paths.at(absolute), find, hits, stopped)
+        at = self._paths.at(absolute)
+        return await aio.to_thread(self._found, at, stopped, lambda walk: walk.searched(find, hits))
 
     async def write(
         self, absolute: str, content: str, granted: Action | None, *, approved: Approved = False
     ) -> JsonValue:
         """Make a file, and the folders above it, or replace it in one step where overwriting is granted."""
-        return await aio.to_thread(self._write_text, self._paths.at(absolute), content, granted, approved)
+        written = encode_text(content, MAX_TEXT_BYTES)
+        return await aio.to_thread(self._write, self._paths.at(absolute), written, granted, approved)
 
     async def edit(
         self, absolute: str, old: str, new: str, granted: Action | None, *, approved: Approved = False
@@ -149,28 +150,17 @@ class RootFolders:
     def _read(self, at: RootPlace) -> JsonValue:
         content = self._bytes(at, MAX_TEXT_BYTES)[0]
         text = decode_text(content)
-        data: dict[str, JsonValue] = {
+        return {
             "path": at.shown,
             "content": text.removeprefix(BYTE_ORDER_MARK),
             "bytes": len(content),
-        }
-        return data | {
             "lines": line_count(text),
             **({"byte_order_mark": True} if text.startswith(BYTE_ORDER_MARK) else {}),
         }
 
-    def _list(self, at: RootPlace, stopped: Callable[[], bool]) -> JsonValue:
+    def _found(self, at: RootPlace, stopped: Callable[[], bool], find: Callable[[Walk], JsonValue]) -> JsonValue:
         with _words(at):
-            return self._walk(at, stopped).listed()
-
-    def _search(
-        self, at: RootPlace, find: Callable[[str], int | None], hits: int, stopped: Callable[[], bool]
-    ) -> JsonValue:
-        with _words(at):
-            return self._walk(at, stopped).searched(find, hits)
-
-    def _write_text(self, at: RootPlace, content: str, granted: Action | None, approved: Approved) -> JsonValue:
-        return self._write(at, encode_text(content, MAX_TEXT_BYTES), granted, approved)
+            return find(self._walk(at, stopped))
 
     def _write(self, at: RootPlace, content: bytes, granted: Action | None, approved: Approved) -> dict[str, JsonValue]:
         if granted not in {Action.APPEND, Action.OVERWRITE}:
@@ -227,16 +217,15 @@ class RootFolders:
     def _copy(self, source: RootPlace, destination: RootPlace, granted: Action | None, approved: Approved) -> JsonValue:
         content = self._bytes(source, MAX_COPY_BYTES)[0]
         written = self._write(destination, content, granted, approved)
-        digest = hashlib.sha256(content).hexdigest()
         told: dict[str, JsonValue] = {"source_path": source.shown, "destination_path": written.pop("path")}
-        return told | {"sha256": digest} | written
+        return told | {"sha256": digest_of(content)} | written
 
     # inside
 
     def _walk(self, at: RootPlace, stopped: Callable[[], bool] | None = None) -> Walk:
         from gatewright.sources.rootwalk import Walk
 
-        return Walk(at, self._level, self._paths.protection.now().prefixes, stopped, MAX_TEXT_BYTES)
+        return Walk(at, self._level, self._paths.protection.now(), stopped, MAX_TEXT_BYTES)
 
     def _bytes(self, at: RootPlace, limit: int) -> tuple[bytes, os.stat_result]:
         with self._folder_of(at) as (folder, name, passed):

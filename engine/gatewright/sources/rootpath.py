@@ -18,13 +18,13 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.document import ROOT_NAMES
 from gatewright.policy.target import FileTarget, Refusal
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, UNTRUSTED, BaseFolder
-from gatewright.sources.descriptor import look, unusable
+from gatewright.sources.descriptor import look, unusable, without_dots
+from gatewright.sources.diskpath import HINT, protected_refusal
 
 if TYPE_CHECKING:
     from gatewright.sources.manager import SourceManager
     from gatewright.sources.protection import Protection
 
-_HINT = "that path is not available to you; choose another one"
 _ABOVE = "the path leads above its folder; leave out `..`"
 
 
@@ -94,7 +94,8 @@ class RootPaths:
         return found
 
     def _place(self, path: ModelPath, roots: Sequence[str]) -> RootPlace | Refusal:
-        found = self._real(path) if path.absolute else None
+        real = without_dots(path.parts) if path.absolute else None
+        found = None if real is None else self._inside("/" + "/".join(real))
         if found is None:
             named = path.parts[0] if path.parts and path.parts[0] in ROOT_NAMES else None
             if path.absolute and ("/" + "/".join(path.parts)).startswith(self._workspace):
@@ -104,7 +105,7 @@ class RootPaths:
             root = named or ROOT_NAMES[0]
             if root not in self._bases:
                 return Refusal("no-root", f"`{path}`: the policy names no folder for root `{root}`", self._begin(roots))
-            parts = _resolved(path.parts[1:] if named else path.parts)
+            parts = without_dots(path.parts[1:] if named else path.parts)
             if parts is None:
                 return Refusal("outside-base", f"`{path}` leads above root `{root}`", _ABOVE)
             found = RootPlace(root, self._bases[root], parts)
@@ -113,13 +114,6 @@ class RootPaths:
             reason = f"`{path}` is in root `{found.root}`, and this takes paths in {listed} only"
             return Refusal("outside-roots", reason, self._begin(roots))
         return found
-
-    def _real(self, path: ModelPath) -> RootPlace | None:
-        """The place of a real absolute path."""
-        parts = _resolved(path.parts)
-        if parts is None:
-            return None
-        return self._inside("/" + "/".join(parts))
 
     def _inside(self, absolute: str) -> RootPlace | None:
         for root, base in self._bases.items():
@@ -132,7 +126,7 @@ class RootPaths:
     def _begin(self, roots: Sequence[str]) -> str:
         """What the model can do instead."""
         there = [f"`{root}/`" for root in roots if root in self._bases]
-        return f"begin the path with {' or '.join(there)}" if there else _HINT
+        return f"begin the path with {' or '.join(there)}" if there else HINT
 
     def _unusable(self, place: RootPlace, *, folder: bool) -> Refusal | None:
         absolute, protected = place.absolute, self.protection.now()
@@ -140,19 +134,19 @@ class RootPaths:
             standing = look(place.base, place.parts)
         except ToolFailure as failure:
             if protected.covers(absolute):
-                return _protected(absolute)
+                return protected_refusal(absolute)
             if (told := root_failure(place.root, failure)) is not failure:
                 more = f"; {READ_AGAIN}" if failure.code == REPLACED else ""
                 return Refusal(told.code, f"{told}: `{place.base.path}`{more}", str(told))
-            return Refusal(failure.code, f"`{absolute}`: {failure}", _HINT)
+            return Refusal(failure.code, f"`{absolute}`: {failure}", HINT)
         if protected.covers(absolute, standing.identities):
-            return _protected(absolute)
+            return protected_refusal(absolute)
         if standing.is_folder:
             return None
         if folder:
-            return Refusal("not-a-folder", f"`{absolute}` is no folder, and the path ends as one", _HINT)
+            return Refusal("not-a-folder", f"`{absolute}` is no folder, and the path ends as one", HINT)
         failure = None if standing.status is None else unusable(standing.status)
-        return None if failure is None else Refusal(failure.code, f"`{absolute}`: {failure}", _HINT)
+        return None if failure is None else Refusal(failure.code, f"`{absolute}`: {failure}", HINT)
 
 
 def root_failure(root: str, failure: ToolFailure) -> ToolFailure:
@@ -164,24 +158,3 @@ def root_failure(root: str, failure: ToolFailure) -> ToolFailure:
     }
     code, text = told.get(failure.code, ("", ""))
     return ToolFailure(text, code=code) if code else failure
-
-
-def _protected(absolute: str) -> Refusal:
-    return Refusal(
-        "protected",
-        f"`{absolute}` is protected, or in the folder of a source that was moved: no tool reaches it",
-        _HINT,
-    )
-
-
-def _resolved(parts: Sequence[str]) -> tuple[str, ...] | None:
-    """The parts without ``..``; None where they lead above the beginning."""
-    kept: list[str] = []
-    for part in parts:
-        if part != "..":
-            kept.append(part)
-        elif kept:
-            kept.pop()
-        else:
-            return None
-    return tuple(kept)

@@ -26,6 +26,7 @@ from gatewright.sources.leftover import is_leftover
 from gatewright.sources.listing import is_nameable
 
 if TYPE_CHECKING:
+    from gatewright.sources.protection import ProtectedSet
     from gatewright.sources.rootpath import RootPlace
 
 MAX_LISTED = 5_000
@@ -54,19 +55,19 @@ class _Entry:
 
 
 class Walk:
-    """One way through what lies at and below ``top``. ``prefixes``: the protected paths; ``limit``: bytes of a text."""
+    """One way through what lies at and below ``top``, with what is protected now; ``limit``: bytes of a text."""
 
     def __init__(
         self,
         top: RootPlace,
         level_of: LevelOf,
-        prefixes: Sequence[str],
+        protected: ProtectedSet,
         stopped: Callable[[], bool] | None,
         limit: int,
     ) -> None:
         self._top = top
         self._level_of = level_of
-        self._prefixes = prefixes
+        self._protected = protected
         self._stopped = stopped or (lambda: False)
         self._limit = limit
         self._looked_at = 0
@@ -161,8 +162,12 @@ class Walk:
                     return
             plain = line.removesuffix("\r")
             at = find(plain)
-            if at is not None:
-                yield f"{place.shown}:{number}:{_around(plain, at)}"
+            if at is None:
+                continue
+            start = max(0, at - _BEFORE_HIT) if len(plain) > _SHOWN_LINE else 0
+            end = start + _SHOWN_LINE
+            shown = ("…" if start else "") + plain[start:end] + ("…" if end < len(plain) else "")
+            yield f"{place.shown}:{number}:{shown}"
 
     # removing
 
@@ -192,8 +197,7 @@ class Walk:
 
         What is below a source must be of a level that lets it go without asking: nobody was asked about each of it.
         """
-        below = self._top.absolute.rstrip("/") + "/"
-        if any(prefix.startswith(below) for prefix in self._prefixes):
+        if self._protected.is_in(self._top.absolute):
             raise ToolFailure("this folder is not available", code="not-available")
         for entry in self._all:
             level = self._level_of(entry.place, (identity_of(entry.status),))
@@ -269,12 +273,3 @@ class Walk:
 def _row(entry: _Entry) -> str:
     what = "folder" if entry.folder else f"{entry.status.st_size:,} bytes, changed {entry.status.st_mtime_ns}"
     return f"- {entry.place.shown} ({what})"
-
-
-def _around(line: str, at: int) -> str:
-    """The line, of a long one what is around the hit."""
-    if len(line) <= _SHOWN_LINE:
-        return line
-    start = max(0, at - _BEFORE_HIT)
-    end = start + _SHOWN_LINE
-    return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")

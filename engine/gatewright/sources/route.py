@@ -14,7 +14,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.target import Located, Refusal
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED
-from gatewright.sources.descriptor import Standing, look_along, unusable
+from gatewright.sources.descriptor import Standing, look_along, unusable, without_dots
 from gatewright.sources.filesource import BASE, FileSource
 
 if TYPE_CHECKING:
@@ -41,8 +41,19 @@ class Route:
         sources = self._sources(source_id, allowed)
         if isinstance(sources, Refusal):
             return sources
-        chosen = _by_absolute(parsed, sources) if parsed.absolute else self._by_relative(parsed, sources)
-        return chosen if isinstance(chosen, Refusal) else self._usable(*chosen, folder=parsed.folder)
+        relative = _relative(parsed)
+        if parsed.absolute:
+            absolute = "/" if relative == BASE else f"/{relative}"
+            found = [(one, inside) for one in sources if (inside := one.relative_of(absolute)) is not None]
+            if relative is None or not found:
+                return Refusal("outside-base", f"`{parsed}` lies outside the agent's sources", _OUTSIDE_HINT)
+            source, relative = max(found, key=lambda one: len(one[0].base))
+        elif relative is None:
+            return Refusal("outside-base", f"`{parsed}` leads above the base", _OUTSIDE_HINT)
+        else:
+            counting = sources if len(sources) > 1 else ()
+            source = next((one for one in counting if self._counts(one, relative)), sources[0])
+        return self._usable(source, relative, folder=parsed.folder)
 
     def of_label(self, label: str, allowed: Sequence[str]) -> Located | Refusal:
         """Where a block's label leads."""
@@ -66,14 +77,6 @@ class Route:
             return Refusal("no-source", "no source of the agent is attached", "no source is attached")
         why = "is not one of the agent's sources" if source_id not in allowed else "is not attached"
         return Refusal("unknown-source", f"source `{source_id}` {why}", _NO_SOURCE_HINT)
-
-    def _by_relative(self, path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSource, str] | Refusal:
-        relative = _normal(path.parts)
-        if relative is None:
-            return Refusal("outside-base", f"`{path}` leads above the base", _OUTSIDE_HINT)
-        if len(sources) == 1:
-            return sources[0], relative
-        return next((source for source in sources if self._counts(source, relative)), sources[0]), relative
 
     def _counts(self, source: FileSource, relative: str) -> bool:
         """Whether something stands there; a closed place never counts, or this would tell what is in it."""
@@ -108,29 +111,13 @@ def relative_in(label: str) -> str | None:
     parsed = parse_model_path(found[1]) if found is not None else None
     if found is None or not isinstance(parsed, ModelPath):
         return None
-    relative = _normal(parsed.parts)
+    relative = _relative(parsed)
     return relative if relative == found[1] and relative != BASE else None
 
 
-def _by_absolute(path: ModelPath, sources: Sequence[FileSource]) -> tuple[FileSource, str] | Refusal:
-    normal = _normal(path.parts)
-    absolute = "/" if normal == BASE else f"/{normal}"
-    found = [(source, relative) for source in sources if (relative := source.relative_of(absolute)) is not None]
-    if normal is None or not found:
-        return Refusal("outside-base", f"`{path}` lies outside the agent's sources", _OUTSIDE_HINT)
-    return max(found, key=lambda one: len(one[0].base))
-
-
-def _normal(parts: Sequence[str]) -> str | None:
-    kept: list[str] = []
-    for part in parts:
-        if part != "..":
-            kept.append(part)
-        elif kept:
-            kept.pop()
-        else:
-            return None
-    return "/".join(kept) or BASE
+def _relative(path: ModelPath) -> str | None:
+    parts = without_dots(path.parts)
+    return None if parts is None else "/".join(parts) or BASE
 
 
 def _failure(standing: Standing, *, folder: bool) -> ToolFailure | None:

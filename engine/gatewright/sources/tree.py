@@ -27,7 +27,7 @@ from gatewright.sources import descriptor
 from gatewright.sources.descriptor import Identity, entries_of, identity_of, unusable
 from gatewright.sources.filesource import BASE, FileSource
 from gatewright.sources.leftover import is_leftover
-from gatewright.sources.listing import is_nameable
+from gatewright.sources.listing import is_nameable, row_of
 
 if TYPE_CHECKING:
     LevelOf = Callable[[str, bool, Sequence[Identity]], LevelDecision]
@@ -81,14 +81,9 @@ class Walk:
                 if len(folders) >= _MAX_DEPTH:
                     too_deep = f"folders more than {_MAX_DEPTH} deep"
                 else:
-                    folders.append(iter(self._entries_or_none(tuple(found.relative.split("/")))))
+                    with suppress(ToolFailure):  # gone or closed since it was met
+                        folders.append(iter(self._entries(tuple(found.relative.split("/")))))
         self.stopped = self.stopped or too_deep
-
-    def _entries_or_none(self, parts: tuple[str, ...]) -> list[Found]:
-        try:
-            return self._entries(parts)
-        except ToolFailure:
-            return []  # gone or closed since it was met
 
     def _entries(self, parts: tuple[str, ...]) -> list[Found]:
         found: list[Found] = []
@@ -123,35 +118,27 @@ def list_tree(
     The pattern is matched on the path below ``relative``; not ``recursive``: on what is in the folder itself. Where
     something was left out, the last row says so and why.
     """
-    matches = _matcher(pattern)
+    rules: PermissionRules | None = None
+    if pattern is not None:
+        problem = check_pattern(pattern)
+        if problem is not None:
+            raise ToolFailure(problem, code="bad-pattern")
+        rules = PermissionRules([PermissionRule(pattern, Permission.READ_ONLY)], Permission.NONE)
     loaded, skipped = source.loaded_labels(), 0 if relative == BASE else len(relative) + 1
     walk = Walk(source, level_of)
     rows: list[JsonValue] = []
     for found in walk.below(relative, enter=lambda one: recursive and _is_open(one)):
-        if (
-            not _is_open(found)
-            or not _usable(found)
-            or is_leftover(found.relative)
-            or (pattern is not None and found.is_folder)
-        ):
+        if not _is_open(found) or not _usable(found) or is_leftover(found.relative):
             continue
-        if not matches(found.relative[skipped:]) or not is_nameable(found.relative):
+        if rules is not None and (found.is_folder or rules.level(found.relative[skipped:]) is Permission.NONE):
+            continue
+        if not is_nameable(found.relative):
             continue
         if len(rows) == limit:
             walk.stopped = f"more than {limit:,} entries"
             break
-        rows.append(_row(source, found, loaded))
+        rows.append(row_of(source, {"path": found.relative}, found.relative, found.status, found.level, loaded))
     return rows if walk.stopped is None else [*rows, {"kind": "more", "why": walk.stopped}]
-
-
-def _matcher(pattern: str | None) -> Callable[[str], bool]:
-    if pattern is None:
-        return lambda _: True
-    problem = check_pattern(pattern)
-    if problem is not None:
-        raise ToolFailure(problem, code="bad-pattern")
-    rules = PermissionRules([PermissionRule(pattern, Permission.READ_ONLY)], Permission.NONE)
-    return lambda path: rules.level(path) is Permission.READ_ONLY
 
 
 def _is_open(found: Found) -> bool:
@@ -162,15 +149,6 @@ def _usable(found: Found) -> bool:
     if any("\ud800" <= char <= "\udfff" for char in found.relative):
         return False  # no call could write that name
     return found.is_folder or unusable(found.status) is None
-
-
-def _row(source: FileSource, found: Found, loaded: frozenset[str]) -> JsonValue:
-    row: dict[str, JsonValue] = {"path": found.relative, "kind": "folder" if found.is_folder else "file"}
-    if not found.is_folder:
-        row["size"] = found.status.st_size
-    row["permission"] = str(found.level.permission)
-    row["loaded"] = not found.is_folder and source.label(found.relative) in loaded
-    return row
 
 
 def status_below(source: FileSource, relative: str, level_of: LevelOf) -> list[JsonValue]:

@@ -9,10 +9,9 @@ no agent: what is told names only what has a level and is reached without a link
 
 from __future__ import annotations
 
-import os
 import stat
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
@@ -24,6 +23,7 @@ from gatewright.record.fork import fork_safe_lock
 from gatewright.sources.basefolder import READ_AGAIN, REPLACED, BaseFolder
 from gatewright.sources.folderwatch import changes_below
 from gatewright.sources.leftover import is_leftover
+from gatewright.sources.protection import status_at
 from gatewright.sources.state import FileState, OutsideChange
 
 if TYPE_CHECKING:
@@ -122,7 +122,6 @@ class _Watch:
         tick_ms: int,
     ) -> None:
         self.folder = folder
-        self.base = folder.path
         self.stands = threading.Event()
         self.done = threading.Event()
         self._manager = manager
@@ -153,12 +152,14 @@ class _Watch:
 
     def _watched(self) -> None:
         """Until the base is another folder, or the end."""
+        prefix = self.folder.path.rstrip("/") + "/"
         for number, found in enumerate(changes_below(self.folder, self.done, self._debounce_ms, self._tick_ms)):
             if not number:
                 self._look_at(self._loaded())  # what changed before the watch stood
                 self.stands.set()
             if found or self._again:
-                self._look_at(self._relative(path for _, path in found))
+                below = {path[len(prefix) :] for _, path in found if path.startswith(prefix)}
+                self._look_at({path for path in below if not is_leftover(path)})
         self.stands.clear()
         self._look_at(self._loaded())
 
@@ -169,7 +170,7 @@ class _Watch:
                 return
         loaded = self._loaded()
         stands = self.folder.fault() is None
-        now = {path: _signature(f"{self.base}/{path}") if stands else None for path in loaded}
+        now = {path: _signature(f"{self.folder.path}/{path}") if stands else None for path in loaded}
         self._look_at({path for path, _ in now.items() - self._signatures.items()})
         self._signatures = now
 
@@ -180,16 +181,11 @@ class _Watch:
         except GatewrightError:
             return set()
 
-    def _relative(self, paths: Iterable[str]) -> set[str]:
-        prefix = self.base.rstrip("/") + "/"
-        below = {path[len(prefix) :] for path in paths if path.startswith(prefix)}
-        return {path for path in below if not is_leftover(path)}
-
     def _look_at(self, changed: set[str]) -> None:
         """Take in what has a block, tell that and the rest; what could not be taken in is tried again."""
         loaded = self._loaded()
         wanted = (changed | self._again) & loaded
-        wanted |= {path for path in loaded if not changed.isdisjoint(_above(path))}
+        wanted |= {path for path in loaded if any(above in changed for above in _above(path))}
         self._again = set()
         told = [one for path in sorted(wanted) if (one := self._taken_in(path)) is not None]
         rest = sorted(changed - loaded)
@@ -242,14 +238,10 @@ class _Watch:
 
 
 def _signature(path: str) -> Signature | None:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    status = status_at(path)
+    return None if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _above(path: str) -> set[str]:
+def _above(path: str) -> Iterator[str]:
     """The folders above a path."""
-    parts = path.split("/")
-    return {"/".join(parts[:count]) for count in range(1, len(parts))}
+    return (path[:at] for at, letter in enumerate(path) if letter == "/")

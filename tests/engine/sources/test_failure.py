@@ -326,7 +326,7 @@ def test_a_new_file_that_cannot_be_filled_does_not_stay(tmp_path: Path, monkeypa
         patch.setattr(os, "open", unwritable)
         with pytest.raises(ToolFailure, match="write-protected"):
             descriptor.write_new(folder, "a", b"x")
-    monkeypatch.setattr(descriptor, "_status", vanished)
+    monkeypatch.setattr(descriptor, "status_of", vanished)
     with pytest.raises(ToolFailure) as told:
         descriptor.write_new(folder, "a", b"x")
     os.close(folder)

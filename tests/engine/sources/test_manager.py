@@ -11,7 +11,7 @@ from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, Located
 from gatewright.sources.basefolder import base_folder
-from gatewright.sources.level import strictest_level
+from gatewright.sources.known import strictest_level
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 from tests.engine.sources.bench import Bench, source_of
