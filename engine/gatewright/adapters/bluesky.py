@@ -71,8 +71,11 @@ class Bluesky:
         text, mention = self._text(message)
         record: dict[str, object] = {"$type": _POST, "text": text, "createdAt": _now()}
         if mention:
-            did = await self._did_of(message.recipient, context)
-            feature = {"$type": "app.bsky.richtext.facet#mention", "did": did}
+            query = urlencode({"handle": message.recipient})
+            found = await self._service.ask("GET", f"xrpc/com.atproto.identity.resolveHandle?{query}", context)
+            if isinstance(found, Refused):
+                raise failure(_NAME, found, {**_WORDS, 400: "has no such account; use another one"})
+            feature = {"$type": "app.bsky.richtext.facet#mention", "did": found.get("did", "")}
             record["facets"] = [{"index": {"byteStart": 0, "byteEnd": len(mention.encode())}, "features": [feature]}]
         answer = await self._create(record, session, context)
         if isinstance(answer, Refused) and answer.code in _EXPIRED:
@@ -101,13 +104,6 @@ class Bluesky:
                 raise ToolFailure("Bluesky answered in a way that could not be read", code="bad-answer")
             self._session = _Session(token, did)
         return self._session
-
-    async def _did_of(self, handle: str, context: ToolExecutionContext) -> str:
-        query = urlencode({"handle": handle})
-        answer = await self._service.ask("GET", f"xrpc/com.atproto.identity.resolveHandle?{query}", context)
-        if isinstance(answer, Refused):
-            raise failure(_NAME, answer, {**_WORDS, 400: "has no such account; use another one"})
-        return answer.get("did", "")
 
     async def _create(
         self, record: Mapping[str, object], session: _Session, context: ToolExecutionContext

@@ -87,7 +87,11 @@ def read_claude_settings(
     ``elsewhere``: settings that are not the project's own, where `/` begins another folder. ``~/`` in a pattern is
     ``home``. Raises WorkspaceError for what is no settings file, and where none has rules.
     """
-    mine, others = [list(filter(None, map(_permissions, some))) for some in (texts, elsewhere)]
+    try:
+        settings = [[_Settings.model_validate(read_json(text)) for text in some] for some in (texts, elsewhere)]
+    except ValidationError:
+        raise WorkspaceError("its `permissions` are not as Claude Code writes them") from None
+    mine, others = [[one.permissions for one in some if one.permissions is not None] for some in settings]
     read = [*mine, *others]
     if not read:
         raise WorkspaceError("there are no `permissions` as Claude Code writes them")
@@ -95,6 +99,7 @@ def read_claude_settings(
     foreign = dict.fromkeys(word for one in others for word in one.allow if _FROM_THERE.match(word.strip()))
     notes += [f"{shown(word)} (allow) is about another folder than the project's" for word in foreign]
     rules: list[_Rule] = []
+    is_whole = True
     for verdict, words in (
         (Verdict.DENY, [word for one in read for word in one.deny]),
         (Verdict.ASK, [word for one in read for word in one.ask]),
@@ -103,11 +108,12 @@ def read_claude_settings(
     ):
         for text in dict.fromkeys(words):
             found = _RULE.fullmatch(text.strip())
-            if found is None:
-                notes.append(f"{shown(text)} ({verdict}) is no rule that can be read: {_left(verdict)}")
-            else:
+            if found is not None:
                 rules.append(_Rule(verdict, found[1], found[2] or None, text))
-    is_whole = all("(allow)" in note for note in notes)  # else a rule that forbids could not be read
+                continue
+            left = "it allows nothing here" if verdict is Verdict.ALLOW else "so every file is closed"
+            notes.append(f"{shown(text)} ({verdict}) is no rule that can be read: {left}")
+            is_whole = is_whole and verdict is Verdict.ALLOW
     modes = {one.default_mode for one in read}
     files = _Files(project, home, modes, notes)
     patterns = files.rules(rules)
@@ -136,17 +142,6 @@ def read_claude_settings(
         ),
         tuple(notes),
     )
-
-
-def _permissions(text: str) -> _Permissions | None:
-    try:
-        return _Settings.model_validate(read_json(text)).permissions
-    except ValidationError:
-        raise WorkspaceError("its `permissions` are not as Claude Code writes them") from None
-
-
-def _left(verdict: Verdict) -> str:
-    return "it allows nothing here" if verdict is Verdict.ALLOW else "so every file is closed"
 
 
 class _Files:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import cast
@@ -141,7 +141,27 @@ def read_servers(text: str, around: Surroundings) -> tuple[ClientServer, ...]:
     found = cast("Mapping[str, JsonValue]", _inside(read_json(text), keys))
     named = [member.key for member in members(text, keys)]
     taken: set[str] = set()
-    return tuple(_servers(found, named, around, taken))
+    servers: list[ClientServer] = []
+    for server_id, entry in found.items():
+        twice = ("stands more than once in the file; the last one counts",) if named.count(server_id) > 1 else ()
+        try:
+            given = _Entry.model_validate(entry)
+            catalog, notes = _catalog(server_id, given, around)
+            catalog = replace(catalog, catalog_id=catalog_id(server_id, taken))
+            if fault := catalog_fault(catalog):
+                raise _Refused(fault)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"][:2] if part not in {"str", "_Program"})
+            said = f"`{printable(where)}`: {first['msg'].lower()}" if where else "it is no object"
+            servers.append(ClientServer(server_id, None, said, twice))
+        except _Refused as refused:
+            servers.append(ClientServer(server_id, None, str(refused), twice))
+        else:
+            taken.add(catalog.catalog_id)
+            is_off, values = given.disabled or not given.enabled, values_for(entry, catalog)
+            servers.append(ClientServer(server_id, catalog, "", (*twice, *notes), is_off, values))
+    return tuple(servers)
 
 
 def servers_key(text: str) -> tuple[str, ...]:
@@ -224,32 +244,6 @@ def values_for(entry: JsonValue, catalog: Catalog) -> dict[str, str]:
     given = {name: value for name, value in variables_of(entry, catalog).items() if value is not None}
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in given.items()}
     return {name: text for name, text in texts.items() if text and not _PLACEHOLDER.search(text)}
-
-
-def _servers(
-    found: Mapping[str, JsonValue], named: list[str], around: Surroundings, taken: set[str]
-) -> Iterator[ClientServer]:
-    for server_id, entry in found.items():
-        twice = ("stands more than once in the file; the last one counts",) if named.count(server_id) > 1 else ()
-        try:
-            given = _Entry.model_validate(entry)
-            catalog, notes = _catalog(server_id, given, around)
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(str(part) for part in first["loc"][:2] if part not in {"str", "_Program"})
-            said = f"`{printable(where)}`: {first['msg'].lower()}" if where else "it is no object"
-            yield ClientServer(server_id, None, said, twice)
-            continue
-        except _Refused as refused:
-            yield ClientServer(server_id, None, str(refused), twice)
-            continue
-        catalog = replace(catalog, catalog_id=catalog_id(server_id, taken))
-        if fault := catalog_fault(catalog):
-            yield ClientServer(server_id, None, fault, twice)
-            continue
-        taken.add(catalog.catalog_id)
-        is_off = given.disabled or not given.enabled
-        yield ClientServer(server_id, catalog, "", (*twice, *notes), is_off, values_for(entry, catalog))
 
 
 def _catalog(server_id: str, given: _Entry, around: Surroundings) -> tuple[Catalog, list[str]]:

@@ -7,7 +7,7 @@ the gateway's, which hands each server those that its catalog names; the differe
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import cast
 
@@ -162,15 +162,10 @@ def _difference(before: str, after: str, keys: Sequence[str]) -> str:
 
 
 def _without_values(text: str, keys: Sequence[str]) -> str:
-    for start, end in sorted(_value_spans(text, keys), reverse=True):
+    servers = [(*keys, server.key) for server in members(text, keys)]
+    ways = [(*server, inner.key) for server in servers for inner in members(text, server)]
+    holders = [way for way in (*ways, *((*way, "env") for way in ways if way[-1] == "command")) if way[-1] in _SECRET]
+    hidden = [(member.value, member.end) for holder in holders for member in members(text, holder)]
+    for start, end in sorted(hidden, reverse=True):
         text = f'{text[:start]}"{_HIDDEN}"{text[end:]}'
     return "\n".join(printable(scrub_text(line)[0], keep="\t") for line in text.splitlines())
-
-
-def _value_spans(text: str, keys: Sequence[str]) -> Iterator[tuple[int, int]]:
-    for server in members(text, keys):
-        for inner in members(text, (*keys, server.key)):
-            way = (*keys, server.key, inner.key)
-            for holder in (way, (*way, "env")) if inner.key == "command" else (way,):
-                if holder[-1] in _SECRET:
-                    yield from ((member.value, member.end) for member in members(text, holder))

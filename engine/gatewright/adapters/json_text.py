@@ -70,7 +70,10 @@ def put(text: str, keys: Keys, key: str, value: JsonValue) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     found = _INDENTED.search(plain)
     unit = found[1] if found is not None else "  "
-    margin = _margin(plain, there[-1].start) if there else _line_margin(plain, at) + unit
+    margin: str | None = _line_margin(plain, at) + unit
+    if there:
+        before = plain[plain.rfind("\n", 0, there[-1].start) + 1 : there[-1].start]
+        margin = None if before.strip() else before  # None: the last one shares its line with others
 
     def rendered(what: JsonValue) -> str:
         if margin is None:
@@ -150,12 +153,6 @@ def _members(plain: str, at: int) -> Iterator[Member]:
         yield Member(key, start, value, end)
         at = _skip(plain, end)
         at = _skip(plain, at + 1) if plain[at] == "," else at
-
-
-def _margin(plain: str, at: int) -> str | None:
-    """What stands before a place on its line, if that is blank; None: it shares the line with others."""
-    before = plain[plain.rfind("\n", 0, at) + 1 : at]
-    return None if before.strip() else before
 
 
 def _line_margin(plain: str, at: int) -> str:

@@ -48,13 +48,8 @@ class LoopThread:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_run_for_ever, args=(self._loop,), name=LOOP_THREAD, daemon=True).start()
+                threading.Thread(target=self._loop.run_forever, name=LOOP_THREAD, daemon=True).start()
             return self._loop
-
-
-def _run_for_ever(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    loop.run_forever()
 
 
 @cache

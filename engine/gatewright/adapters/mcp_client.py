@@ -21,7 +21,6 @@ from gatewright.adapters.mcp_transport import (
     UNREADABLE,
     Connection,
     Endpoint,
-    Secrets,
     Sender,
     ServerFailed,
     failure_of,
@@ -29,6 +28,7 @@ from gatewright.adapters.mcp_transport import (
     over_stdio,
     quieten_library,
 )
+from gatewright.adapters.secret import Secrets
 from gatewright.adapters.server_process import Command
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
@@ -36,7 +36,7 @@ from gatewright.record.fork import renew_after_fork
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
-    from mcp.shared.dispatcher import CallOptions, DispatchContext, OnNotify, OnRequest, ProgressFnT
+    from mcp.shared.dispatcher import CallOptions, DispatchContext, ProgressFnT
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
     from mcp.shared.transport_context import TransportContext
 
@@ -133,6 +133,26 @@ class _Run(Connection):
         self.listed_s = self.began_s = time.monotonic()
         self.has_changed = False
         self.listing = asyncio.Lock()
+        self.sender: Sender | None = None
+
+    async def answer(
+        self, _: DispatchContext[TransportContext], method: str, __: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """What a server asks of us: we are there, and offer nothing else."""
+        from mcp.shared.exceptions import MCPError
+        from mcp_types import METHOD_NOT_FOUND
+
+        if self.sender is not None and self.sender.waiting > MAX_UNSENT:
+            self.leave("asked more than it reads answers")
+        if method == "ping":
+            return {}
+        self.note(f"asked for `{printable(self.secrets.out_of(method))[:80]}`, which is not offered to it")
+        raise MCPError(METHOD_NOT_FOUND, "gatewright offers no sampling, roots or elicitation")
+
+    async def notice(self, _: DispatchContext[TransportContext], method: str, __: Mapping[str, Any] | None) -> None:
+        """Take in that the list of tools changed; what else a server tells is dropped."""
+        if method == "notifications/tools/list_changed":
+            self.has_changed = True
 
 
 class McpServer:
@@ -278,12 +298,12 @@ class McpServer:
         quieten_library()
         opened = over_stdio(target, run, self._stderr) if isinstance(target, Command) else over_http(target, run)
         async with opened as (read, sink):
-            write = Sender(sink)
-            dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, write)
+            run.sender = Sender(sink)
+            dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, run.sender)
 
             async def run_to_its_end(*, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
                 try:
-                    await dispatcher.run(_refuses(run, write), _notices(run), task_status=task_status)
+                    await dispatcher.run(run.answer, run.notice, task_status=task_status)
                 finally:
                     run.end.set()
 
@@ -418,33 +438,6 @@ class McpServer:
     def _last_words(self) -> str:
         lines = [line.strip() for line in self.stderr.splitlines() if line.strip()]
         return f"it last wrote `{lines[-1][:300]}`" if lines and not lines[-1].startswith(_ENDED) else ""
-
-
-def _refuses(run: _Run, write: Sender) -> OnRequest:
-    """Answers what a server asks of us: that it is there, and nothing else."""
-
-    async def answer(_: DispatchContext[TransportContext], method: str, __: Mapping[str, Any] | None) -> dict[str, Any]:
-        from mcp.shared.exceptions import MCPError
-        from mcp_types import METHOD_NOT_FOUND
-
-        if write.waiting > MAX_UNSENT:
-            run.leave("asked more than it reads answers")
-        if method == "ping":
-            return {}
-        run.note(f"asked for `{printable(run.secrets.out_of(method))[:80]}`, which is not offered to it")
-        raise MCPError(METHOD_NOT_FOUND, "gatewright offers no sampling, roots or elicitation")
-
-    return answer
-
-
-def _notices(run: _Run) -> OnNotify:
-    """Takes in that the list of tools changed; what else a server tells is dropped."""
-
-    async def notice(_: DispatchContext[TransportContext], method: str, __: Mapping[str, Any] | None) -> None:
-        if method == "notifications/tools/list_changed":
-            run.has_changed = True
-
-    return notice
 
 
 def _text(value: object) -> str:

@@ -12,7 +12,7 @@ import logging
 import re
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -272,9 +272,10 @@ class _Connection(H11Protocol):
         """Wait for a first request; of too many that wait the one that has done so longest goes."""
         super().connection_made(transport)
         self._wait()
-        waiting = [one for one in self._others() if one._late is not None and one._address == self._address]
+        others = [cast("_Connection", one) for one in self.connections if isinstance(one, _Connection)]
+        waiting = {one: one._late.when() for one in others if one._late is not None and one._address == self._address}
         if len(waiting) > self.most_headless:
-            min(waiting, key=lambda one: one._closes_s).transport.close()
+            min(waiting, key=waiting.__getitem__).transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
@@ -287,16 +288,9 @@ class _Connection(H11Protocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)  # None before the first request
         self._wait(is_over=cycle is not None and not cycle.response_complete)
 
-    def _others(self) -> Iterator[_Connection]:
-        return (one for one in self.connections if isinstance(one, _Connection))
-
     @property
     def _address(self) -> str | None:
         return self.client[0] if self.client else None
-
-    @property
-    def _closes_s(self) -> float:
-        return self._late.when() if self._late is not None else 0.0
 
     def _wait(self, *, is_over: bool = False) -> None:
         if is_over and self._late is not None:

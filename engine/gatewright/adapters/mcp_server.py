@@ -132,7 +132,8 @@ class AgentServer:
 
     def _client(self, context: ServerRequestContext) -> _Client:
         """The client that speaks: told by its connection, or by its name where each request has one of its own."""
-        name, connection = _client_of(context), context.session._connection  # pyright: ignore[reportPrivateUsage]
+        known, connection = context.session.client_params, context.session._connection  # pyright: ignore[reportPrivateUsage]
+        name = f"{known.client_info.name} {known.client_info.version}"[:_LONGEST_NAME].strip() if known else ""
         key = name if context.protocol_version in MODERN_PROTOCOL_VERSIONS else connection
         found = self._clients.get(key)
         if found is None:
@@ -204,7 +205,13 @@ class AgentServer:
             approver=self._consent(context, client, call),
         )
         client.denied += outcome.status in (Status.DENIED, Status.UNANSWERED)
-        return self._result(tool, outcome)
+        result = self._passed_through(tool, outcome) or CallToolResult(content=[_text(outcome.output)])
+        result.is_error = outcome.status is not Status.ALLOWED
+        if not result.is_error and self._view() is not None:
+            result.content += map(_text, self._gate.reminders(caller.agent_id, caller.session))
+        if not outcome.should_continue:
+            result.meta = {**(result.meta or {}), CONTINUE_KEY: False}
+        return result
 
     async def withdraw(self) -> None:
         """End the calls whose question to the user of a client is open: nobody will send them again."""
@@ -224,16 +231,6 @@ class AgentServer:
             if context.protocol_version in MODERN_PROTOCOL_VERSIONS and len(self._asked) < _MOST_ASKED:
                 return UserConsent(call.ask, client.name, call.progress, wait_s)
         return OperatorConsent(self._broker, call.progress, client.waits) if self._broker is not None else None
-
-    def _result(self, tool: str, outcome: Outcome) -> CallToolResult:
-        """What the client gets: of a server's tool the blocks that the server sent, of others a text."""
-        result = self._passed_through(tool, outcome) or CallToolResult(content=[_text(outcome.output)])
-        result.is_error = outcome.status is not Status.ALLOWED
-        if not result.is_error and self._view() is not None:
-            result.content += map(_text, self._gate.reminders(self._caller.agent_id, self._caller.session))
-        if not outcome.should_continue:
-            result.meta = {**(result.meta or {}), CONTINUE_KEY: False}
-        return result
 
     def _passed_through(self, tool: str, outcome: Outcome) -> CallToolResult | None:
         """The server's own result, without its secrets; None for what is not the result of a server."""
@@ -272,9 +269,3 @@ def _text(text: str) -> TextContent:
 
 def _tools(view: AgentView | None) -> list[dict[str, Any]]:
     return view.tools("mcp") if view is not None else []
-
-
-def _client_of(context: ServerRequestContext) -> str:
-    """Name and version as the client gives them; empty for one that gives none."""
-    known = context.session.client_params
-    return f"{known.client_info.name} {known.client_info.version}"[:_LONGEST_NAME].strip() if known else ""

@@ -22,6 +22,7 @@ from mcp.types import (
     PARSE_ERROR,
     ErrorData,
     JSONRPCError,
+    JSONRPCMessage,
     JSONRPCNotification,
     JSONRPCRequest,
     RequestId,
@@ -98,16 +99,15 @@ class _Transport:
         """Write what the server sends, each message before the next is taken."""
         async with outgoing:
             async for sent in outgoing:
-                await self._write(sent)
+                await self._write(sent.message)
+                answered = getattr(sent.message, "id", None)
+                if answered is not None and not isinstance(sent.message, JSONRPCRequest):
+                    self._settle(answered)
 
-    async def _write(self, sent: SessionMessage) -> None:
-        line = sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+    async def _write(self, message: JSONRPCMessage) -> None:
         done: asyncio.Future[None] = self._loop.create_future()
-        self._lines.put((line, done))
+        self._lines.put((message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n", done))
         await done
-        answered = getattr(sent.message, "id", None)
-        if answered is not None and not isinstance(sent.message, JSONRPCRequest):
-            self._settle(answered)
 
     def _settle(self, request_id: RequestId) -> None:
         self._waiting.discard(request_id)
@@ -163,13 +163,7 @@ class _Transport:
             _log.warning("a message of the client was refused: %s", why)
         elif self._refused == _MOST_TOLD + 1:
             _log.warning("more messages of the client are refused; that is not told any more")
-        error = ErrorData(code=code, message=why)
-        line = JSONRPCError(jsonrpc="2.0", id=request_id, error=error).model_dump_json(
-            by_alias=True, exclude_unset=True
-        )
-        done: asyncio.Future[None] = self._loop.create_future()
-        self._lines.put((line.encode() + b"\n", done))
-        await done
+        await self._write(JSONRPCError(jsonrpc="2.0", id=request_id, error=ErrorData(code=code, message=why)))
 
     async def _end(self) -> None:
         """The client closed its end: what is under way may finish, for a moment, and the server ends."""

@@ -8,18 +8,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Self, cast
 
 from gatewright.adapters.loop_thread import LOOP_THREAD
+from gatewright.adapters.secret import Secrets
 from gatewright.adapters.server_process import LEAVE_S, MAX_LINE_BYTES, Command, LineTooLong, ServerProcess
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
-from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
-from gatewright.gate.scrub import MARKER
 
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, WriteStream
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 
 MAX_NOTES = 20
-LEAST_SECRET = 8
-"""Values of fewer characters stand in too many texts by chance."""
 UNREADABLE = "its answer is no message of the protocol"
 """What a request is answered with whose answer cannot be read, so that nobody waits for another."""
 _ANSWERED = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,18})\b')
@@ -50,35 +47,6 @@ class ServerFailed(WorkspaceError):
     def __init__(self, reason: str, advice: str = "") -> None:
         super().__init__(f"{reason}: {advice}" if advice else reason)
         self.reason, self.advice = reason, advice
-
-
-class Secrets:
-    """The values that one server was given in all its lives: it may repeat them in what it says of failures."""
-
-    def __init__(self) -> None:
-        self._values: frozenset[str] = frozenset()
-        self._pattern: re.Pattern[str] | None = None
-
-    def add(self, values: Iterable[str]) -> None:
-        """Know these too, and what of them stands behind a word such as `Bearer`."""
-        found = {part for value in values for part in (value.strip(), value.strip().rpartition(" ")[2])}
-        self._values |= {part for part in found if len(part) >= LEAST_SECRET}
-        longest_first = sorted(self._values, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
-
-    def out_of(self, text: str) -> str:
-        """``text`` without them."""
-        return text if self._pattern is None else self._pattern.sub(MARKER, text)
-
-    def out_of_value(self, value: JsonValue) -> JsonValue:
-        """The same for every text in a value."""
-        if isinstance(value, str):
-            return self.out_of(value)
-        if isinstance(value, list):
-            return [self.out_of_value(item) for item in value]
-        if isinstance(value, dict):
-            return {self.out_of(key): self.out_of_value(item) for key, item in value.items()}
-        return value
 
 
 class Connection:

@@ -94,14 +94,24 @@ class Messages:
         return "" if outside is None else outside.fault(message)
 
     async def send(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
-        """Hand a message to its endpoint; what became of it. Raises ToolFailure."""
+        """Hand a message to its endpoint; what became of it. Raises ToolFailure.
+
+        One to the user goes to whoever listens; where nobody does, or takes it, into the inbox of the program.
+        """
         policy = self._policy()
         endpoints = policy.endpoints
         limit = policy.recipients.get(message.target)
         if message.target not in endpoints.targets or (limit is not None and message.recipient not in limit):
             raise ToolFailure(_GONE, code="no-endpoint")
         if message.target == "user":
-            return await self._tell_user(message, context)
+            told, is_taken = self._received(message, context), False
+            for listener in self._listeners:
+                try:
+                    listener(told)
+                    is_taken = True
+                except Exception:  # noqa: BLE001 somebody else's function; the message is kept instead
+                    _log.exception("a listener for messages raised")
+            return {"delivered": True} if is_taken else await self._put(("",), message, context)
         if message.target in {"agent", "group"}:
             agents = endpoints.groups[message.recipient] if message.target == "group" else (message.recipient,)
             return await self._put(tuple(map(owner_of, agents)), message, context)
@@ -112,17 +122,6 @@ class Messages:
             detail = f"the endpoint `{message.target}` is not trusted yet: `gatewright check --trust` trusts it"
             raise ToolFailure(_UNTRUSTED, code="not-trusted", detail=detail)
         return await outside.send(message, context)
-
-    async def _tell_user(self, message: Message, context: ToolExecutionContext) -> dict[str, JsonValue]:
-        """To whoever listens; where nobody does, or takes it, into the inbox of the program."""
-        told, taken = self._received(message, context), False
-        for listener in self._listeners:
-            try:
-                listener(told)
-                taken = True
-            except Exception:  # noqa: BLE001 somebody else's function; the message is kept instead
-                _log.exception("a listener for messages raised")
-        return {"delivered": True} if taken else await self._put(("",), message, context)
 
     async def _put(
         self, owners: Sequence[str], message: Message, context: ToolExecutionContext
@@ -145,14 +144,13 @@ class Messages:
         with self._lock:
             if settings not in self._made:
                 self._made = {one: made for one, made in self._made.items() if type(one) is not type(settings)}
-                self._made[settings] = self._make(settings)
+                match settings:
+                    case DiscordEndpoint():
+                        from gatewright.adapters.discord import Discord
+
+                        self._made[settings] = Discord(settings, self._network, self._variables)
+                    case BlueskyEndpoint():
+                        from gatewright.adapters.bluesky import Bluesky
+
+                        self._made[settings] = Bluesky(settings, self._network, self._variables)
             return self._made[settings]
-
-    def _make(self, settings: DiscordEndpoint | BlueskyEndpoint) -> Outside:
-        if isinstance(settings, DiscordEndpoint):
-            from gatewright.adapters.discord import Discord
-
-            return Discord(settings, self._network, self._variables)
-        from gatewright.adapters.bluesky import Bluesky
-
-        return Bluesky(settings, self._network, self._variables)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, cast
 
+from gatewright.adapters.secret import Secrets
 from gatewright.adapters.web_request import Answer, CheckedNetwork, request
 from gatewright.arguments.url import UrlTarget, parse_url
 from gatewright.base.errors import ToolFailure
@@ -92,7 +93,7 @@ class Service:
         for last in (False, True):
             answer = await request(method, target, headers, network, body=data)
             if answer.status != 429:
-                return self._read(answer, (authorization, self._set()))
+                return self._read(answer, Secrets((authorization, self._set())))
             wait_s, left_s = _wait_of(answer), context.remaining_s()
             too_long = wait_s > LONGEST_WAIT_S or (left_s is not None and wait_s + _MARGIN_S > left_s)
             if last or too_long:
@@ -101,13 +102,14 @@ class Service:
             await asyncio.sleep(wait_s)
         raise AssertionError("the second answer ends the loop")
 
-    def _read(self, answer: Answer, secrets: tuple[str, ...]) -> dict[str, str] | Refused:
+    def _read(self, answer: Answer, secrets: Secrets) -> dict[str, str] | Refused:
         try:
             given: object = json.loads(answer.body) if answer.body else {}
         except (ValueError, RecursionError):
             given = None
         data = cast("dict[str, object]", given) if isinstance(given, dict) else None
-        told = {key: _hidden(str(said), secrets) for key, said in (data or {}).items() if isinstance(said, str | int)}
+        texts = {key: secrets.out_of(str(said)) for key, said in (data or {}).items() if isinstance(said, str | int)}
+        told = {key: printable(" ".join(text.split())) for key, text in texts.items()}
         if 200 <= answer.status < 300 and data is not None and not answer.is_cut:
             return told
         if 200 <= answer.status < 300:
@@ -124,13 +126,6 @@ def failure(name: str, refused: Refused, words: Mapping[int, str]) -> ToolFailur
     said = " ".join(part for part in (refused.code, refused.said) if part)
     detail = f"{name} {text}: it answered {refused.status}{f', {said}' if said else ''}"
     return ToolFailure(f"{name} {text}", code="not-sent", detail=detail)
-
-
-def _hidden(text: str, secrets: tuple[str, ...]) -> str:
-    words = {word for secret in secrets for word in (secret, *secret.split()) if len(word) > 5}
-    for word in sorted(words, key=len, reverse=True):
-        text = text.replace(word, "...")
-    return printable(" ".join(text.split()))
 
 
 def _wait_of(answer: Answer) -> float:

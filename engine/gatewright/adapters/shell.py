@@ -94,8 +94,16 @@ class Shells:
 
         Raises ToolFailure where no shell can be started. Whoever cancels it ends the shell with all that it started.
         """
+        start = context.require_roots().find(ROOT_NAMES[0], roots=ROOT_NAMES[:1])
+        if isinstance(start, Refusal):
+            raise ToolFailure(start.hint, code=start.code)
+        bounds, limits = context.bounds, ""
+        if bounds.cpu_s is not None:
+            limits += f"ulimit -t {math.ceil(bounds.cpu_s)} || exit 126; "
+        if bounds.memory_bytes is not None:
+            limits += f"ulimit -v {max(1, bounds.memory_bytes // 1024)} || exit 126; "
         backend = self._policy().shell.backend
-        launch = self._launch(context)
+        launch = _Launch(self._prefix(start.absolute, context), start.absolute, limits)
         try:
             if backend is ShellBackend.SESSION:
                 data = await loop_thread().run(self._in_session(command, launch, context))
@@ -109,14 +117,11 @@ class Shells:
         """End every sidecar; it waits for a few seconds at most."""
         if self._sidecars:
             with suppress(TimeoutError):
-                loop_thread().wait(self._end_all(), 5.0)
+                loop_thread().wait(self._end_where(lambda _: True), 5.0)
 
     async def end_session(self, session_id: str) -> None:
         """End the sidecars of a session that is over."""
         await loop_thread().run(self._end_where(lambda key: key[1] == session_id))
-
-    async def _end_all(self) -> None:
-        await self._end_where(lambda _: True)
 
     async def _end_where(self, is_meant: Callable[[tuple[str, str, str]], bool]) -> None:
         ending = [self._sidecars.pop(key) for key in list(self._sidecars) if is_meant(key)]
@@ -134,17 +139,6 @@ class Shells:
             await held.end()
         sidecar = self._sidecars.setdefault(key, _Sidecar(launch))
         return await sidecar.run(command)
-
-    def _launch(self, context: ToolExecutionContext) -> _Launch:
-        start = context.require_roots().find(ROOT_NAMES[0], roots=ROOT_NAMES[:1])
-        if isinstance(start, Refusal):
-            raise ToolFailure(start.hint, code=start.code)
-        bounds, limits = context.bounds, ""
-        if bounds.cpu_s is not None:
-            limits += f"ulimit -t {math.ceil(bounds.cpu_s)} || exit 126; "
-        if bounds.memory_bytes is not None:
-            limits += f"ulimit -v {max(1, bounds.memory_bytes // 1024)} || exit 126; "
-        return _Launch(self._prefix(start.absolute, context), start.absolute, limits)
 
     def _prefix(self, start: str, context: ToolExecutionContext) -> tuple[str, ...]:
         """The call of bubblewrap with what the agent is granted; empty where it does not work."""

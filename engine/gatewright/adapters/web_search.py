@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 from urllib.parse import parse_qs, urlencode, urljoin, urlsplit
@@ -41,7 +41,7 @@ async def ask(
     if answer.status != 200:
         raise ToolFailure(f"it answered with status {answer.status}", code="search-failed")
     try:
-        found = _READERS[provider.engine](answer)
+        found = _results(provider.engine, answer)
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise ToolFailure(_UNREADABLE, code="search-failed") from None
     rows: list[dict[str, str | int]] = []
@@ -71,6 +71,19 @@ def _question(
             return "", {**keys, "q": query, "num": str(count), **newer}
 
 
+def _results(engine: SearchEngine, answer: Answer) -> Found:
+    match engine:
+        case SearchEngine.DUCKDUCKGO:
+            return _of_duckduckgo(answer)
+        case SearchEngine.SEARXNG:
+            return _rows(_json(answer), "results", ("title", "url", "content"))
+        case SearchEngine.GOOGLE:
+            data = _json(answer)
+            if "searchInformation" not in data and "items" not in data and data.get("kind") != "customsearch#search":
+                raise ToolFailure(_UNREADABLE, code="search-failed")
+            return _rows({"items": [], **data}, "items", ("title", "link", "snippet"))
+
+
 def _of_duckduckgo(answer: Answer) -> Found:
     page = document_of(answer.body, "")
     found: Found = []
@@ -96,17 +109,6 @@ def _behind(href: str) -> str:
     return "" if parts.path == "/y.js" else url
 
 
-def _of_searxng(answer: Answer) -> Found:
-    return _rows(_json(answer), "results", ("title", "url", "content"))
-
-
-def _of_google(answer: Answer) -> Found:
-    data = _json(answer)
-    if "searchInformation" not in data and "items" not in data and data.get("kind") != "customsearch#search":
-        raise ToolFailure(_UNREADABLE, code="search-failed")
-    return _rows({"items": [], **data}, "items", ("title", "link", "snippet"))
-
-
 def _json(answer: Answer) -> dict[str, Any]:
     data = json.loads(decoded(answer.body, "utf-8"))
     if not isinstance(data, dict):
@@ -125,10 +127,3 @@ def _rows(data: dict[str, Any], key: str, names: tuple[str, str, str]) -> Found:
 
 def _line(text: str, longest: int) -> str:
     return " ".join(text[: 4 * longest].split())[:longest]
-
-
-_READERS: dict[SearchEngine, Callable[[Answer], Found]] = {
-    SearchEngine.DUCKDUCKGO: _of_duckduckgo,
-    SearchEngine.SEARXNG: _of_searxng,
-    SearchEngine.GOOGLE: _of_google,
-}

@@ -14,7 +14,7 @@ from pathspec import GitIgnoreSpec
 
 from gatewright.adapters.claude_settings import Migrated, read_claude_settings
 from gatewright.policy.glob import PermissionRules
-from gatewright.policy.permission import Action, verdict_for
+from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
 from tests.engine.cli.conftest import Runner
 
@@ -288,3 +288,10 @@ def test_a_rule_that_forbids_and_cannot_be_read_closes_every_file() -> None:
     found = migrated({"deny": ["Read(.env"]})
     assert found.policy.sources[0].default_permission == "none"
     assert "so every file is closed" in found.notes[0]
+
+
+def test_a_rule_that_forbids_and_cannot_be_read_closes_every_file_whatever_it_says() -> None:
+    text = json.dumps({"permissions": {"allow": ["Edit"], "deny": ["!! (allow)"]}})
+    migrated = read_claude_settings([text], agent_id="a", project=PROJECT, home=HOME)
+    assert migrated.policy.sources[0].default_permission is Permission.NONE
+    assert "so every file is closed" in migrated.notes[0]

@@ -1,0 +1,42 @@
+"""What servers of others were given to show who asks, taken out of what they say of a failure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate.scrub import MARKER
+
+LEAST_SECRET = 8
+"""Values of fewer characters stand in too many texts by chance."""
+
+
+class Secrets:
+    """The values that one server was given in all its lives: it may repeat them in what it says of failures."""
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values: frozenset[str] = frozenset()
+        self._pattern: re.Pattern[str] | None = None
+        self.add(values)
+
+    def add(self, values: Iterable[str]) -> None:
+        """Know these too, and what of them stands behind a word such as `Bearer`."""
+        found = {part for value in values for part in (value.strip(), value.strip().rpartition(" ")[2])}
+        self._values |= {part for part in found if len(part) >= LEAST_SECRET}
+        longest_first = sorted(self._values, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+    def out_of(self, text: str) -> str:
+        """``text`` without them."""
+        return text if self._pattern is None else self._pattern.sub(MARKER, text)
+
+    def out_of_value(self, value: JsonValue) -> JsonValue:
+        """The same for every text in a value."""
+        if isinstance(value, str):
+            return self.out_of(value)
+        if isinstance(value, list):
+            return [self.out_of_value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.out_of(key): self.out_of_value(item) for key, item in value.items()}
+        return value
