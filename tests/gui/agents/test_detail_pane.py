@@ -51,7 +51,7 @@ class Shown:
         return self.pane.limits.model.index(row, column)
 
     def rule(self, what: str) -> QModelIndex:
-        row = self.pane.agent.model.find(what)
+        row = self.pane.agent.model.find_row(what)
         assert row is not None, what
         return self.pane.agent.model.index(row, agent_rules.Column.VALUE)
 

@@ -161,7 +161,7 @@ async def test_a_click_elsewhere_while_a_value_is_edited_leaves_the_keys_there(o
     pane = tools.detail.limits if part == "limits" else tools.detail.agent
     await settled(odd)
     pane.view.setFocus()
-    row = 2 if part == "limits" else tools.detail.agent.model.find("read_only")
+    row = 2 if part == "limits" else tools.detail.agent.model.find_row("read_only")
     assert row is not None
     pane.view.setCurrentIndex(pane.model.index(row, 1))
     pane.edit_current()

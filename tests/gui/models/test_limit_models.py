@@ -58,7 +58,7 @@ def test_a_new_row_lives_until_it_is_written_or_dropped(qapp: object) -> None:
     verbs = Verbs()
     model = LimitListModel(verbs)
     tester = QAbstractItemModelTester(model, FATAL)
-    model.set_limits(limit_rows(POLICY, LIMITED, NOTES, None))
+    model.set_rows(limit_rows(POLICY, LIMITED, NOTES, None))
     before = model.rowCount()
 
     at = model.begin(Cooldown(1.0), None, has_operations=True)
@@ -68,13 +68,13 @@ def test_a_new_row_lives_until_it_is_written_or_dropped(qapp: object) -> None:
     at = model.begin(Cooldown(1.0), None, has_operations=True)
     verbs.agrees = False
     assert not model.setData(model.index(at, Column.VALUE), "2 s")
-    model.set_limits(limit_rows(POLICY, LIMITED, NOTES, None))
+    model.set_rows(limit_rows(POLICY, LIMITED, NOTES, None))
     assert model.rows[at].is_draft, "a refused row is still being made"
     verbs.agrees = True
     assert model.setData(model.index(at, Column.VALUE), "2 s")
     assert verbs.asked == [(True, Cooldown(2.0)), (True, Cooldown(2.0))]
     agent = Agent("limited", tools=("notes",), tool_rules=(*LIMITED.tool_rules, ToolRule("notes", Cooldown(2.0))))
-    model.set_limits(limit_rows(POLICY, agent, NOTES, None))
+    model.set_rows(limit_rows(POLICY, agent, NOTES, None))
     assert model.rowCount() == before + 1
     assert not model.rows[at].is_draft
     assert tester.model() is model
@@ -84,7 +84,7 @@ def test_only_rules_for_the_row_are_shown_and_only_own_ones_are_editable(qapp: o
     everywhere = ToolRule("*", MaxCalls(3))
     agent = Agent("limited", tools=("notes",), tool_rules=(everywhere, *LIMITED.tool_rules))
     model = LimitListModel(Verbs())
-    model.set_limits(limit_rows(POLICY, agent, NOTES, "find"))
+    model.set_rows(limit_rows(POLICY, agent, NOTES, "find"))
 
     assert [(row.owner, row.kind) for row in model.rows] == [
         (Owner.OWN, MaxCalls(1200)),
@@ -98,7 +98,7 @@ def test_rows_of_an_agent_keep_headings_out_of_reach(qapp: object) -> None:
     verbs = Verbs()
     model = AgentRulesModel(verbs)
     tester = QAbstractItemModelTester(model, FATAL)
-    model.set_agent_rows(agent_rows(POLICY, LIMITED, CATALOG, {}))
+    model.set_rows(agent_rows(POLICY, LIMITED, CATALOG, {}))
 
     assert [row.what for row in model.rows] == [
         "Capabilities", "Approvals", "read_only", "side_effecting", "privileged",
@@ -108,7 +108,7 @@ def test_rows_of_an_agent_keep_headings_out_of_reach(qapp: object) -> None:
     assert model.rows[at].kind is RowKind.NEW_KEY
     assert model.setData(model.index(at, 0), "notes.find")
     assert verbs.asked == [(RowKind.NEW_KEY, "notes.find")]
-    model.set_agent_rows(())
+    model.set_rows(())
     assert tester.model() is model
 
 

@@ -7,7 +7,6 @@ from PySide6.QtGui import QAction, QColor, QFont, QKeyEvent, QKeySequence, QPain
 from PySide6.QtWidgets import (
     QAbstractItemDelegate,
     QAbstractItemView,
-    QHBoxLayout,
     QListView,
     QStyleOptionViewItem,
     QWidget,
@@ -60,7 +59,8 @@ class AgentDelegate(Delegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Ground, name, description."""
-        look, rect = current_look(), _rect(option)
+        look = current_look()
+        rect: QRect = getattr(option, "rect")  # noqa: B009
         paint_ground(painter, option)
         painter.save()
         words = rect.adjusted(_PAD, 5, -6, -5)
@@ -105,7 +105,7 @@ class AgentDelegate(Delegate):
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Over the whole row."""
         del index
-        rect = _rect(option)
+        rect: QRect = getattr(option, "rect")  # noqa: B009
         editor.setGeometry(QRect(rect.left() + 4, rect.top() + 8, rect.width() - 8, 28))
 
 
@@ -125,11 +125,6 @@ def _mark(painter: QPainter, line: QRect, index: Index) -> int:
         look.icon("triangle-alert", "ask").paint(painter, place)
         taken += 18
     return taken
-
-
-def _rect(option: QStyleOptionViewItem) -> QRect:
-    rect: QRect = getattr(option, "rect")  # noqa: B009
-    return rect
 
 
 def _line(painter: QPainter, place: QRect, text: str) -> None:
@@ -161,34 +156,33 @@ class AgentPane(QWidget):
         """The chosen agent that went away last, and which one is chosen since."""
         self._new = 0
         """How many edits there were with the agent that was just added and has no name of its own yet; 0: none."""
-        self.model = AgentListModel(self._renamed, self)
+        self.model = AgentListModel(self._give_name, self)
         self.rows = AgentFilterModel(self.model, self)
-        self.search = SearchField(tr("Filter agents"))
+        self.search = named(SearchField(tr("Filter agents")), "agents.list.search")
+        self.nothing = EmptyState("search", tr("No agent fits"), "", action=tr("Show all"))
         self.rights_menu = RightsMenu(context, self)
         self.header = SectionHeader(tr("Agents"))
         self.view = self._make_view()
-        self.actions_by_key = {key: self._make_action(key, icon, text, keys) for key, icon, text, keys in ACTIONS}
-        for key in ("add", "duplicate", "remove"):
-            self.header.add_control(self._make_button(key))
-        column_of(self.header, self._search_row(), stretch(self.nothing), stretch(self.view), into=self)
-        self.counts = AgentCounts(context.document, context.deriver, context.tasks, self._looked_at, self)
+        self.actions_by_key: dict[str, QAction] = {}
+        self._make_actions()
+        self.nothing.hide()
+        search = row_of(self.search, margins=(1, 0, 1, 1))
+        column_of(self.header, search, stretch(self.nothing), stretch(self.view), into=self)
+        self.counts = AgentCounts(context.document, context.deriver, context.tasks, self._agents_in_view, self)
+        self._connect()
+        self._opened()
+
+    def _connect(self) -> None:
+        self.search.search_changed.connect(self._filter)
+        self.search.results_requested.connect(self._focus_rows)
+        self.search.leave_requested.connect(self.view.setFocus)
+        self.nothing.action_requested.connect(self.search.clear)
         self.counts.counted.connect(self.model.set_count)
         self.view.verticalScrollBar().valueChanged.connect(self._look)
         self._document.problems_changed.connect(self._show_problems)
         self._document.opened.connect(self._opened)
         self._document.policy_changed.connect(self._refresh)
         self._selection.agent_changed.connect(self._follow_choice)
-        self._opened()
-
-    def _search_row(self) -> QHBoxLayout:
-        named(self.search, "agents.list.search")
-        self.search.search_changed.connect(self._filter)
-        self.search.results_requested.connect(self._into_list)
-        self.search.leave_requested.connect(self.view.setFocus)
-        self.nothing = EmptyState("search", tr("No agent fits"), "", action=tr("Show all"))
-        self.nothing.action_requested.connect(self.search.clear)
-        self.nothing.hide()
-        return row_of(self.search, margins=(1, 0, 1, 1))
 
     def _make_view(self) -> QListView:
         view = named(RowList(), "agents.list", spoken=tr("Agents"))
@@ -206,25 +200,22 @@ class AgentPane(QWidget):
         view.selectionModel().selectionChanged.connect(self._show_chosen)
         return view
 
-    def _make_action(self, key: str, icon: str, text: str, keys: str) -> QAction:
-        action = QAction(tr(text), self)
-        tie_icon(action, icon)
-        action.setObjectName(f"agents.{key}")
-        action.setShortcut(QKeySequence(keys))
-        action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        runs = {"add": self.add, "duplicate": self.duplicate, "rename": self.rename, "remove": self.remove}
-        action.triggered.connect(runs.get(key, self.preset))
-        self.addAction(action)
-        return action
-
-    def _make_button(self, key: str) -> IconButton:
-        _, icon, marked, keys = next(row for row in ACTIONS if row[0] == key)
-        text = tr(marked)
-        button = IconButton(icon, f"{text} ({keys})")
-        button.setAccessibleName(text)
-        button.setObjectName(f"agents.{key}.button")
-        button.clicked.connect(self.actions_by_key[key].trigger)
-        return button
+    def _make_actions(self) -> None:
+        """What can be done with agents; three of them have a button in the header too."""
+        runs = (self.add, self.duplicate, self.rename, self.remove, self.preset)
+        for (key, icon, marked, keys), run in zip(ACTIONS, runs, strict=True):
+            text = tr(marked)
+            action = self.actions_by_key[key] = QAction(text, self)
+            tie_icon(action, icon)
+            action.setObjectName(f"agents.{key}")
+            action.setShortcut(QKeySequence(keys))
+            action.setShortcutContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+            action.triggered.connect(run)
+            self.addAction(action)
+            if key in {"add", "duplicate", "remove"}:
+                button = named(IconButton(icon, f"{text} ({keys})"), f"agents.{key}.button", spoken=text)
+                button.clicked.connect(action.trigger)
+                self.header.add_control(button)
 
     def add(self) -> None:
         """A new agent; its name can be typed at once."""
@@ -284,7 +275,7 @@ class AgentPane(QWidget):
         if new and escaped and self._document.undo_stack.index() == new:
             QTimer.singleShot(0, self, self._document.undo)  # once the view is done with the field
 
-    def _renamed(self, old: str, new: str) -> bool:
+    def _give_name(self, old: str, new: str) -> bool:
         from gatewright_gui.session.verbs import agents as verbs
 
         chosen = self._selection.agent_id == old
@@ -344,7 +335,7 @@ class AgentPane(QWidget):
         self._follow_choice(self._selection.agent_id)
         self._look()
 
-    def _into_list(self) -> None:
+    def _focus_rows(self) -> None:
         self.view.setFocus()
         if not self.view.currentIndex().isValid():
             self.view.setCurrentIndex(self.rows.index(0, 0))
@@ -353,8 +344,7 @@ class AgentPane(QWidget):
         if self._document.is_open:
             self.counts.look()
 
-    def _looked_at(self) -> tuple[str, ...]:
-        """The agents in view."""
+    def _agents_in_view(self) -> tuple[str, ...]:
         first = self.view.indexAt(QPoint(2, 2)).row()
         last = first + self.view.viewport().height() // ROW_HEIGHT + 1
         if first < 0 or not self.view.isVisible():

@@ -190,28 +190,25 @@ class AgentRulesModel(RuleRows[AgentRow]):
         super().__init__(parent)
         self._verbs = verbs
 
-    def set_agent_rows(self, rows: Sequence[AgentRow]) -> None:
-        """Show these; a row that is being made stays."""
-        new = list(rows)
-        if self._draft is not None and new:
-            new.insert(_place_for(new, self._draft), self._draft)
-        self.take(new)
-
-    def find(self, what: str) -> int | None:
+    def find_row(self, what: str) -> int | None:
         """The row of a kind of capability or of a key."""
-        return next((at for at, row in enumerate(self._rows) if row.what == what), None)
+        return next((at for at, row in enumerate(self.rows) if row.what == what), None)
 
     def begin(self, kind: RowKind, what: str) -> int:
         """A row for a grant or a key that is asked for now."""
-        self.drop_draft()
-        draft = AgentRow(kind, what, about=tr("not written yet"))
-        at = _place_for(self._rows, draft)
-        self.begin_draft(at, draft)
-        return at
+        return self.begin_draft(AgentRow(kind, what, about=tr("not written yet")))
 
-    def text(self, row: AgentRow, column: int, link: str) -> str:
+    def place_of(self, draft: AgentRow, rows: Sequence[AgentRow]) -> int:
+        """Behind the last of the agent's own rows of that part, where the written row will be."""
+        first, own = 1, RowKind.GRANTED
+        if draft.kind is RowKind.NEW_KEY:
+            heading = next((at for at, row in enumerate(rows) if at and row.kind is RowKind.HEADING), 0)
+            first, own = heading + 1 + len(TIER_KEYS), RowKind.APPROVAL
+        return max([first, *(at + 1 for at, row in enumerate(rows) if row.kind is own and at >= first)])
+
+    def text(self, row: AgentRow, column: int, /) -> str:
         """What a cell shows."""
-        return (row.what, row.value, row.about, link)[column]
+        return (row.what, row.value, row.about, self.link(row))[column]
 
     def typed(self, row: AgentRow, column: int) -> object:
         """A verdict, or what one types over; words for no scope are not typed."""
@@ -222,37 +219,14 @@ class AgentRulesModel(RuleRows[AgentRow]):
         is_words = row.granted is None or row.value == _whole(row.granted.capability)
         return "" if is_words else row.value
 
-    def tip(self, row: AgentRow, column: int, text: str) -> str:
+    def tip(self, row: AgentRow, column: int, /) -> str:
         """The whole text; of what is missing, what can be done."""
-        del column
         if row.kind is not RowKind.MISSING:
-            return text
+            return self.text(row, column)
         return tr("{capability} is not granted, {about}. Enter: grant it", capability=row.what, about=row.about)
 
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
-        """Ask a verb: a scope or a verdict in VALUE, a key in WHAT."""
-        row = self.row_at(index.row()) if index.isValid() and role == Qt.ItemDataRole.EditRole else None
-        if row is None or not self.flags(index) & Qt.ItemFlag.ItemIsEditable:
-            return False
-        if index.column() == Column.WHAT:
-            return str(value) != row.what and self.written(row, lambda: self._verbs.rename(row, str(value).strip()))
-        if row.kind in {RowKind.APPROVAL, RowKind.INHERITED}:
-            return value != row.verdict and self._verbs.verdict(row.what, Verdict(value))
-        if row.granted is not None and str(value).strip() == self.typed(row, Column.VALUE):
-            return False  # words may be rounder than the value
-        return self.written(row, lambda: self._verbs.scope(row, str(value)))
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """Headings are not chosen; scopes, verdicts and the agent's own keys can be edited."""
-        row = self.row_at(index.row()) if index.isValid() else None
-        if row is None:
-            return super().flags(index)
-        flags = super().flags(index) | Qt.ItemFlag.ItemNeverHasChildren
-        if row.kind is RowKind.HEADING:
-            return flags & ~Qt.ItemFlag.ItemIsSelectable
-        return flags | Qt.ItemFlag.ItemIsEditable if self._is_editable(row, index.column()) else flags
-
-    def _is_editable(self, row: AgentRow, column: int) -> bool:
+    def can_edit(self, row: AgentRow, column: int) -> bool:
+        """Scopes, verdicts and the agent's own keys."""
         match row.kind:
             case RowKind.APPROVAL:
                 return column == Column.VALUE or (column == Column.WHAT and row.what not in TIER_KEYS)
@@ -265,11 +239,18 @@ class AgentRulesModel(RuleRows[AgentRow]):
             case RowKind.HEADING:
                 return False
 
+    def edit_cell(self, row: AgentRow, column: int, value: Any) -> bool:
+        """Ask a verb: a scope or a verdict in VALUE, a key in WHAT."""
+        if column == Column.WHAT:
+            return str(value) != row.what and self.write(row, lambda: self._verbs.rename(row, str(value).strip()))
+        if row.kind in {RowKind.APPROVAL, RowKind.INHERITED}:
+            return value != row.verdict and self._verbs.verdict(row.what, Verdict(value))
+        if row.granted is not None and str(value).strip() == self.typed(row, Column.VALUE):
+            return False  # words may be rounder than the value
+        return self.write(row, lambda: self._verbs.scope(row, str(value)))
 
-def _place_for(rows: Sequence[AgentRow], draft: AgentRow) -> int:
-    """Behind the last of the agent's own rows of that part, where the written row will be."""
-    own = RowKind.GRANTED if draft.kind is RowKind.NEW_GRANT else RowKind.APPROVAL
-    if own is RowKind.APPROVAL and draft.what not in TIER_KEYS:
-        first = next((at for at, row in enumerate(rows) if at and row.kind is RowKind.HEADING), 0) + 1 + len(TIER_KEYS)
-        return max([first, *(at + 1 for at, row in enumerate(rows) if row.kind is own and at >= first)])
-    return max([1, *(at + 1 for at, row in enumerate(rows) if row.kind is own and row.kind is RowKind.GRANTED)])
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Headings are not chosen."""
+        row, flags = self.row_at(index.row()), super().flags(index)
+        is_heading = row is not None and row.kind is RowKind.HEADING
+        return flags & ~Qt.ItemFlag.ItemIsSelectable if is_heading else flags

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from functools import partial
 
-from PySide6.QtCore import QStringListModel, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QCompleter, QMenu, QPushButton, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QCompleter, QPushButton, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Agent, CapabilityKind, Verdict, approval_keys
 from gatewright_gui.pages.agents.agent_rules import (
@@ -18,7 +18,7 @@ from gatewright_gui.pages.agents.agent_rules import (
     missing_kinds,
     needed_by,
 )
-from gatewright_gui.pages.agents.rule_table import LINK, ROW, RuleDelegate, RuleTable
+from gatewright_gui.pages.agents.rule_table import LINK, RuleDelegate, RuleTable
 from gatewright_gui.pages.agents.rules_pane import RulesPane
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import tr
@@ -26,7 +26,7 @@ from gatewright_gui.qt.layout import column_of, named
 from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.menu import add_action
 from gatewright_gui.qt.plaintext import button_text
-from gatewright_gui.qt.table_model import Index
+from gatewright_gui.qt.table_model import ROW, Index
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS
 from gatewright_gui.qt.widget.delegate import embolden, put_icon
@@ -95,7 +95,13 @@ class AgentRulesDelegate(RuleDelegate):
             )
             return self.choice_field(parent, "agents.rules.verdict", tr("Verdict of {key}", key=row.what), verdicts)
         if index.column() == Column.WHAT:
-            return self._key_field(parent, row)
+            refusal = partial(self._pane.key_refusal, row)
+            field = named(ValueField(refusal, parent), "agents.rules.key", spoken=tr("Approvals key"))
+            field.setPlaceholderText(tr("a tool, or tool.operation"))
+            completer = QCompleter(list(self._pane.keys()), field)
+            completer.setCompletionMode(QCompleter.CompletionMode.InlineCompletion)
+            field.setCompleter(completer)
+            return field
         kind = CapabilityKind(row.what)
         field = named(
             ValueField(partial(capabilities.grant_refusal, kind), parent),
@@ -104,16 +110,6 @@ class AgentRulesDelegate(RuleDelegate):
             tip=capabilities.scope_tip(kind),
         )
         field.setPlaceholderText(self._pane.scope_example(kind))
-        return field
-
-    def _key_field(self, parent: QWidget, row: AgentRow) -> ValueField:
-        refusal = partial(self._pane.key_refusal, row)
-        field = named(ValueField(refusal, parent), "agents.rules.key", spoken=tr("Approvals key"))
-        field.setPlaceholderText(tr("a tool, or tool.operation"))
-        completer = QCompleter(field)
-        completer.setModel(QStringListModel(list(self._pane.keys()), completer))
-        completer.setCompletionMode(QCompleter.CompletionMode.InlineCompletion)
-        field.setCompleter(completer)
         return field
 
 
@@ -150,7 +146,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
             document = self._context.document
             scopes = {at: one.text for at, one in enumerate(agent.capabilities)}
             rows = agent_rows(document.policy, agent, document.catalog, scopes)
-        self.model.set_agent_rows(rows)
+        self.model.set_rows(rows)
         self.add_button.setEnabled(agent is not None)
         self.view.fit()
         if rows and not self.view.currentIndex().isValid():
@@ -222,7 +218,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
 
     def grant(self, kind: CapabilityKind) -> None:
         """Grant a kind: at once where it has no scope, else its scope is asked for in place."""
-        at = self.model.find(str(kind))
+        at = self.model.find_row(str(kind))
         if at is None and not has_scope(kind):
             self.scope(AgentRow(RowKind.NEW_GRANT, str(kind)), "")
         elif at is not None and not has_scope(kind):
@@ -238,7 +234,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
         if key is None:
             self.edit_cell(self.model.begin(RowKind.NEW_KEY, ""), Column.WHAT)
         elif self._ask_for(key):
-            at = self.model.find(key)
+            at = self.model.find_row(key)
             if at is not None:
                 self.view.setCurrentIndex(self.model.index(at, Column.VALUE))
                 self.view.setFocus()
@@ -255,21 +251,18 @@ class AgentRulesPane(RulesPane[AgentRow]):
     def fill_menu(self) -> None:
         """What can be granted, and which keys can be given."""
         self.menu.clear()
-        if self._agent is not None:
-            grants = self.menu.addMenu(tr("&Grant"))
-            tie_icon(grants.menuAction(), "key-round")
-            self._fill_grants(grants, self._agent)
-            self.menu.addSeparator()
-            self._fill_keys(self._agent)
-
-    def _fill_grants(self, menu: QMenu, agent: Agent) -> None:
+        agent, (tool, operation) = self._agent, self._row
+        if agent is None:
+            return
+        grants = self.menu.addMenu(tr("&Grant"))
+        tie_icon(grants.menuAction(), "key-round")
         needed = needed_by(agent, self._context.document.catalog)
         missing = missing_kinds(agent, needed)
         for kind in (*missing, *(kind for kind in CapabilityKind if kind not in missing)):
             said = tr("needed by {count}", count=len(needed[kind])) if kind in missing else ""
-            row = self.model.row_at(self.model.find(str(kind)) or 0)
+            row = self.model.row_at(self.model.find_row(str(kind)) or 0)
             add_action(
-                menu,
+                grants,
                 f"{kind}\t{said}".strip(),
                 partial(self.soon, partial(self.grant, kind)),
                 name=f"agents.rules.grant.{kind}",
@@ -277,9 +270,7 @@ class AgentRulesPane(RulesPane[AgentRow]):
                 role="ask" if kind in missing else "text",
                 can=has_scope(kind) or row is None or row.kind is not RowKind.GRANTED,
             )
-
-    def _fill_keys(self, agent: Agent) -> None:
-        tool, operation = self._row
+        self.menu.addSeparator()
         for key in (f"{tool}.{operation}" if operation else None, tool):
             if key is not None and key not in agent.approvals:
                 text = button_text(tr("Ask first for {key}", key=key))

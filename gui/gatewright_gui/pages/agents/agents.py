@@ -120,8 +120,14 @@ class AgentListModel(RowModel[Agent]):
         return flags | Qt.ItemFlag.ItemIsEditable if index.isValid() else flags
 
 
+def agent_fits(agent: Agent, words: Iterable[str]) -> bool:
+    """Whether its name or description has every word; these are casefolded."""
+    text = f"{agent.agent_id} {agent.description}".casefold()
+    return all(word in text for word in words)
+
+
 class AgentFilterModel(QSortFilterProxyModel):
-    """Only agents whose name or description has every word of a search."""
+    """Only agents that fit a search."""
 
     def __init__(self, agents: AgentListModel, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -147,10 +153,7 @@ class AgentFilterModel(QSortFilterProxyModel):
         """Whether an agent is shown."""
         del source_parent
         agent = self._agents.row_at(source_row)
-        if agent is None or not self._words:
-            return True
-        text = f"{agent.agent_id} {agent.description}".casefold()
-        return all(word in text for word in self._words)
+        return agent is None or agent_fits(agent, self._words)
 
 
 def _first_difference(longer: list[str], shorter: list[str]) -> int:

@@ -23,6 +23,7 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 
 if TYPE_CHECKING:
+    from gatewright_gui.pages.agents.matrix import Place
     from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 
 
@@ -94,7 +95,7 @@ class AgentsPage(Page):
             signal.connect(self._show_middle)
         self._show_middle()
         self.agents.describe_requested.connect(self._describe)
-        self.preview.tool_requested.connect(self._choose_tool)
+        self.preview.tool_requested.connect(self.tools.choose_tool)
         self.preview.tokens_counted.connect(self.tools.show_tokens)
         context.navigator.tool_requested.connect(self._show_tool)
         context.navigator.detail_requested.connect(self._show_detail)
@@ -167,31 +168,23 @@ class AgentsPage(Page):
             place = Place(selection.tool, selection.operation) if selection.tool is not None else None
             self.matrix.show_cell(selection.agent_id, place)
 
-    def _choose_cell(self, agent_id: object, place: object) -> None:
+    def _choose_cell(self, agent_id: str, place: "Place") -> None:
         """The tree follows out of sight, so that preview, why and the tree speak of the same."""
-        from gatewright_gui.pages.agents.matrix import Place
-
-        if not isinstance(agent_id, str) or not isinstance(place, Place):
-            return
         self._is_choosing = True  # the selected cells stay selected
         try:
             self._context.selection.choose_agent(agent_id)
-            if not place.tool:
+            if place.tool:
+                self.tools.choose_row(place.tool, place.operation)
+            else:
                 self.tools.show_group(place.origin)
-            elif not self.tools.view.show_row(place.tool, place.operation):
-                self.tools.show_all()
-                self.tools.view.show_row(place.tool, place.operation)
         finally:
             self._is_choosing = False
 
-    def _show_row(self, agent_id: object, place: object) -> None:
-        from gatewright_gui.pages.agents.matrix import Place
-
-        if isinstance(agent_id, str) and isinstance(place, Place):
-            self._show_tool(agent_id, place.tool or None, place.operation)
-            if not place.tool:
-                self.tools.show_group(place.origin)
-                self.tools.view.setFocus()
+    def _show_row(self, agent_id: str, place: "Place") -> None:
+        self._show_tool(agent_id, place.tool or None, place.operation)
+        if not place.tool:
+            self.tools.show_group(place.origin)
+            self.tools.view.setFocus()
 
     # what the window asks for
 
@@ -220,16 +213,11 @@ class AgentsPage(Page):
         self.tools.description.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.tools.description.selectAll()
 
-    def _choose_tool(self, tool: object) -> None:
-        if isinstance(tool, str):
-            self.tools.choose_tool(tool)
-
-    def _show_tool(self, agent_id: object, tool: object, operation: object) -> None:
+    def _show_tool(self, agent_id: str, tool: str | None, operation: str | None) -> None:
         self.mode.set_current("tree")
-        if isinstance(agent_id, str):
-            self._context.selection.choose_agent(agent_id)
-        if isinstance(tool, str):
-            self.tools.show_row(tool, operation if isinstance(operation, str) else None)
+        self._context.selection.choose_agent(agent_id)
+        if tool is not None:
+            self.tools.show_row(tool, operation)
 
     def _show_detail(self, part: str, rule: Address | None) -> None:
         """Of the row that was asked for just before."""

@@ -196,18 +196,27 @@ class ConstraintDialog(CheckedDialog):
 
     def _fill(self, schema: JsonValue, *, required: bool) -> None:
         """Show what is said of the argument: in the form where it can say it, else as JSON."""
-        schema, giving = {} if schema is None else schema, self._argument.giving
+        schema, argument = {} if schema is None else schema, self._argument
         self.given_box.setChecked(required)
-        self.given_box.setEnabled(required or giving == "optional")
-        self.given_box.setToolTip(tr(GIVING[giving]))
+        self.given_box.setEnabled(required or argument.giving == "optional")
+        self.given_box.setToolTip(tr(GIVING[argument.giving]))
         form = form_of(schema)
-        can = form is not None and _kind_says(self._argument, form)
-        self.fields.show_form(self._argument, form if form is not None and can else ConstraintForm())
+        can = form is not None and _kind_says(argument, form)
+        self.fields.show_form(argument, form if form is not None and can else ConstraintForm())
         self.code.setPlainText(json_text(schema))
-        self.way.set_segment_enabled("form", bool(FIELDS[self._argument.kind]))
+        self.way.set_segment_enabled("form", bool(FIELDS[argument.kind]))
         self.way.set_current("form" if can else "json")
         self._show_way("form" if can else "json")
-        self._show_about()
+        kinds = {
+            "text": tr("text"),
+            "number": tr("a number"),
+            "whole": tr("a whole number"),
+            "truth": tr("true or false"),
+            "list": tr("a list"),
+            "any": tr("any value"),
+        }
+        self.about.set_text(f"{kinds[argument.kind]}; {argument.description}".rstrip("; ").replace("`", ""))
+        self.example.setPlaceholderText(tr("a text") if argument.kind == "text" else tr("a value in JSON"))
         self._show()
 
     def _argument_changed(self, _index: int) -> None:
@@ -226,32 +235,17 @@ class ConstraintDialog(CheckedDialog):
             self.code.setPlainText(json_text(said))
             self._show_way("json")
         else:
-            self._into_form()
+            text = self.code.toPlainText()
+            form = None if json_fault(text) else form_of(json_schema(text))
+            if form is not None and _kind_says(self._argument, form):
+                self.fields.show_form(self._argument, form)
+                self._show_way("form")
+            else:
+                self._stays = True
+                self.way.set_current("json")
+                self._stays = False
+                self.way.button("form").setToolTip(tr("The form cannot say all of this JSON"))
         self._show()
-
-    def _into_form(self) -> None:
-        text = self.code.toPlainText()
-        form = None if json_fault(text) else form_of(json_schema(text))
-        if form is None or not _kind_says(self._argument, form):
-            self._stays = True
-            self.way.set_current("json")
-            self._stays = False
-            self.way.button("form").setToolTip(tr("The form cannot say all of this JSON"))
-            return
-        self.fields.show_form(self._argument, form)
-        self._show_way("form")
-
-    def _show_about(self) -> None:
-        argument = self._argument
-        kinds = {
-            "text": tr("text"),
-            "number": tr("a number"),
-            "whole": tr("a whole number"),
-            "truth": tr("true or false"),
-        }
-        kind = kinds.get(argument.kind, tr("a list") if argument.kind == "list" else tr("any value"))
-        self.about.set_text(f"{kind}; {argument.description}".rstrip("; ").replace("`", ""))
-        self.example.setPlaceholderText(tr("a text") if argument.kind == "text" else tr("a value in JSON"))
 
     def _show(self, _value: object = None) -> None:
         """What is wrong, what it means, whether the example fits."""
@@ -267,7 +261,13 @@ class ConstraintDialog(CheckedDialog):
         self.words.setVisible(not self._refused)
         self.accept_button.setEnabled(not self._refused)
         self.accept_button.setToolTip(tip_text(self._refused.replace("`", "")))
-        self._show_example(schema)
+        text = self.example.text()
+        can = bool(text) and not self._refused
+        wrong = example_fault(schema, self._argument, text) if can else ""
+        self._example_icon.setVisible(can)
+        self._example_icon.set_icon("circle-x" if wrong else "circle-check", "deny" if wrong else "allow")
+        said = tr("denied: {reason}", reason=wrong).replace("`", "") if wrong else tr("goes through")
+        self.example_words.setText(said if can else "")
 
     def _refusal(self, schema: JsonValue) -> str:
         if not self.field:
@@ -276,29 +276,13 @@ class ConstraintDialog(CheckedDialog):
             return tr(SAY_SOMETHING)
         return self._refuse(self.wish)
 
-    def _show_example(self, schema: JsonValue) -> None:
-        text = self.example.text()
-        can = bool(text) and not self._refused
-        self._example_icon.setVisible(can)
-        if not can:
-            self.example_words.setText("")
-            return
-        wrong = example_fault(schema, self._argument, text)
-        self._example_icon.set_icon("circle-x" if wrong else "circle-check", "deny" if wrong else "allow")
-        self.example_words.setText(
-            tr("denied: {reason}", reason=wrong).replace("`", "") if wrong else tr("goes through")
-        )
-
 
 def _kind_says(argument: Argument, form: ConstraintForm) -> bool:
     """Whether the fields of the argument's kind can show all of the form."""
     names = FIELDS[argument.kind]
     held = [name for name in ConstraintForm.__dataclass_fields__ if getattr(form, name) is not None]
-    return bool(names) and all(name in names for name in held) and not _has_comma(form)
-
-
-def _has_comma(form: ConstraintForm) -> bool:
-    return any("," in text or text != text.strip() or not text for text in form.one_of or ())
+    can_be_listed = all(text and text == text.strip() and "," not in text for text in form.one_of or ())
+    return bool(names) and all(name in names for name in held) and can_be_listed
 
 
 def _label(text: str, field: QWidget) -> Label:

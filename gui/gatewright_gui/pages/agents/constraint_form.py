@@ -68,14 +68,19 @@ class ConstraintFields(QWidget):
             self._edits["one_of"].setPlaceholderText(tr("some of: {values}", values=hint))
 
     def form(self, kind: ArgumentKind) -> ConstraintForm:
-        """What the fields say. Raises ValueError naming the field that cannot be read."""
+        """What the fields say. Raises ValueError naming the field that cannot be read, or what no value could meet."""
         found: dict[str, object] = {}
         for name in FIELDS[kind]:
             if name == "truth":
                 found[name] = self.truth.currentData()
             elif text := self._edits[name].text().strip():
                 found[name] = _read(name, text)
-        _refuse_contradictions(found)
+        for low, high in (("minimum", "maximum"), ("min_length", "max_length"), ("min_items", "max_items")):
+            least, most = found.get(low), found.get(high)
+            if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
+                raise ValueError(tr("no value is at least {least:g} and at most {most:g}", least=least, most=most))
+        if found.get("below") is not None and found.get("pattern") is not None:
+            raise ValueError(tr("say either the folder or the expression; as JSON both can be said with `allOf`"))
         return ConstraintForm(**found)  # pyright: ignore[reportArgumentType]
 
     def edit(self, name: str) -> QLineEdit:
@@ -107,16 +112,6 @@ class ConstraintFields(QWidget):
 
     def _tell(self, _value: object = None) -> None:
         self.changed.emit()
-
-
-def _refuse_contradictions(found: dict[str, object]) -> None:
-    """What no value could meet, and what one schema cannot say. Raises ValueError."""
-    for low, high in (("minimum", "maximum"), ("min_length", "max_length"), ("min_items", "max_items")):
-        least, most = found.get(low), found.get(high)
-        if isinstance(least, int | float) and isinstance(most, int | float) and least > most:
-            raise ValueError(tr("no value is at least {least:g} and at most {most:g}", least=least, most=most))
-    if found.get("below") is not None and found.get("pattern") is not None:
-        raise ValueError(tr("say either the folder or the expression; as JSON both can be said with `allOf`"))
 
 
 def _shown(value: object) -> str:

@@ -159,8 +159,9 @@ class OperationListModel(RowModel[_Row]):
         self.changed.emit()
         return True
 
-    def tick_all(self, *, on: bool) -> None:
-        """Tick every name, or none."""
+    def turn_all(self) -> None:
+        """Tick every name, or none where all are ticked."""
+        on = len(self.names) < self.count()
         for row in self.rows:
             row.is_on = on
         self.tell_changed()

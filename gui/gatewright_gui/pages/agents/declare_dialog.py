@@ -39,20 +39,61 @@ NO_LIST = mark("There is no list: one box in the tree stands for the whole tool.
 NAME_FIRST = mark("tick or add the operations that the tool takes; every other value is refused then")
 
 
-class DeclareDialog(CheckedDialog):
-    """After it was accepted `declaration` holds what was chosen; a refusal is said in it, and it stays."""
+class DeclarationDialog(CheckedDialog):
+    """Says something of a stranger's tool: what would be refused is said in it, and it stays."""
+
+    def __init__(self, parent: QWidget | None, name: str, title: str, document: Document, facts: ToolFacts) -> None:
+        super().__init__(parent, name, title, tr("Declare"))
+        self._document, self._facts = document, facts
+
+    def refusal(self) -> str:
+        """Why what is chosen cannot be written; empty when it can."""
+        raise NotImplementedError
+
+    def accept(self) -> None:
+        """Close, unless it would be refused: then say why and stay."""
+        if not self.accept_button.isEnabled():
+            return
+        fault = self.refusal()
+        self.say(fault)
+        if not fault:
+            super().accept()
+
+    def heading_row(self) -> QHBoxLayout:
+        """The title, and where the tool comes from."""
+        origin = ElidedLabel(tr("from {catalog}", catalog=self._facts.origin), role="muted")
+        return row_of(self.heading, stretch(), origin)
+
+    def allow(self, *, is_new: bool, is_whole: bool = True) -> None:
+        """Whether there is something to write."""
+        self.accept_button.setEnabled(is_new and is_whole)
+        self.accept_button.setToolTip("" if is_new else tr("It is so already"))
+
+
+def declaration_list(name: str, object_name: str) -> QListView:
+    """A list whose rows are chosen by the keys."""
+    view = named(QListView(), object_name, spoken=name)
+    view.setItemDelegate(Delegate(view))
+    view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    view.setTextElideMode(Qt.TextElideMode.ElideRight)
+    view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # it would lie over the last row
+    view.ensurePolished()  # rows measured before the style sheet is known would keep a wrong height
+    return view
+
+
+class DeclareDialog(DeclarationDialog):
+    """After it was accepted `declaration` holds what was chosen."""
 
     def __init__(
         self, parent: QWidget | None, document: Document, facts: ToolFacts, survey: Survey, *, wants_free: bool
     ) -> None:
-        super().__init__(parent, "declare", tr("Operations of {tool}", tool=facts.name), tr("Declare"))
-        self._document, self._facts = document, facts
+        super().__init__(parent, "declare", tr("Operations of {tool}", tool=facts.name), document, facts)
         self._now = now = verbs.declaration_of(document.policy, facts.name, facts.major)
         self.choices = ChoiceModel(self, choices_of(survey, now))
         self.operations = OperationListModel(self)
-        self.choice_view = _list(tr("What selects the operation"), "declare.choices")
+        self.choice_view = declaration_list(tr("What selects the operation"), "declare.choices")
         self.choice_view.setModel(self.choices)
-        self.operation_view = _list(tr("Operations"), "declare.operations")
+        self.operation_view = declaration_list(tr("Operations"), "declare.operations")
         self.operation_view.setModel(self.operations)
         self.name = named(QLineEdit(), "declare.name", spoken=tr("Another operation"))
         self.add_button = named(QPushButton(tr("Add")), "declare.add")
@@ -91,12 +132,19 @@ class DeclareDialog(CheckedDialog):
         self._place.addWidget(self.none)
         rows = min(self.choices.rowCount(), MAX_CHOICES_SEEN)
         self.choice_view.setFixedHeight(rows * current_look().tokens.row_height + 4)
-        origin = ElidedLabel(tr("from {catalog}", catalog=self._facts.origin), role="muted")
+        warnings = [
+            row_of(
+                aligned(IconLabel("triangle-alert", "ask"), Qt.AlignmentFlag.AlignTop),
+                stretch(named(Label(end.reason.replace("`", ""), wraps=True), "declare.open")),
+                space=2,
+            )
+            for end in survey.open_ends
+        ]
         self.lay_out(
-            row_of(self.heading, stretch(), origin),
+            self.heading_row(),
             Label(tr("&What selects the operation"), buddy=self.choice_view),
             self.choice_view,
-            *(_warning(end.reason) for end in survey.open_ends),
+            *warnings,
             row_of(Label(tr("&Operations"), buddy=self.operation_view), stretch(), self.all_button),
             stretch(self._place),
             row_of(stretch(self.name), self.add_button, space=2),
@@ -109,19 +157,14 @@ class DeclareDialog(CheckedDialog):
         self.operations.changed.connect(self._show)
         self.name.textChanged.connect(self._name_changed)
         self.add_button.clicked.connect(self._add)
-        self.all_button.clicked.connect(self._tick_all)
+        self.all_button.clicked.connect(self.operations.turn_all)
         self.operation_view.installEventFilter(self)
 
     # what is done in it
 
-    def accept(self) -> None:
-        """Close, unless the declaration would be refused: then say why and stay."""
-        if not self.accept_button.isEnabled():
-            return
-        fault = verbs.declare_refusal(self._document, self._facts.name, self._facts.major, self.declaration)
-        self.say(fault)
-        if not fault:
-            super().accept()
+    def refusal(self) -> str:
+        """Why the declaration cannot be written."""
+        return verbs.declare_refusal(self._document, self._facts.name, self._facts.major, self.declaration)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """Return in the field adds; Delete in the list takes a name away."""
@@ -146,10 +189,6 @@ class DeclareDialog(CheckedDialog):
             self.name.clear()
             self.operation_view.scrollToBottom()
 
-    def _tick_all(self) -> None:
-        on = len(self.operations.names) < self.operations.rowCount()
-        self.operations.tick_all(on=on)
-
     def _name_changed(self, text: str) -> None:
         self.add_button.setEnabled(bool(text) and self.operations.is_free)
 
@@ -164,21 +203,4 @@ class DeclareDialog(CheckedDialog):
         said = verbs.consequences(self._document.policy, self._facts, names) if names or not free else (tr(NAME_FIRST),)
         self.effect.setText(". ".join(said).replace("`", ""))
         self.say("")
-        is_new = self.declaration != self._now
-        self.accept_button.setEnabled(is_new and (not free or bool(names)))
-        self.accept_button.setToolTip("" if is_new else tr("It is so already"))
-
-
-def _list(name: str, object_name: str) -> QListView:
-    view = named(QListView(), object_name, spoken=name)
-    view.setItemDelegate(Delegate(view))
-    view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-    view.setTextElideMode(Qt.TextElideMode.ElideRight)
-    view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # it would lie over the last row
-    view.ensurePolished()  # rows measured before the style sheet is known would keep a wrong height
-    return view
-
-
-def _warning(reason: str) -> QHBoxLayout:
-    icon = aligned(IconLabel("triangle-alert", "ask"), Qt.AlignmentFlag.AlignTop)
-    return row_of(icon, stretch(named(Label(reason.replace("`", ""), wraps=True), "declare.open")), space=2)
+        self.allow(is_new=self.declaration != self._now, is_whole=not free or bool(names))

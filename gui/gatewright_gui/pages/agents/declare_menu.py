@@ -55,7 +55,13 @@ class DeclareMenu(QObject):
         menu.addSeparator()
         for text, icon, wants_free in _MENU:
             add_action(menu, tr(text), partial(self.open, facts, wants_free=wants_free), icon=icon)
-        add_action(menu, tr(PATHS), partial(self._open_paths, facts), icon="folder", can=bool(facts.texts))
+        add_action(
+            menu,
+            tr(PATHS),
+            lambda: self._context.tasks.start(self._ask_paths(facts), TASK, replace=True),
+            icon="folder",
+            can=bool(facts.texts),
+        )
         now = verbs.declaration_of(self._context.document.policy, facts.name, facts.major)
         for text, icon, wanted in (
             (tr("No operations here"), "circle-slash", NO_OPERATIONS),
@@ -75,9 +81,6 @@ class DeclareMenu(QObject):
         from gatewright_gui.session.verbs import operations as verbs
 
         verbs.declare(self._context.document, facts.name, facts.major, wanted)
-
-    def _open_paths(self, facts: ToolFacts) -> None:
-        self._context.tasks.start(self._ask_paths(facts), TASK, replace=True)
 
     async def _ask_paths(self, facts: ToolFacts) -> None:
         from gatewright_gui.pages.agents.paths_dialog import PathsDialog

@@ -103,7 +103,21 @@ class FilterBar(QWidget):
         if filters != self._filters:
             self._filters = filters
             tie_icon(self.button, "funnel", "muted" if filters == NO_FILTERS else "accent")
-            self._show_chips()
+            while (item := self._chips.takeAt(0)) is not None:
+                if (widget := item.widget()) is not None:
+                    widget.hide()
+                    widget.deleteLater()
+            states = (tr(text) for state, text, _ in STATES if state in filters.states)
+            words = {
+                "states": ", ".join(f"{name[:1].lower()}{name[1:]}" for name in states),
+                "tiers": ", ".join(tr(TIER_WORDS[tier]) for tier in SafetyTier if tier in filters.tiers),
+                "origins": ", ".join(sorted(filters.origins)),
+                "has_limits": tr("has limits") if filters.has_limits else "",
+                "has_problem": tr("has a problem") if filters.has_problem else "",
+            }
+            for part, said in words.items():
+                if said:
+                    self._chips.addWidget(self._chip(part, said))
             self.filters_changed.emit(filters)
 
     def show_count(self, shown: int, every: int, *, is_filtering: bool) -> None:
@@ -143,35 +157,10 @@ class FilterBar(QWidget):
 
     # chips
 
-    def _show_chips(self) -> None:
-        while (item := self._chips.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
-        for key, words, without in self._active():
-            self._chips.addWidget(self._chip(key, words, without))
-
-    def _active(self) -> Iterable[tuple[str, str, Filters]]:
-        """A chip for each kind: its key, its words, and the filters without it."""
-        filters = self._filters
-        if filters.states:
-            names = (tr(text) for state, text, _ in STATES if state in filters.states)
-            words = (f"{name[:1].lower()}{name[1:]}" for name in names)
-            yield "states", ", ".join(words), replace(filters, states=frozenset())
-        if filters.tiers:
-            words = (tr(TIER_WORDS[tier]) for tier in SafetyTier if tier in filters.tiers)
-            yield "tiers", ", ".join(words), replace(filters, tiers=frozenset())
-        if filters.origins:
-            yield "origins", ", ".join(sorted(filters.origins)), replace(filters, origins=frozenset())
-        if filters.has_limits:
-            yield "limits", tr("has limits"), replace(filters, has_limits=False)
-        if filters.has_problem:
-            yield "problem", tr("has a problem"), replace(filters, has_problem=False)
-
-    def _chip(self, key: str, words: str, without: Filters) -> QToolButton:
-        chip = named(
-            QToolButton(), f"agents.filter.{key}", spoken=tr("Filter: {words}; press to take it away", words=words)
-        )
+    def _chip(self, part: str, words: str) -> QToolButton:
+        """One for each part of the filters that is set."""
+        spoken = tr("Filter: {words}; press to take it away", words=words)
+        chip = named(QToolButton(), f"agents.filter.{part.removeprefix('has_')}", spoken=spoken)
         chip.setCheckable(True)
         chip.setChecked(True)
         chip.setText(button_text(line_text(chip.fontMetrics(), words, _WIDEST_CHIP)))
@@ -179,9 +168,9 @@ class FilterBar(QWidget):
         chip.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         chip.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         tie_icon(chip, "x", "accent")
-        chip.clicked.connect(partial(self._drop, without))
+        chip.clicked.connect(partial(self._drop, part))
         return chip
 
-    def _drop(self, without: Filters, _on: bool = False) -> None:
+    def _drop(self, part: str, _on: bool = False) -> None:
         self.button.setFocus(Qt.FocusReason.OtherFocusReason)
-        self.set_filters(without)
+        self.set_filters(replace(self._filters, **{part: getattr(NO_FILTERS, part)}))

@@ -47,15 +47,11 @@ class LegendButton(QToolButton):
         for state, words in BOXES:
             menu.addAction(current_look().check_icon(state), tr(words))
         menu.addSeparator()
-        menu.addAction(_share_icon(), tr("goes by the path: files denied, asked for first, allowed"))
+        picture = QPixmap(16, 16)
+        picture.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(picture)
+        paint_share(painter, QRect(0, 5, 16, 6), Share(1, 1, 2))
+        painter.end()
+        menu.addAction(QIcon(picture), tr("goes by the path: files denied, asked for first, allowed"))
         for icon, role, words in MARKS:
             tie_icon(menu.addAction(tr(words)), icon, role)
-
-
-def _share_icon() -> QIcon:
-    picture = QPixmap(16, 16)
-    picture.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(picture)
-    paint_share(painter, QRect(0, 5, 16, 6), Share(1, 1, 2))
-    painter.end()
-    return QIcon(picture)

@@ -5,13 +5,12 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import Any, Protocol
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject
 
 from gatewright.workspace.api import RateLimit, RuleKind, frozen, rate_words
 from gatewright_gui.pages.agents.limits import LimitRow, Owner, limit_text, read_limit, value_of
 from gatewright_gui.pages.agents.rule_table import RuleRows
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.table_model import Index
 
 
 class Column(IntEnum):
@@ -52,25 +51,18 @@ class LimitListModel(RuleRows[LimitRow]):
         super().__init__(parent)
         self._verbs = verbs
 
-    def set_limits(self, rows: Sequence[LimitRow]) -> None:
-        """Show these; a row that is being made stays."""
-        new = list(rows)
-        if self._draft is not None:
-            new.insert(_own_count(new), self._draft)
-        self.take(new)
-
     def begin(self, kind: RuleKind, operations: frozenset[str] | None, *, has_operations: bool) -> int:
         """The row to edit for such a limit: the one that stands for just these operations, else a new one."""
         wanted = LimitRow(kind, operations, Owner.OWN, has_operations=has_operations, is_draft=True)
         self.drop_draft()
-        found = next((at for at, row in enumerate(self._rows) if row.key == wanted.key), None)
-        if found is not None:
-            return found
-        at = _own_count(self._rows)
-        self.begin_draft(at, wanted)
-        return at
+        found = self.find(wanted.key)
+        return found if found >= 0 else self.begin_draft(wanted)
 
-    def text(self, row: LimitRow, column: int, link: str) -> str:
+    def place_of(self, draft: LimitRow, rows: Sequence[LimitRow]) -> int:
+        """Behind the agent's own."""
+        return sum(row.owner is draft.owner for row in rows)
+
+    def text(self, row: LimitRow, column: int, /) -> str:
         """What a cell shows."""
         match column:
             case Column.KIND:
@@ -80,58 +72,42 @@ class LimitListModel(RuleRows[LimitRow]):
             case Column.FOR:
                 return row.holds_for
             case _:
-                words = (row.owner_words, tr("not written yet") if row.is_draft else link)
+                words = (row.owner_words, tr("not written yet") if row.is_draft else self.link(row))
                 return ", ".join(text for text in words if text)
 
     def typed(self, row: LimitRow, column: int) -> object:
         """The value as it can be typed, or the operations that it is for."""
         return row.operations if column == Column.FOR else limit_text(row.kind)
 
-    def tip(self, row: LimitRow, column: int, text: str) -> str:
+    def tip(self, row: LimitRow, column: int, /) -> str:
         """The whole text, and what can be done."""
+        text = self.text(row, column)
         if column == Column.VALUE and isinstance(row.kind, RateLimit):
             text = f"{text}: {rate_words(row.kind.calls, row.kind.per_s)}"
         if row.is_own:
             return tr("{text}. Enter or F2: change it; Del: remove it", text=text)
         return tr("{text}. It is inherited, from {owner}: change it where it stands", text=text, owner=row.owner_words)
 
-    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
+    def can_edit(self, row: LimitRow, column: int) -> bool:
+        """The agent's own rules."""
+        return (column == Column.VALUE and row.has_value) or (
+            column == Column.FOR and row.is_own and row.has_operations
+        )
+
+    def edit_cell(self, row: LimitRow, column: int, value: Any) -> bool:
         """Ask a verb: a typed value in VALUE, a set of operations (None: all) in FOR."""
-        row = self.row_at(index.row()) if index.isValid() and role == Qt.ItemDataRole.EditRole else None
-        if row is None or not row.is_own:
-            return False
-        if index.column() == Column.FOR:
-            return value != row.operations and self._bind(row, index.row(), value)
-        if index.column() != Column.VALUE or not row.has_value:
-            return False
+        if column == Column.FOR and row.is_draft:
+            self.change_draft(replace(row, operations=value))
+            return True
+        if column == Column.FOR:
+            return value != row.operations and self._verbs.bind(row, value)
         if not row.is_draft and str(value).strip() == limit_text(row.kind):
             return False  # words may be rounder than the value
         try:
             kind = read_limit(row.kind, str(value))
         except ValueError:
             return False
-        return (row.is_draft or kind != row.kind) and self.written(row, lambda: self._verbs.change(row, kind))
-
-    def flags(self, index: Index) -> Qt.ItemFlag:
-        """The agent's own rules can be edited."""
-        row = self.row_at(index.row()) if index.isValid() else None
-        flags = super().flags(index)
-        if row is None:
-            return flags
-        editable = (index.column() == Column.VALUE and row.has_value) or (
-            index.column() == Column.FOR and row.is_own and row.has_operations
-        )
-        return (flags | Qt.ItemFlag.ItemIsEditable if editable else flags) | Qt.ItemFlag.ItemNeverHasChildren
-
-    def _bind(self, row: LimitRow, at: int, operations: frozenset[str] | None) -> bool:
-        if not row.is_draft:
-            return self._verbs.bind(row, operations)
-        self.change_draft(at, replace(row, operations=operations))
-        return True
-
-
-def _own_count(rows: Sequence[LimitRow]) -> int:
-    return sum(row.owner is Owner.OWN for row in rows)
+        return (row.is_draft or kind != row.kind) and self.write(row, lambda: self._verbs.change(row, kind))
 
 
 def choices_for(names: Sequence[str], row: LimitRow, current: str | None) -> tuple[Choice, ...]:

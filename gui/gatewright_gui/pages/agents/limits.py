@@ -152,6 +152,15 @@ def _others(rule: ToolRule, word: str) -> str:
 # rules where they stand
 
 
+class Owner(StrEnum):
+    """Whose rule it is; only the agent's own on this tool is edited here."""
+
+    OWN = "own"
+    EVERYWHERE = "everywhere"
+    SOURCE = "source"
+    TOOL = "tool"
+
+
 @frozen
 class PlacedRule:
     """A rule where it stands; `address` None: the tool's own. `source_id`: it binds calls that go to that source."""
@@ -159,6 +168,15 @@ class PlacedRule:
     rule: ToolRule
     address: Address | None
     source_id: str | None = None
+
+    @property
+    def owner(self) -> Owner:
+        """Whose it is."""
+        if self.address is None:
+            return Owner.TOOL
+        if self.source_id is not None:
+            return Owner.SOURCE
+        return Owner.EVERYWHERE if self.rule.tool_name == ANY_TOOL else Owner.OWN
 
     @property
     def is_limit(self) -> bool:
@@ -226,15 +244,6 @@ def sentence(placed: PlacedRule) -> str:
 
 
 # rows
-
-
-class Owner(StrEnum):
-    """Whose rule it is; only the agent's own on this tool is edited here."""
-
-    OWN = "own"
-    EVERYWHERE = "everywhere"
-    SOURCE = "source"
-    TOOL = "tool"
 
 
 @frozen
@@ -315,23 +324,19 @@ def limit_rows(policy: Policy, agent: Agent, facts: ToolFacts, operation: str | 
         if placed.is_limit and (operation is None or placed.rule.binds(operation))
         for row in _rows_of(placed, agent, facts)
     ]
-    order = tuple(Owner)
-    return tuple(sorted(found, key=lambda row: order.index(row.owner)))
+    return tuple(sorted(found, key=lambda row: tuple(Owner).index(row.owner)))
 
 
 def _rows_of(placed: PlacedRule, agent: Agent, facts: ToolFacts) -> Iterator[LimitRow]:
-    rule, owner = placed.rule, _owner(placed)
-    index = placed.address[-1] if placed.address else None
-    own = owner is Owner.OWN and isinstance(index, int)
-    standing = RulePosition(agent.agent_id, index, rule) if own and isinstance(index, int) else None
-    fields: tuple[str | None, ...] = (None,)
-    if isinstance(rule.rule_type, ArgumentConstraints):
-        fields = rule.rule_type.arguments
-    for field in fields:
+    """One row for a rule, or for each argument that it is about."""
+    rule, index = placed.rule, placed.address[-1] if placed.address else None
+    kind, is_own = rule.rule_type, placed.owner is Owner.OWN
+    standing = RulePosition(agent.agent_id, index, rule) if is_own and isinstance(index, int) else None
+    for field in kind.arguments if isinstance(kind, ArgumentConstraints) else (None,):
         yield LimitRow(
-            rule.rule_type,
+            kind,
             rule.operations,
-            owner,
+            placed.owner,
             field,
             placed.address,
             standing,
@@ -339,14 +344,6 @@ def _rows_of(placed: PlacedRule, agent: Agent, facts: ToolFacts) -> Iterator[Lim
             facts.has_operations,
             text=words_of(rule).sentence,
         )
-
-
-def _owner(placed: PlacedRule) -> Owner:
-    if placed.address is None:
-        return Owner.TOOL
-    if placed.source_id is not None:
-        return Owner.SOURCE
-    return Owner.EVERYWHERE if placed.rule.tool_name == ANY_TOOL else Owner.OWN
 
 
 # values as text that one reads and types

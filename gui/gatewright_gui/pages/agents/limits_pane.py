@@ -33,14 +33,14 @@ from gatewright_gui.pages.agents.limits import (
     limit_rows,
     limit_text,
 )
-from gatewright_gui.pages.agents.rule_table import LINK, ROW, RuleDelegate, RuleTable
+from gatewright_gui.pages.agents.rule_table import LINK, RuleDelegate, RuleTable
 from gatewright_gui.pages.agents.rules_pane import RulesPane
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.menu import add_action, add_heading
-from gatewright_gui.qt.table_model import Index
+from gatewright_gui.qt.table_model import ROW, Index
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.number_field import NumberField
@@ -130,7 +130,7 @@ class LimitsPane(RulesPane[LimitRow]):
         rows: tuple[LimitRow, ...] = ()
         if agent is not None and facts is not None:
             rows = limit_rows(self._context.document.policy, agent, facts, operation)
-        self.model.set_limits(rows)
+        self.model.set_rows(rows)
         self.add_button.setEnabled(facts is not None and agent is not None)
         self.editor_closed()
         self.find_lines()
@@ -235,7 +235,7 @@ class LimitsPane(RulesPane[LimitRow]):
         add_action(
             self.menu,
             tr("As&k first above…"),
-            self._ask_above,
+            lambda: self._context.tasks.start(self._ask_above(), TASK, replace=True),
             name="agents.limits.add.above",
             icon="hand",
             tip=tr("A policy rule that asks when an argument is over a number"),
@@ -253,26 +253,22 @@ class LimitsPane(RulesPane[LimitRow]):
         if self._agent is not None and self._facts is not None:
             self.constrain(self._agent, self._facts, self._operation, row)
 
-    def _ask_above(self) -> None:
+    async def _ask_above(self) -> None:
         """Begin a policy rule for this row, with an argument that is a number and the keys where its bound is typed."""
-        if self._agent is not None and self._facts is not None:
-            begun = self._begin_above(self._agent.agent_id, self._facts, self._operation)
-            self._context.tasks.start(begun, TASK, replace=True)
-
-    async def _begin_above(self, agent_id: str, facts: ToolFacts, operation: str | None) -> None:
-        known = await self._context.deriver.derive(arguments_of, facts.name)
-        if known is None:
+        agent, facts, operation = self._agent, self._facts, self._operation
+        known = await self._context.deriver.derive(arguments_of, facts.name) if facts is not None else None
+        if agent is None or facts is None or known is None:
             return
         operations = (operation,) if operation else None
         taken = taken_fields(facts, operations)
         field = next((name for name in taken if name in known and known[name].kind in {"number", "whole"}), "")
         what = f"{facts.name}.{operation}" if operation else facts.name
         held = {rule.name for rule in self._context.document.policy.rules}
-        names = (f"large {what} of {agent_id}{f' {number}' if number > 1 else ''}" for number in count(1))
+        names = (f"large {what} of {agent.agent_id}{f' {number}' if number > 1 else ''}" for number in count(1))
         rule = PolicyRule(
             next(name for name in names if name not in held),
             Verdict.ASK,
-            agents=(agent_id,),
+            agents=(agent.agent_id,),
             tools=(facts.name,),
             operations=operations,
         )

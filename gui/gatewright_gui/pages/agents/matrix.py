@@ -11,6 +11,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt, Signal
 
 from gatewright.workspace.api import Agent, Reason, frozen
+from gatewright_gui.pages.agents.agents import agent_fits
 from gatewright_gui.pages.agents.matrix_words import long_words, plain_words, short_words
 from gatewright_gui.pages.agents.notes import Note
 from gatewright_gui.qt.language import tr
@@ -145,12 +146,7 @@ class MatrixModel(QAbstractTableModel):
             self._set_rows()
 
     def _fitting_agents(self) -> tuple[Agent, ...]:
-        words = self._agent_words
-        return tuple(
-            agent
-            for agent in self._every_agent
-            if all(word in f"{agent.agent_id} {agent.description}".casefold() for word in words)
-        )
+        return tuple(agent for agent in self._every_agent if agent_fits(agent, self._agent_words))
 
     def _set_columns(self) -> None:
         self.beginResetModel()

@@ -3,7 +3,7 @@
 What a cell shows is drawn once for each kind of cell and kept as a picture, since hundreds of cells are seen at a time.
 """
 
-from PySide6.QtCore import QPoint, QPointF, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QMouseEvent, QPainter, QPixmap
 from PySide6.QtWidgets import QHeaderView, QWidget
 
@@ -25,6 +25,7 @@ MOST_KEPT = 2_000
 """Pictures of cells that are kept."""
 CELL_WIDTH = 70
 """The narrowest cell that shows counts of two digits, two marks and the dot."""
+_BOX_LEFT = (CELL_WIDTH - BOX) // 2
 _BOXES = {
     Cell.OFF: CheckState.OFF,
     Cell.ON: CheckState.ON,
@@ -72,12 +73,8 @@ class CellPainter:
 
 def box_rect(place: QRect) -> QRect:
     """Where the box of an operation's cell is."""
-    left = place.left() + (place.width() - CELL_WIDTH) // 2 + _box_left()
+    left = place.left() + (place.width() - CELL_WIDTH) // 2 + _BOX_LEFT
     return QRect(left, place.top() + (place.height() - BOX) // 2, BOX, BOX)
-
-
-def _box_left() -> int:
-    return (CELL_WIDTH - BOX) // 2
 
 
 def _drawn(like: QPainter, found: Summary | OperationCell | None, share: Share | None, scale: float) -> QPixmap:
@@ -104,7 +101,7 @@ def _drawn(like: QPainter, found: Summary | OperationCell | None, share: Share |
 
 def _draw_cell(painter: QPainter, whole: QRect, found: OperationCell) -> None:
     """The box, at its right what asks (on a soft ground where every call does), and what limits it."""
-    look, left = current_look(), _box_left()
+    look, left = current_look(), _BOX_LEFT
     look.check_icon(_BOXES[found.state]).paint(painter, QRect(left, whole.top() + 1, BOX, BOX))
     at = left + BOX + GAP
     if found.state in _MARKS:
@@ -316,8 +313,12 @@ class ToolEdge(_Edge):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """On the arrow: open or close. Elsewhere the line is chosen."""
-        if event.button() == Qt.MouseButton.LeftButton and self._is_arrow(event.position()):
-            self.open_requested.emit(self.logicalIndexAt(event.position().toPoint()))
+        at = event.position()
+        row = self.logicalIndexAt(at.toPoint())
+        step = _STEP if self.table.is_grouped and self.table.group_at(row) is None else 0
+        is_arrow = row >= 0 and self.table.can_open(row) and at.x() < _PAD + step + _ARROW + 2
+        if event.button() == Qt.MouseButton.LeftButton and is_arrow:
+            self.open_requested.emit(row)
             event.accept()
             return
         super().mousePressEvent(event)
@@ -329,11 +330,6 @@ class ToolEdge(_Edge):
             event.accept()
             return
         super().mouseDoubleClickEvent(event)
-
-    def _is_arrow(self, at: QPointF) -> bool:
-        row = self.logicalIndexAt(at.toPoint())
-        step = _STEP if self.table.is_grouped and self.table.group_at(row) is None else 0
-        return row >= 0 and self.table.can_open(row) and at.x() < _PAD + step + _ARROW + 2
 
 
 def _weighted(font: QFont, *, strong: bool) -> QFont:

@@ -93,7 +93,8 @@ class MatrixPane(QWidget):
         for field in (self.search, self.agent_search):
             field.results_requested.connect(self.focus_cells)
             field.leave_requested.connect(self.focus_cells)
-        self.differs.toggled.connect(self._show_differing)
+        self.differs.toggled.connect(self.model.show_only_differing)
+        self.differs.toggled.connect(self._want)
         self.open_all.clicked.connect(lambda: self.model.set_all_open(on=True))
         self.close_all.clicked.connect(lambda: self.model.set_all_open(on=False))
         self.nothing.action_requested.connect(self.show_all)
@@ -146,10 +147,6 @@ class MatrixPane(QWidget):
         self.model.take_shares(agent_id, tools, found)
         if agent_id == self.view.current_agent:
             self._say()
-
-    def _show_differing(self, only: bool) -> None:
-        self.model.show_only_differing(only)
-        self._want()
 
     def show_all(self) -> None:
         """No filter."""

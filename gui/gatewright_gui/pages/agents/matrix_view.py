@@ -177,7 +177,10 @@ class MatrixView(QTableView):
                 cell = self._table.cell(row, column)
                 share = self._table.share(row, column) if isinstance(cell, OperationCell) else None
                 self._painter.paint(painter, QRect(left, top, wide, high), cell, scale, share)
-        self._paint_current(painter)
+        if self.currentIndex().isValid() and self.hasFocus():
+            painter.setPen(QColor(current_look().palette.focus))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(self.visualRect(self.currentIndex()).adjusted(0, 0, -2, -2))
         painter.end()
 
     def _paint_row_ground(self, painter: QPainter, row: int, columns: Sequence[tuple[int, int, int]]) -> None:
@@ -201,12 +204,6 @@ class MatrixView(QTableView):
                 painter.fillRect(at, top, wide, high, QColor(palette.hover))
             painter.fillRect(at + wide - 1, top, 1, high, QColor(palette.border))
         painter.fillRect(left, top + high - 1, right - left, 1, QColor(palette.border))
-
-    def _paint_current(self, painter: QPainter) -> None:
-        if self.currentIndex().isValid() and self.hasFocus():
-            painter.setPen(QColor(current_look().palette.focus))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(self.visualRect(self.currentIndex()).adjusted(0, 0, -2, -2))
 
     # keys and mouse
 
@@ -245,15 +242,11 @@ class MatrixView(QTableView):
         tops = [top for top in every if table.group_at(top) is None] or every
         if not on and here.isValid() and table.top_of(here.row()) in tops:
             self.setCurrentIndex(here.siblingAtRow(table.top_of(here.row())))
-        if len(tops) > ONE_BY_ONE:
-            self._open_together(tops, blocks, on=on)
+        if len(tops) <= ONE_BY_ONE:
+            for row in tops:
+                table.set_open(row, on)
             return
-        for row in tops:
-            table.set_open(row, on)
-
-    def _open_together(self, tops: Sequence[int], blocks: Sequence[Block], *, on: bool) -> None:
-        """The rows are others at a stroke; the same tools stay selected."""
-        table = self._table
+        # the rows are others at a stroke; the same tools stay selected
         ends = [[table.place_at(table.top_of(row)) for row in (block.top, block.bottom)] for block in blocks]
         table.set_many_open(tops, on)
         chosen = QItemSelection()

@@ -8,10 +8,7 @@ from gatewright.workspace.api import (
     Address,
     Agent,
     AllowedOperations,
-    OperationFacts,
-    PathArgument,
     Policy,
-    PolicyRule,
     Problem,
     RequiresConsent,
     SafetyTier,
@@ -143,19 +140,10 @@ def _scopes(agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[
 
 
 def _paths(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
-    """What the levels of a source say to a single operation, where that depends on the path."""
+    """What the levels of a source say to a single operation, and to each argument that counts as a path."""
     op = next((op for op in facts.operations if op.name in names), None)
-    if op is not None and len(names) == 1:
-        yield from _named_paths(policy, op)
-    if not facts.needs_source or len(names) != 1 or op is None or not op.actions:
+    if op is None or len(names) != 1:
         return
-    for source in policy.sources_of(agent):
-        if text := _by_path(source, op.actions):
-            yield Note(mark("source"), text, ("sources", source.source_id, "default_permission"))
-
-
-def _named_paths(policy: Policy, op: OperationFacts) -> Iterator[Note]:
-    """What the levels of the sources say to each argument that counts as a path."""
     unknown = Action.READ if op.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
     for one in op.paths:
         action = unknown if one.use is None else one.use.action
@@ -165,14 +153,13 @@ def _named_paths(policy: Policy, op: OperationFacts) -> Iterator[Note]:
                     "`{argument}` is a path ({action}, {how_known}); {verdicts}",
                     argument=one.argument,
                     action=tr(ACTION_WORDS[action]),
-                    how_known=_sure(one),
+                    how_known=tr("declared") if one.confidence == "declared" else tr("as found"),
                     verdicts=text,
                 )
                 yield Note(mark("path"), said, ("sources", source.source_id, "default_permission"))
-
-
-def _sure(path: PathArgument) -> str:
-    return tr("declared") if path.confidence == "declared" else tr("as found")
+    for source in policy.sources_of(agent) if facts.needs_source and op.actions else ():
+        if text := _by_path(source, op.actions):
+            yield Note(mark("source"), text, ("sources", source.source_id, "default_permission"))
 
 
 def _by_path(source: Source, actions: Sequence[Action]) -> str:
@@ -240,19 +227,17 @@ def _said(placed: PlacedRule) -> str:
 
 
 def _policy(policy: Policy, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[Note]:
+    """The policy rules that may match, where that depends on a condition."""
     for index, rule in enumerate(policy.rules):
-        if not rule.is_unconditional and rule.when is not False and _may_match(rule, agent, facts, names):
+        is_for = (
+            (rule.agents is None or agent.agent_id in rule.agents)
+            and (rule.tools is None or any(names_tool(name, facts.name, facts.major) for name in rule.tools))
+            and (rule.operations is None or any(name in rule.operations for name in names))
+        )
+        if is_for and not rule.is_unconditional and rule.when is not False:
             text = tr(_SAYS[rule.effect], rule=rule.name)
             said = f"{text}: {rule.message}" if rule.message else text
             yield Note(mark("policy"), said, ("policy", "rules", index))
-
-
-def _may_match(rule: PolicyRule, agent: Agent, facts: ToolFacts, names: tuple[str, ...]) -> bool:
-    if rule.agents is not None and agent.agent_id not in rule.agents:
-        return False
-    if rule.tools is not None and not any(names_tool(name, facts.name, facts.major) for name in rule.tools):
-        return False
-    return rule.operations is None or any(name in rule.operations for name in names)
 
 
 def _settings(policy: Policy, facts: ToolFacts, operation: str | None) -> Iterator[Note]:
@@ -260,17 +245,10 @@ def _settings(policy: Policy, facts: ToolFacts, operation: str | None) -> Iterat
     if key is None:
         return
     settings = policy.tools[key]
-    tier = settings.operation_tiers.get(operation or "")
+    by_operation = settings.operation_tiers.get(operation or "")
+    tier, at = (by_operation, "operation_tiers") if by_operation is not None else (settings.safety_tier, "safety_tier")
     if tier is not None:
-        yield Note(
-            "tools", tr("its tier is {tier} by [tools.{key}]", tier=tier, key=key), ("tools", key, "operation_tiers")
-        )
-    elif settings.safety_tier is not None:
-        yield Note(
-            "tools",
-            tr("its tier is {tier} by [tools.{key}]", tier=settings.safety_tier, key=key),
-            ("tools", key, "safety_tier"),
-        )
+        yield Note("tools", tr("its tier is {tier} by [tools.{key}]", tier=tier, key=key), ("tools", key, at))
     if settings.timeout_s is not None:
         text = tr("a call ends after {time} by [tools.{key}]", time=duration_words(settings.timeout_s), key=key)
         yield Note("tools", text, ("tools", key, "timeout"))

@@ -5,16 +5,14 @@ from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QAbstractItemView, QListView, QWidget
+from PySide6.QtWidgets import QWidget
 
 from gatewright.workspace.api import PathArgument, PathUse, ToolFacts
 from gatewright_gui.pages.agents.declaration import CONFIDENCE
-from gatewright_gui.qt.dialog import CheckedDialog
+from gatewright_gui.pages.agents.declare_dialog import DeclarationDialog, declaration_list
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.table_model import RowModel
-from gatewright_gui.qt.widget.delegate import Delegate
-from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.document import Document
@@ -101,24 +99,21 @@ def _found(paths: Sequence[PathArgument]) -> str:
     return tr("perhaps a path, {uses}: {degree} confidence, not judged as one", uses=what, degree=sure)
 
 
-class PathsDialog(CheckedDialog):
-    """After it was accepted `declared` holds what was chosen; a refusal is said in it, and it stays."""
+class PathsDialog(DeclarationDialog):
+    """After it was accepted `declared` holds what was chosen."""
 
     def __init__(self, parent: QWidget | None, document: Document, facts: ToolFacts) -> None:
-        super().__init__(parent, "paths", tr("Paths of {tool}", tool=facts.name), tr("Declare"))
-        self._document, self._facts = document, facts
+        super().__init__(parent, "paths", tr("Paths of {tool}", tool=facts.name), document, facts)
         self._now = dict(verbs.declared_paths(document.policy, facts.name, facts.major))
         self.model = PathListModel(facts, self._now, self)
-        self.view = named(QListView(), "paths.arguments", spoken=tr("Arguments"))
-        self.view.setItemDelegate(Delegate(self.view))
-        self.view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.view = declaration_list(tr("Arguments"), "paths.arguments")
         self.view.setModel(self.model)
         self.view.installEventFilter(self)
         self.choice = named(Segmented(tr("What is done at the path")), "paths.choice")
         for key, text in CHOICES.items():
             self.choice.add_segment(key, tr(text))
         self.lay_out(
-            row_of(self.heading, stretch(), ElidedLabel(tr("from {catalog}", catalog=facts.origin), role="muted")),
+            self.heading_row(),
             named(Label(tr(ABOUT), wraps=True), "paths.about", kind="muted"),
             Label(tr("&Arguments"), buddy=self.view),
             stretch(self.view),
@@ -138,14 +133,9 @@ class PathsDialog(CheckedDialog):
         """What would be written."""
         return self.model.declared
 
-    def accept(self) -> None:
-        """Close, unless it would be refused: then say why and stay."""
-        if not self.accept_button.isEnabled():
-            return
-        fault = verbs.paths_refusal(self._document, self._facts.name, self._facts.major, self.declared)
-        self.say(fault)
-        if not fault:
-            super().accept()
+    def refusal(self) -> str:
+        """Why what is declared cannot be written."""
+        return verbs.paths_refusal(self._document, self._facts.name, self._facts.major, self.declared)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """F, R, W, D and N in the list say what the current argument is."""
@@ -169,5 +159,4 @@ class PathsDialog(CheckedDialog):
         self.choice.setEnabled(row >= 0)
         use = self.model.use(row) if row >= 0 else None
         self.choice.set_current(AS_FOUND if use is None else use.value)
-        self.accept_button.setEnabled(dict(self.declared) != self._now)
-        self.accept_button.setToolTip("" if self.accept_button.isEnabled() else tr("It is so already"))
+        self.allow(is_new=self.declared != self._now)

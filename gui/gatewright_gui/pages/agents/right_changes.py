@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 
 from gatewright.workspace.api import Agent
+from gatewright_gui.pages.agents.agents import agent_fits
 from gatewright_gui.pages.agents.right_lines import KIND_WORDS, MOST_ROWS, AgentLines, ChangeRow
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.table_model import FlatModel, Index, RowModel
@@ -143,16 +144,12 @@ class AgentChoiceModel(RowModel[Agent]):
     def set_filter(self, text: str) -> None:
         """Only agents whose name or description has every word."""
         words = text.casefold().split()
-        self.set_rows(
-            agent
-            for agent in self._agents
-            if all(word in f"{agent.agent_id} {agent.description}".casefold() for word in words)
-        )
+        self.set_rows(agent for agent in self._agents if agent_fits(agent, words))
 
-    def choose_shown(self, *, on: bool) -> None:
-        """Tick or untick all that the filter leaves."""
+    def turn_shown(self) -> None:
+        """Tick all that the filter leaves, or none of them where all are ticked."""
         names = {agent.agent_id for agent in self.rows}
-        self._set(self._chosen | names if on else self._chosen - names)
+        self._set(self._chosen - names if self.are_all_shown_chosen else self._chosen | names)
 
     def _set(self, chosen: set[str]) -> None:
         if chosen == self._chosen:

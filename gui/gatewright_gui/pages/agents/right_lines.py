@@ -197,12 +197,10 @@ def _sources(sources: Sequence[str] | None) -> str:
 
 def _capabilities(capabilities: Sequence[Capability]) -> str:
     """With what each reaches: a wider list of the same kind is a change too."""
-    return ", ".join(_capability(one) for one in capabilities) or tr("none")
-
-
-def _capability(one: Capability) -> str:
-    reach = one.text or (tr("nothing") if one.scope is not None else "")
-    return f"{type(one).__name__} ({reach})" if reach else type(one).__name__
+    reaches = [
+        (type(one).__name__, one.text or (tr("nothing") if one.scope is not None else "")) for one in capabilities
+    ]
+    return ", ".join(f"{name} ({reach})" if reach else name for name, reach in reaches) or tr("none")
 
 
 def _limit(rule: ToolRule) -> str:

@@ -10,14 +10,12 @@ from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
     QLabel,
     QListView,
     QPushButton,
     QRadioButton,
     QStackedWidget,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -151,18 +149,6 @@ class RightsDialog(CheckedDialog):
 
     def lay_out_choice(self, *choice: Part, has_agents: bool = True) -> None:
         """Put the parts in place, the choice at the left above the agents."""
-        self._set_up()
-        agents: tuple[Part, ...] = (
-            row_of(self.agents_label, stretch(), self.all_button),
-            self.agent_search,
-            stretch(self.agent_view),
-        )
-        left = holding(column_of(*choice, Gap(2), *(agents if has_agents else (stretch(),)), space=2))
-        left.setFixedWidth(_LEFT)
-        self.lay_out(stretch(row_of(left, stretch(self._changes_half()), space=4)), self.fault)
-        self._connect()
-
-    def _set_up(self) -> None:
         self.all_button.setAutoDefault(False)
         self.agent_search.setVisible(self.agents.every > _MANY_AGENTS)
         self.agent_view.setItemDelegate(Delegate(self.agent_view))
@@ -172,20 +158,27 @@ class RightsDialog(CheckedDialog):
         self.agent_view.setMinimumHeight(3 * current_look().tokens.row_height)
         self.agent_view.ensurePolished()
         self.accept_button.setEnabled(False)  # until it is known what would be made
-
-    def _changes_half(self) -> QVBoxLayout:
+        agents: tuple[Part, ...] = (
+            row_of(self.agents_label, stretch(), self.all_button),
+            self.agent_search,
+            stretch(self.agent_view),
+        )
+        left = holding(column_of(*choice, Gap(2), *(agents if has_agents else (stretch(),)), space=2))
+        left.setFixedWidth(_LEFT)
         self.kind.setMinimumWidth(170)
         set_up_changes(self.table, self.changes)
         self._place.addWidget(self.table)
         self._place.addWidget(self.nothing)
-        searches: QHBoxLayout = row_of(stretch(self.search), self.kind, space=2)
-        return column_of(self.summary, searches, stretch(self._place), self.progress, space=2)
+        searches = row_of(stretch(self.search), self.kind, space=2)
+        changes = column_of(self.summary, searches, stretch(self._place), self.progress, space=2)
+        self.lay_out(stretch(row_of(left, stretch(changes), space=4)), self.fault)
+        self._connect()
 
     def _connect(self) -> None:
         self.agents.chosen_changed.connect(self.choose)
         self.agent_search.search_changed.connect(self._filter_agents)
         self.agent_search.results_requested.connect(self.agent_view.setFocus)
-        self.all_button.clicked.connect(self._choose_all)
+        self.all_button.clicked.connect(self.agents.turn_shown)
         self.search.search_changed.connect(self._filter)
         self.search.results_requested.connect(self.table.setFocus)
         self.search.leave_requested.connect(self.reject)
@@ -214,9 +207,6 @@ class RightsDialog(CheckedDialog):
         self.agents_label.setText(tr("&Agents  {count:,} of {every:,}", count=chosen, every=self.agents.every))
         self.all_button.setText(tr("None") if self.agents.are_all_shown_chosen else tr("All"))
         self._work_out_anew()
-
-    def _choose_all(self) -> None:
-        self.agents.choose_shown(on=not self.agents.are_all_shown_chosen)
 
     def _filter_agents(self, text: str) -> None:
         self.agents.set_filter(text)
@@ -271,18 +261,6 @@ class RightsDialog(CheckedDialog):
             self.fault.setText(planned.refusal.replace("`", ""))
             self.fault.setVisible(bool(planned.refusal))
         self._show()
-        self._show_kinds()
-
-    def accept(self) -> None:
-        """Only what was shown can be made."""
-        if self.edit is not None:
-            super().accept()
-
-    def _filter(self, _why: object = None) -> None:
-        self.changes.set_filter(self.search.text().strip(), self.kind.currentData() or "")
-        self._show()
-
-    def _show_kinds(self) -> None:
         before = self.kind.currentData()
         self.kind.blockSignals(True)
         self.kind.clear()
@@ -293,6 +271,15 @@ class RightsDialog(CheckedDialog):
         self.kind.setCurrentIndex(max(self.kind.findData(before), 0))
         self.kind.blockSignals(False)
         self._filter()
+
+    def accept(self) -> None:
+        """Only what was shown can be made."""
+        if self.edit is not None:
+            super().accept()
+
+    def _filter(self, _why: object = None) -> None:
+        self.changes.set_filter(self.search.text().strip(), self.kind.currentData() or "")
+        self._show()
 
     def _show(self) -> None:
         words = counts_words(self.changes.counts)
@@ -364,8 +351,13 @@ class CopyDialog(RightsDialog):
         boxes = (self.limits, self.sources, self.capabilities)
         for box in boxes:
             box.toggled.connect(self.choose)
-        stay = [rule.name for rule in rules_by_name(context.document.policy, source_id)]
-        self.lay_out_choice(column_of(told, *boxes, *([_not_copied(source_id, stay)] if stay else []), space=1))
+        parts: list[QWidget] = [told, *boxes]
+        # what binds the agent by its name and nobody else: without a word one would think that it goes along
+        if stay := [rule.name for rule in rules_by_name(context.document.policy, source_id)]:
+            rules = counted(len(stay), "policy rule is", "policy rules are")
+            said = tr("Not copied: {rules} for {agent} by name.", rules=rules, agent=source_id)
+            parts.append(named(_said(said), "rights.not_copied", tip=tip_text("\n".join(stay))))
+        self.lay_out_choice(column_of(*parts, space=1))
         self.agent_view.setFocus()
 
     def plan(self) -> CopyPlan:
@@ -403,12 +395,3 @@ def _said(text: str, *, kind: str = "small", wraps: bool = True) -> QLabel:
     label = named(Label(text), kind=kind)
     label.setWordWrap(wraps)
     return label
-
-
-def _not_copied(source_id: str, names: Sequence[str]) -> QLabel:
-    """What binds the agent by its name and nobody else: without a word one would think that it goes along."""
-    rules = counted(len(names), "policy rule is", "policy rules are")
-    said = tr("Not copied: {rules} for {agent} by name.", rules=rules, agent=source_id)
-    told = named(_said(said), "rights.not_copied")
-    told.setToolTip(tip_text("\n".join(names)))
-    return told

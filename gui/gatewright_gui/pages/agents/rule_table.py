@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar, cast
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt, Signal
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, QRect, Qt, Signal
 from PySide6.QtGui import QIcon, QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -20,14 +20,13 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
-from gatewright_gui.qt.table_model import FlatModel, Index
+from gatewright_gui.qt.table_model import Index, RowModel
 from gatewright_gui.qt.widget.delegate import tint
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.number_field import NumberField
 from gatewright_gui.qt.widget.value_field import ValueDelegate, ValueField
 
-ROW = Qt.ItemDataRole.UserRole + 1
-LINK = Qt.ItemDataRole.UserRole + 2
+LINK = Qt.ItemDataRole.UserRole + 1
 """Words that lead to a line, in the last column; empty where nothing does."""
 _PAD = 10
 _SHARE = 0.66
@@ -56,7 +55,7 @@ class RuleRow(Protocol):
 R = TypeVar("R", bound=RuleRow)
 
 
-class RuleRows(FlatModel, Generic[R]):
+class RuleRows(RowModel[R], Generic[R]):
     """Rows that stand in the policy file, one of them at most a draft that is not written yet.
 
     Rows keep their identity over an edit. A subclass names the columns, where the rows stand is the last of them.
@@ -64,45 +63,48 @@ class RuleRows(FlatModel, Generic[R]):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._rows: list[R] = []
         self._draft: R | None = None
         self._lines: Mapping[Address, int] = {}
         self._file = ""
-
-    def text(self, row: R, column: int, link: str) -> str:
-        """What a cell shows; `link`: the words that lead to the row's line."""
-        raise NotImplementedError
 
     def typed(self, row: R, column: int) -> object:
         """What an editor of the cell begins with."""
         raise NotImplementedError
 
-    def tip(self, row: R, column: int, text: str) -> str:
-        """The tooltip of a cell that shows `text`, but of a link."""
+    def can_edit(self, row: R, column: int) -> bool:
+        """Whether the cell can be edited in place."""
         raise NotImplementedError
 
-    @property
-    def rows(self) -> tuple[R, ...]:
-        """What is shown."""
-        return tuple(self._rows)
+    def edit_cell(self, row: R, column: int, value: Any) -> bool:
+        """Ask a verb for what was typed or chosen in a cell that can be edited; False: refused, or nothing new."""
+        raise NotImplementedError
+
+    def place_of(self, draft: R, rows: Sequence[R]) -> int:
+        """Before which of the rows a new one belongs."""
+        raise NotImplementedError
+
+    def key(self, row: R, /) -> Hashable:
+        """What stays the same of the row over an edit."""
+        return row.key
+
+    def link(self, row: R) -> str:
+        """The words that lead to a row's line; empty while it is not known."""
+        line = self._lines.get(row.address) if row.address is not None else None
+        return "" if line is None else tr("line {line}", line=line)
 
     @property
     def addresses(self) -> tuple[Address, ...]:
         """The places whose lines are wanted."""
-        return tuple(dict.fromkeys(row.address for row in self._rows if row.address is not None))
+        return tuple(dict.fromkeys(row.address for row in self.rows if row.address is not None))
 
     def set_lines(self, lines: Mapping[Address, int], file: str = "") -> None:
         """Where the places stand now, and in which file."""
         self._lines, self._file = lines, file
-        self._replace(0, self._rows)
-
-    def row_at(self, row: int) -> R | None:
-        """What a row shows."""
-        return self._rows[row] if 0 <= row < len(self._rows) else None
+        self.tell_changed()
 
     def row_of(self, address: Address) -> int | None:
         """The row that stands at a place."""
-        return next((at for at, row in enumerate(self._rows) if row.address == address), None)
+        return next((at for at, row in enumerate(self.rows) if row.address == address), None)
 
     def line_at(self, row: int) -> int | None:
         """The line at which a row stands, once it is known."""
@@ -111,92 +113,90 @@ class RuleRows(FlatModel, Generic[R]):
 
     # rows
 
-    def drop_draft(self) -> None:
-        """Forget a new row that was not written."""
+    def set_rows(self, rows: Iterable[R]) -> None:
+        """Show these, and the row that is being made: what is alike at both ends stays, with selection and editors."""
+        new = list(rows)
         if self._draft is not None:
-            at = self._rows.index(self._draft)
-            self._draft = None
-            self._remove(at, 1)
-
-    def begin_draft(self, at: int, draft: R) -> None:
-        """A new row that is being made."""
-        self._draft = draft
-        self._insert(at, [draft])
-
-    def change_draft(self, at: int, draft: R) -> None:
-        """The new row says something else, and is not written yet."""
-        self._draft = draft
-        self._replace(at, [draft])
-
-    def written(self, row: R, write: Callable[[], bool]) -> bool:
-        """Write a row; a draft becomes the row that was written, where that stands in the list."""
-        if row != self._draft:
-            return write()
-        draft, self._draft = self._draft, None
-        if write():
-            return True
-        self._draft = draft
-        return False
-
-    def take(self, new: Sequence[R]) -> None:
-        """Keep what is alike at both ends and change the middle, so that selection and open editors stay."""
-        before, after = [row.key for row in self._rows], [row.key for row in new]
+            new.insert(self.place_of(self._draft, new), self._draft)
+        before, after = [row.key for row in self.rows], [row.key for row in new]
         shorter = min(len(before), len(after))
         head = next((i for i in range(shorter) if before[i] != after[i]), shorter)
         room = shorter - head
         tail = next((i for i in range(room) if before[-1 - i] != after[-1 - i]), room)
         if len(before) - head - tail:
-            self._remove(head, len(before) - head - tail)
+            self._splice(head, len(before) - head - tail, ())
         if len(after) - head - tail:
-            self._insert(head, new[head : len(after) - tail])
-        self._replace(0, new)
+            self._splice(head, 0, new[head : len(after) - tail])
+        self.refresh_rows(new, stay=True)
 
-    def _insert(self, at: int, rows: Sequence[R]) -> None:
-        self.beginInsertRows(QModelIndex(), at, at + len(rows) - 1)
-        self._rows[at:at] = rows
-        self.endInsertRows()
+    def begin_draft(self, draft: R) -> int:
+        """A new row that is being made, instead of any other."""
+        self.drop_draft()
+        self._draft, at = draft, self.place_of(draft, self.rows)
+        self._splice(at, 0, [draft])
+        return at
 
-    def _remove(self, at: int, count: int) -> None:
-        self.beginRemoveRows(QModelIndex(), at, at + count - 1)
-        del self._rows[at : at + count]
-        self.endRemoveRows()
+    def change_draft(self, draft: R) -> None:
+        """The new row says something else, and is not written yet."""
+        rows = [draft if row is self._draft else row for row in self.rows]
+        self._draft = draft
+        self.refresh_rows(rows, stay=True)
 
-    def _replace(self, at: int, rows: Sequence[R]) -> None:
-        self._rows[at : at + len(rows)] = rows
-        if rows:
-            self.dataChanged.emit(self.index(at, 0), self.index(at + len(rows) - 1, len(self.headers) - 1))
+    def drop_draft(self) -> None:
+        """Forget a new row that was not written."""
+        if self._draft is not None:
+            at = self.rows.index(self._draft)
+            self._draft = None
+            self._splice(at, 1, ())
+
+    def write(self, row: R, ask: Callable[[], bool]) -> bool:
+        """Write a row; a draft becomes the row that was written, where that stands in the list."""
+        if row != self._draft:
+            return ask()
+        draft, self._draft = self._draft, None
+        if ask():
+            return True
+        self._draft = draft
+        return False
+
+    def _splice(self, at: int, gone: int, new: Sequence[R]) -> None:
+        """Take rows away, or put rows in."""
+        if gone:
+            self.beginRemoveRows(QModelIndex(), at, at + gone - 1)
+        else:
+            self.beginInsertRows(QModelIndex(), at, at + len(new) - 1)
+        self.rows = (*self.rows[:at], *new, *self.rows[at + gone :])
+        (self.endRemoveRows if gone else self.endInsertRows)()
 
     # Qt
 
-    def count(self) -> int:
-        """How many rows."""
-        return len(self._rows)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+    def cell(self, row: R, column: int, role: int, /) -> Any:
         """Texts, and what delegates draw and edit from."""
-        row = self.row_at(index.row()) if index.isValid() else None
-        if row is None:
-            return None
-        column, line = index.column(), self.line_at(index.row())
-        link, is_last = "" if line is None else tr("line {line}", line=line), column == len(self.headers) - 1
+        link = self.link(row) if column == len(self.headers) - 1 else ""
         match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return self.text(row, column, link)
             case Qt.ItemDataRole.EditRole:
                 return self.typed(row, column)
-            case Qt.ItemDataRole.ToolTipRole:
-                text = self.text(row, column, link)
-                if is_last:
-                    return tr("{line} of {file}. Click: go there", line=text, file=self._file) if link else text or None
-                return self.tip(row, column, text) or None
+            case Qt.ItemDataRole.ToolTipRole if link:
+                text = self.text(row, column)
+                return tr("{line} of {file}. Click: go there", line=text, file=self._file)
+            case Qt.ItemDataRole.ToolTipRole if column == len(self.headers) - 1:
+                return self.text(row, column) or None
             case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{tr(self.headers[column])}: {self.text(row, column, link) or tr('none')}"
-            case _ if role == ROW:
-                return row
+                return f"{tr(self.headers[column])}: {self.text(row, column) or tr('none')}"
             case _ if role == LINK:
-                return link if is_last else ""
+                return link
             case _:
-                return None
+                return super().cell(row, column, role)
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Some cells can be edited."""
+        row, flags = self.row_at(index.row()), super().flags(index)
+        return flags | Qt.ItemFlag.ItemIsEditable if row is not None and self.can_edit(row, index.column()) else flags
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
+        """Ask for another value of a cell that can be edited."""
+        row = self.row_at(index.row()) if role == Qt.ItemDataRole.EditRole else None
+        return row is not None and self.can_edit(row, index.column()) and self.edit_cell(row, index.column(), value)
 
 
 class RuleTable(TableView):
@@ -341,11 +341,6 @@ class RuleDelegate(ValueDelegate):
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: N802
         """Over the cell, never too narrow to type in."""
         del index
-        rect = cast_any(option).rect
+        rect: QRect = getattr(option, "rect")  # noqa: B009
         rect.setWidth(max(rect.width(), min(editor.sizeHint().width(), 160)))
         editor.setGeometry(rect)
-
-
-def cast_any(option: QStyleOptionViewItem) -> Any:
-    """Its members are untyped in the bindings."""
-    return option

@@ -46,7 +46,8 @@ class RulesPane(QWidget, Generic[R]):
         view.edit_requested.connect(self.edit_current)
         view.line_clicked.connect(self.go)
         view.selectionModel().currentChanged.connect(self.current_changed)
-        delegate.closeEditor.connect(self._editor_closing)
+        # once the view is done with the field
+        delegate.closeEditor.connect(lambda: QTimer.singleShot(0, self, self._editor_closed))
         self.remove_button.clicked.connect(self.remove_current)
         self.menu.aboutToShow.connect(self.fill_menu)
 
@@ -114,9 +115,6 @@ class RulesPane(QWidget, Generic[R]):
         line = self._rows.line_at(row)
         if line is not None:
             self.line_requested.emit(line)
-
-    def _editor_closing(self, _editor: object) -> None:
-        QTimer.singleShot(0, self, self._editor_closed)  # once the view is done with the field
 
     def _editor_closed(self) -> None:
         if self._table.state() != QAbstractItemView.State.EditingState:

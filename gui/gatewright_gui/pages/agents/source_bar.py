@@ -64,9 +64,9 @@ class SourceBar(QWidget):
     """Always there, so that the rows below never jump under the mouse."""
 
     source_asked = Signal(object, bool)
-    """A source is to be attached, or to be taken away: str, on."""
-    every_asked = Signal(bool)
-    """Every source, those added later too; or only those that are there now."""
+    """A source is to be attached, or to be taken away: str, on. None: every one, those added later too; off: only
+    those that are there now.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -111,5 +111,5 @@ class SourceBar(QWidget):
             return
         self.menu.addSeparator()
         has_every = self._agent.sources is None
-        ask = partial(self.every_asked.emit, not has_every)
+        ask = partial(self.source_asked.emit, None, not has_every)
         add_action(self.menu, tr("Every source, later ones too"), ask, ticked=has_every)

@@ -91,8 +91,6 @@ class ToolDelegate(Delegate):
         rect: QRect = getattr(option, "rect")  # noqa: B009
         painter.save()
         match index.column():
-            case Column.NAME if isinstance(group := index.data(GROUP), ToolGroup):
-                self._paint_group(painter, rect, option, index, group)
             case Column.VERDICT | Column.ASK if index.data(GROUP) is not None:
                 pass
             case Column.NAME:
@@ -111,10 +109,10 @@ class ToolDelegate(Delegate):
         painter.restore()
 
     def _paint_name(self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index) -> None:
-        look, state = current_look(), RowState(index.data(STATE))
+        """Box, name, mark, how much is on; behind the name what it is, where there is room for it."""
+        look, state, group = current_look(), RowState(index.data(STATE)), index.data(GROUP)
         box = box_rect(rect)
-        hovered = _is_over(option, box)
-        look.check_icon(_BOXES[state], hovered=hovered).paint(painter, box)
+        look.check_icon(_BOXES[state], hovered=_is_over(option, box)).paint(painter, box)
         left = box.right() + 1 + _GAP
         room = rect.right() - left - 4 - _paint_count(painter, rect, str(index.data(COUNT) or ""))
         if index.data(MARK):
@@ -123,12 +121,22 @@ class ToolDelegate(Delegate):
                 painter, QRect(at, rect.top() + (rect.height() - MARK_SIZE) // 2, MARK_SIZE, MARK_SIZE)
             )
             room -= MARK_SIZE + 4
-        painter.setFont(_name_font(option, is_tool=bool(index.data(IS_TOOL))))
-        quiet = state in {RowState.OFF, RowState.OVERRULED}
-        painter.setPen(QColor(look.palette.muted if quiet else look.palette.text))
-        name, middle = str(index.data()), Qt.TextElideMode.ElideMiddle
-        wide = self._marked(painter, QRect(left, rect.top(), room, rect.height()), name, middle)
-        self._paint_description(painter, rect, left + wide, left + room, str(index.data(DESCRIPTION) or ""))
+        font = QFont(getattr(option, "font"))  # noqa: B009
+        if index.data(IS_TOOL) or group is not None:
+            font.setWeight(QFont.Weight.DemiBold)
+        painter.setFont(font)
+        is_quiet = group is None and state in {RowState.OFF, RowState.OVERRULED}
+        painter.setPen(QColor(look.palette.muted if is_quiet else look.palette.text))
+        place, middle = QRect(left, rect.top(), room, rect.height()), Qt.TextElideMode.ElideMiddle
+        wide = self._marked(painter, place, str(index.data()), middle)
+        if not isinstance(group, ToolGroup):
+            self._paint_description(painter, rect, left + wide, left + room, str(index.data(DESCRIPTION) or ""))
+            return
+        painter.setFont(look.small_font)
+        place.setLeft(left + wide + 2 * _GAP)
+        if painter.fontMetrics().horizontalAdvance(group.kind) <= place.width():
+            painter.setPen(QColor(look.palette.muted))
+            _words(painter, place, group.kind)
 
     def _paint_description(self, painter: QPainter, rect: QRect, name_end: int, end: int, text: str) -> None:
         """A line of it behind the name; below each other where the column is wide."""
@@ -161,23 +169,6 @@ class ToolDelegate(Delegate):
                 start = small.find(word, start + len(word))
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
         return metrics.horizontalAdvance(shown)
-
-    def _paint_group(
-        self, painter: QPainter, rect: QRect, option: QStyleOptionViewItem, index: Index, group: ToolGroup
-    ) -> None:
-        """Box, title, what it is where there is room for it, how much is on."""
-        look, box = current_look(), box_rect(rect)
-        look.check_icon(_BOXES[RowState(index.data(STATE))], hovered=_is_over(option, box)).paint(painter, box)
-        left = box.right() + 1 + _GAP
-        room = rect.right() - left - 4 - _paint_count(painter, rect, str(index.data(COUNT)))
-        painter.setFont(_name_font(option, is_tool=True))
-        wide = painter.fontMetrics().horizontalAdvance(group.title) + 2 * _GAP
-        painter.setPen(QColor(look.palette.text))
-        self._marked(painter, QRect(left, rect.top(), room, rect.height()), group.title, Qt.TextElideMode.ElideMiddle)
-        painter.setFont(look.small_font)
-        if wide + painter.fontMetrics().horizontalAdvance(group.kind) <= room:
-            painter.setPen(QColor(look.palette.muted))
-            _words(painter, QRect(left + wide, rect.top(), room - wide, rect.height()), group.kind)
 
     def _paint_verdict(self, painter: QPainter, rect: QRect, index: Index) -> None:
         text = str(index.data())
@@ -296,13 +287,6 @@ def _telling_part(metrics: QFontMetrics, text: str, width: int, searched: Sequen
     if word not in line_text(metrics, f"… {line[start:]}", width).lower():
         start = at
     return f"… {line[start:]}" if start else line
-
-
-def _name_font(option: QStyleOptionViewItem, *, is_tool: bool) -> QFont:
-    font = QFont(getattr(option, "font"))  # noqa: B009
-    if is_tool:
-        font.setWeight(QFont.Weight.DemiBold)
-    return font
 
 
 def _is_over(option: QStyleOptionViewItem, place: QRect) -> bool:

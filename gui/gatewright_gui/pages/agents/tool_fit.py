@@ -72,15 +72,13 @@ class Shown:
     def of(cls, tree: ToolTreeModel, rows: Sequence[int], fitting: Sequence[Sequence[int]]) -> "Shown":
         """Tools by their rows in the tree, each with the places of its operations that fit."""
         sizes = [len(fit) if tree.sizes[row] else 0 for row, fit in zip(rows, fitting, strict=True)]
-        groups, starts = _grouped(tree, rows) if len(tree.groups) > 1 else ((), ())
-        return cls(list(rows), fitting, sizes, groups, starts)
-
-
-def _grouped(tree: ToolTreeModel, rows: Sequence[int]) -> tuple[Sequence[ToolGroup], Sequence[int]]:
-    firsts = [bisect_left(rows, first) for _, first in tree.groups]
-    spans = zip((group for group, _ in tree.groups), firsts, (*firsts[1:], len(rows)), strict=True)
-    held = [(group, start) for group, start, end in spans if start < end]
-    return tuple([group for group, _ in held]), (*(start for _, start in held), len(rows))
+        if len(tree.groups) < 2:
+            return cls(list(rows), fitting, sizes, (), ())
+        firsts = [bisect_left(rows, first) for _, first in tree.groups]
+        spans = zip((group for group, _ in tree.groups), firsts, (*firsts[1:], len(rows)), strict=True)
+        held = [(group, start) for group, start, end in spans if start < end]
+        starts = (*(start for _, start in held), len(rows))
+        return cls(list(rows), fitting, sizes, tuple([group for group, _ in held]), starts)
 
 
 class Fit:
@@ -107,21 +105,19 @@ class Fit:
         rows: list[int] = []
         found: list[Sequence[int]] = []
         for row, right in enumerate(self._tree.rights):
-            if self._fits_as_tool(right) and (fitting := self._operations(right, limited)):
+            if fitting := self._fitting(right, limited):
                 rows.append(row)
                 found.append(fitting)
         return Shown.of(self._tree, rows, found)
 
-    def _fits_as_tool(self, right: ToolRight) -> bool:
-        filters = self.filters
-        if filters.origins and right.facts.origin not in filters.origins:
-            return False
-        return not filters.has_problem or right.facts.name in self.problems
-
-    def _operations(self, right: ToolRight, limited: "_Limited | None") -> Sequence[int]:
-        """The places of the operations that fit."""
+    def _fitting(self, right: ToolRight, limited: "_Limited | None") -> Sequence[int]:
+        """The places of the operations that fit; none where the tool does not."""
         rows, filters = right.operations, self.filters
         places: Sequence[int] = range(len(rows))
+        if filters.origins and right.facts.origin not in filters.origins:
+            return ()
+        if filters.has_problem and right.facts.name not in self.problems:
+            return ()
         if filters.states and not (State.MIXED in filters.states and 0 < len(right.shown) < len(rows)):
             places = [at for at in places if self._in_state(rows[at])]
         if filters.tiers:

@@ -75,7 +75,9 @@ def group_row(group: ToolGroup, tools: Sequence[tuple[ToolRight, Sequence[int]]]
     if on:
         state = RowState.ON if on == boxes else RowState.MIXED
     else:
-        state = RowState.OVERRULED if any(map(_is_ticked, tools)) else RowState.OFF
+        free = ((right, fitting) for right, fitting in tools if right.listed and not right.facts.held)
+        ticked = any(right.operations[at].ticked for right, fitting in free for at in fitting)
+        state = RowState.OVERRULED if ticked else RowState.OFF
     return GroupRow(group, on, every, held, state, tokens)
 
 
@@ -86,8 +88,3 @@ def operations_of(tools: Iterable[tuple[ToolRight, Sequence[int]]]) -> Mapping[s
         for right, fitting in tools
         if not right.facts.held
     }
-
-
-def _is_ticked(tool: tuple[ToolRight, Sequence[int]]) -> bool:
-    right, fitting = tool
-    return right.listed and not right.facts.held and any(right.operations[at].ticked for at in fitting)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from gatewright.workspace.api import Reason
 from gatewright_gui.pages.agents.agents import tools_with_problems
@@ -23,7 +23,7 @@ from gatewright_gui.pages.agents.row_state import Asking, verdict_sentence
 from gatewright_gui.pages.agents.share_counter import ShareCounter
 from gatewright_gui.pages.agents.source_bar import SourceBar, advice_for
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
-from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters
+from gatewright_gui.pages.agents.tool_fit import NO_FILTERS
 from gatewright_gui.pages.agents.tool_tree import ASKING, OPERATION, REASONS, SHARE, TOOL, ToolTreeModel, Verbs
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.agents.why_pane import Step, ladder
@@ -78,6 +78,8 @@ class ToolPane(QWidget):
         self.sources = SourceBar()
         self.description = named(QuietField(), "agents.description", spoken=tr("Description of the agent"))
         self.title = named(Label(), "agents.title", kind="heading")
+        tip = tr("Give the selected tools their defaults again; shows first what would change")
+        self.reset_button = named(QPushButton(tr(_RESET)), "agents.reset", tip=tip, kind="link")
         self.declaring = DeclareMenu(context, self)
         tip = tr("See exactly what would be started or connected to for these tools, and trust it")
         self.trust_button = named(QPushButton(tr("Trust...")), "agents.trust", tip=tip, kind="link")
@@ -114,9 +116,12 @@ class ToolPane(QWidget):
         split.splitterMoved.connect(self._keep_room)
         self.why.width_changed.connect(self._fit_detail)
         self.detail.part_changed.connect(self._fit_detail)
+        self.description.setPlaceholderText(tr("Say what this agent is for"))
         searches = (stretch(self.search), self.filters.button, self._preset_button(), LegendButton("agents.legend"))
         column_of(
-            self._title_row(),
+            row_of(
+                *(self.title, stretch(self.description), self.counter, self.reset_button), space=2, margins=(2, 1, 1, 0)
+            ),
             row_of(*searches, space=2, margins=(2, 1, 1, 1)),
             self.filters,
             self.sources,
@@ -142,23 +147,15 @@ class ToolPane(QWidget):
             self._split.setSizes([every - wanted, wanted])
             self.view.scrollTo(self.view.currentIndex())
 
-    def _title_row(self) -> QHBoxLayout:
-        self.description.setPlaceholderText(tr("Say what this agent is for"))
-        for key, icon in (("on", "circle-check"), ("off", "ban")):
-            action = self._bulk[key] = QAction(self)
-            action.setObjectName(f"agents.all_{key}")
-            tie_icon(action, icon)
-            action.triggered.connect(partial(self._turn_all, key == "on"))
-        tip = tr("Give the selected tools their defaults again; shows first what would change")
-        self.reset_button = named(QPushButton(tr(_RESET)), "agents.reset", tip=tip, kind="link")
-        self.reset_button.clicked.connect(self.reset)
-        words = (self.title, stretch(self.description), self.counter, self.reset_button)
-        return row_of(*words, space=2, margins=(2, 1, 1, 0))
-
     def _preset_button(self) -> QToolButton:
         self.preset_menu = QMenu(self)
         self.preset_menu.setToolTipsVisible(True)
         self.preset_menu.aboutToShow.connect(self._fill_presets)
+        for key, icon in (("on", "circle-check"), ("off", "ban")):
+            action = self._bulk[key] = QAction(self)
+            action.setObjectName(f"agents.all_{key}")
+            tie_icon(action, icon)
+            action.triggered.connect(lambda _=False, on=key == "on": self.turn_shown(on=on))
         tip = tr("Give the agent a preset, or its rights to other agents; shows first what would change")
         button = named(QToolButton(), "agents.preset", spoken=tr("Preset, copy rights"), tip=tip)
         button.setText(tr("Preset") + " ")
@@ -187,8 +184,9 @@ class ToolPane(QWidget):
         self.search.search_changed.connect(self._set_search)
         self.search.results_requested.connect(self._into_tree)
         self.search.leave_requested.connect(self.view.setFocus)
-        self.filters.filters_changed.connect(self._set_filters)
+        self.filters.filters_changed.connect(partial(self._refilter, self.rows.set_filters))
         self.filters.cleared.connect(self.show_all)
+        self.reset_button.clicked.connect(self.reset)
         self.nothing.action_requested.connect(self.show_all)
         self.view.current_changed.connect(self._row_changed)
         self.view.selectionModel().selectionChanged.connect(self._name_reset)
@@ -204,7 +202,6 @@ class ToolPane(QWidget):
         self.detail.line_requested.connect(self._context.navigator.go_to_line)
         self.description.editingFinished.connect(self._describe)
         self.sources.source_asked.connect(self._attach)
-        self.sources.every_asked.connect(self._attach_every)
 
     # what is shown
 
@@ -238,10 +235,15 @@ class ToolPane(QWidget):
             self.model.set_tokens({}, exact=True)
 
     def choose_tool(self, tool: str) -> None:
-        """Make a tool's row the current one; the keys stay where they are."""
-        if tool != self._selection.tool and not self.view.show_row(tool, None):
+        """Make a tool's row the current one, unless it or one below it is."""
+        if tool != self._selection.tool:
+            self.choose_row(tool, None)
+
+    def choose_row(self, tool: str, operation: str | None) -> None:
+        """Make a row the current one, for which a filter that hides it is taken away; the keys stay where they are."""
+        if not self.view.show_row(tool, operation):
             self.show_all()
-            self.view.show_row(tool, None)
+            self.view.show_row(tool, operation)
 
     def _keep_rows(self) -> None:
         self._kept_rows = (self.view.open_names(), self.view.current_row)
@@ -325,10 +327,8 @@ class ToolPane(QWidget):
             self.view.choose_first()
 
     def show_row(self, tool: str, operation: str | None) -> None:
-        """Bring a row into view; a filter that hides it is taken away."""
-        if not self.view.show_row(tool, operation):
-            self.show_all()
-            self.view.show_row(tool, operation)
+        """Bring a row into view and give it the keys."""
+        self.choose_row(tool, operation)
         self.view.setFocus()
 
     def show_group(self, origin: str) -> None:
@@ -344,17 +344,14 @@ class ToolPane(QWidget):
 
     def _set_search(self, text: str) -> None:
         self.view.delegate.searched = tuple(text.lower().split())
-        self._refilter(lambda: self.rows.set_search(text))
+        self._refilter(self.rows.set_search, text)
         self.view.viewport().update()
 
-    def _set_filters(self, filters: Filters) -> None:
-        self._refilter(lambda: self.rows.set_filters(filters))
-
-    def _refilter(self, change: Callable[[], None]) -> None:
+    def _refilter(self, change: Callable[..., None], *wanted: object) -> None:
         tool, operation = self._selection.tool, self._selection.operation
         if not self.rows.is_filtering:
             self._opened_before = self.view.open_names()
-        change()
+        change(*wanted)
         self.view.open_tools(self._opened_before)
         self._show_groups()
         if self.rows.is_filtering and self.rows.tool_count <= 50:
@@ -501,9 +498,6 @@ class ToolPane(QWidget):
         targets = tuple(Target(tool, operations) for tool, operations in self.rows.shown_operations().items())
         self._many.tick_all(self._agent_id, targets, "on" if on else "off")
 
-    def _turn_all(self, on: bool, _checked: bool = False) -> None:
-        self.turn_shown(on=on)
-
     def _name_reset(self, _selected: object = None, _deselected: object = None) -> None:
         """Say of what: of the tool that is chosen, or of several."""
         tool, _ = self.view.current_row
@@ -531,15 +525,13 @@ class ToolPane(QWidget):
             self.description.setModified(False)
             agent_verbs.describe_agent(self._document, agent_id, self.description.text().strip())
 
-    def _attach(self, source_id: str, on: bool) -> None:
+    def _attach(self, source_id: str | None, on: bool) -> None:
         from gatewright_gui.session.verbs import agents as agent_verbs
 
-        agent_verbs.attach_source(self._document, self._agent_id, source_id, on=on)
-
-    def _attach_every(self, on: bool) -> None:
-        from gatewright_gui.session.verbs import agents as agent_verbs
-
-        agent_verbs.attach_every_source(self._document, self._agent_id, on=on)
+        if source_id is None:
+            agent_verbs.attach_every_source(self._document, self._agent_id, on=on)
+        else:
+            agent_verbs.attach_source(self._document, self._agent_id, source_id, on=on)
 
     def _open_menu(self, at: QPoint) -> None:
         menu = popup_menu(self)

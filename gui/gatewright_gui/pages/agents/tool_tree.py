@@ -332,7 +332,8 @@ class ToolTreeModel(QAbstractItemModel):
             case Qt.ItemDataRole.AccessibleTextRole:
                 return self._spoken(tool, operation, Column(column))
             case _ if role == MARK:
-                return self._call_for_looking(tool, operation)
+                reading = self._reading(tool, operation)  # what is declared has been looked at
+                return reading.kind if reading is not None and reading.mark and reading.kind != "declared" else ""
             case _ if role == SHARE:
                 return self._share(tool, operation)
             case _ if role in _ROW_VALUES:
@@ -342,11 +343,6 @@ class ToolTreeModel(QAbstractItemModel):
 
     def _reading(self, tool: ToolRight, operation: OperationRight | None) -> Reading | None:
         return self._readings.get(tool.facts.name) if operation is None else None
-
-    def _call_for_looking(self, tool: ToolRight, operation: OperationRight | None) -> str:
-        """How a tool is read that the operator should look at; what is declared has been looked at."""
-        reading = self._reading(tool, operation)
-        return reading.kind if reading is not None and reading.mark and reading.kind != "declared" else ""
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:  # noqa: N802
         """A tick asks the verb. A mixed tool is turned off, whatever the view wished."""

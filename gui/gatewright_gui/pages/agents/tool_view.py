@@ -186,40 +186,32 @@ class ToolView(TreeView):
                     operations = rows.operations_at(above)
                     held.update(operations[row].operation for row in selected)
         for group in groups:
-            chosen |= self._chosen_with(group, chosen)
+            # Its row stands for all that can be ticked, but for nothing where some of it is selected itself: a
+            # selection that runs over the row of a group on its way does not take in what comes after its end.
+            rights = [rows.tool_at(place) for place in rows.places_in(group)]
+            if not any(right.facts.name in chosen for right in rights):
+                chosen.update((right.facts.name, None) for right in rights if not right.facts.held)
         return chosen
-
-    def _chosen_with(self, group: int, chosen: Collection[str]) -> dict[str, None]:
-        """What a group's row stands for: all that can be ticked, but nothing where some of it is selected itself.
-
-        A selection that runs over the row of a group on its way does not take in what comes after its end.
-        """
-        rights = [self._rows.tool_at(place) for place in self._rows.places_in(group)]
-        if any(right.facts.name in chosen for right in rights):
-            return {}
-        return {right.facts.name: None for right in rights if not right.facts.held}
 
     def invert_selection(self) -> None:
         """Select what is shown and was not selected: whole tools by their row, parts of others by their operations."""
-        chosen = self._chosen()
+        chosen, rows = self._chosen(), self._rows
         selection = QItemSelection()
-        free: list[int] = []
-        for place in range(self._rows.tool_count):
-            taken = chosen.get(self._rows.tool_at(place).facts.name, ())
-            if taken is not None and not taken:
-                free.append(place)
-            elif taken is not None:
-                self._select_rest(selection, place, taken)
-        _select(selection, [self._rows.tool_index(place) for place in free])
+        free: list[QModelIndex] = []
+        for place in range(rows.tool_count):
+            top, taken = rows.tool_index(place), chosen.get(rows.tool_at(place).facts.name, ())
+            if taken is None:
+                continue
+            if not taken:
+                free.append(top)
+                continue
+            left = [at for at, row in enumerate(rows.operations_at(place)) if row.operation not in taken]
+            if left:
+                self.expand(top)
+            _select(selection, [rows.index(at, 0, top) for at in left])
+        _select(selection, free)
         flag = QItemSelectionModel.SelectionFlag
         self.selectionModel().select(selection, flag.ClearAndSelect | flag.Rows)
-
-    def _select_rest(self, into: QItemSelection, place: int, taken: Collection[str]) -> None:
-        rows, top = self._rows.operations_at(place), self._rows.tool_index(place)
-        left = [at for at, row in enumerate(rows) if row.operation not in taken]
-        if left:
-            self.expand(top)
-        _select(into, [self._rows.index(at, 0, top) for at in left])
 
     def show_row(self, tool: str, operation: str | None) -> bool:
         """Make a row the current one and bring it into view; False when the filter hides it."""

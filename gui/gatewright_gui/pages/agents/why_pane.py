@@ -72,7 +72,9 @@ def ladder(tool: ToolRight, operation: OperationRight | None, tick: Address) -> 
             going = []
             continue
         rows += own or [Step(layer, "passed" if going else "not reached", tick if layer is Layer.TOOLS else None)]
-        going = [op for op in going if not _is_stopped(op, layer)]
+        going = [
+            op for op in going if not any(one.layer is layer and one.verdict is Verdict.DENY for one in op.reasons)
+        ]
     return tuple(rows)
 
 
@@ -84,10 +86,6 @@ def _box_off(own: Sequence[Reason], reasons: Sequence[Reason], tick: Address) ->
     left_out = tr("{box_is_off}: the tool rule below leaves it out", box_is_off=tr(_OFF))
     text, address = (left_out, rule.address) if rule else (tr(_OFF), tick)
     return [Step(Layer.TOOLS, "stopped", address, text), *own]
-
-
-def _is_stopped(op: OperationRight, layer: Layer) -> bool:
-    return any(reason.layer is layer and reason.verdict is Verdict.DENY for reason in op.reasons)
 
 
 @frozen
