@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from PySide6.QtCore import QObject, Qt, Signal
-from PySide6.QtWidgets import QDialog, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError, frozen
@@ -95,7 +95,10 @@ class ReconcileBar(QWidget):
         self.setObjectName("files.block")
         self._icon = IconLabel("layers", "muted", size=14)
         self._words = Label(wraps=True)
-        self.buttons = {strategy: self._button(strategy, tr(word), tr(tip)) for strategy, word, tip in _WAYS}
+        self.buttons = {
+            way: text_button(tr(word), f"files.{way}", partial(self.asked.emit, way), tr(tip))
+            for way, word, tip in _WAYS
+        }
         said = row_of(aligned(self._icon, Qt.AlignmentFlag.AlignTop), stretch(self._words), space=2)
         column_of(said, row_of(*self.buttons.values(), stretch(), space=2), into=self, space=1)
         self.hide()
@@ -111,9 +114,6 @@ class ReconcileBar(QWidget):
         self.setAccessibleName(self._words.text())
         for button in self.buttons.values():
             button.setVisible(standing.needs_reconciling and standing.problem is None)
-
-    def _button(self, strategy: str, word: str, tip: str) -> QPushButton:
-        return text_button(word, f"files.{strategy}", partial(self.asked.emit, strategy), tip)
 
 
 class BothDialog(QDialog):
@@ -183,8 +183,12 @@ class Blocks(QObject):
             self.found.emit(standings)
 
     async def _reconcile(self, source_id: str, path: str, strategy: str, standing: FileStanding | None) -> None:
-        if strategy == "theirs" and standing is not None and not await self._may_lose(standing):
-            return
+        if strategy == "theirs" and standing is not None and standing.is_conflict:
+            text = tr("What was edited in the block of {path} and not written to disk is gone then.", path=path)
+            choices = (Choice("keep", tr("Keep the edits"), "primary"), Choice("take", tr("Take disk"), "danger"))
+            title = tr("Throw the edits of the block away?")
+            if await ask(self._page, title, text, choices, icon="triangle-alert", role="ask") != "take":
+                return
         try:
             told = await self._folder.reconcile(source_id, path, strategy)
         except GatewrightError as error:
@@ -192,14 +196,6 @@ class Blocks(QObject):
             return
         if isValid(self):
             await self._tell(source_id, told, strategy)
-
-    async def _may_lose(self, standing: FileStanding) -> bool:
-        if not standing.is_conflict:
-            return True
-        text = tr("What was edited in the block of {path} and not written to disk is gone then.", path=standing.path)
-        choices = (Choice("keep", tr("Keep the edits"), "primary"), Choice("take", tr("Take disk"), "danger"))
-        title = tr("Throw the edits of the block away?")
-        return await ask(self._page, title, text, choices, icon="triangle-alert", role="ask") == "take"
 
     async def _tell(self, source_id: str, told: Reconciled, strategy: str) -> None:
         self.look(source_id)

@@ -9,6 +9,7 @@ import contextlib
 import time
 from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -79,7 +80,7 @@ class FileCounts(QObject):
         self._tried: Tried | None = None
         self._wait_ms = SOON_MS
         self._later = QTimer(self, singleShot=True)
-        self._later.timeout.connect(self._count_again)
+        self._later.timeout.connect(partial(self.count, afresh=True))
         self._typed = QTimer(self, singleShot=True, interval=TYPED_MS)
         self._typed.timeout.connect(self._try_now)
         rules.count_cancelled.connect(self.cancel)
@@ -162,9 +163,6 @@ class FileCounts(QObject):
         """Walk the disk again in a moment: what happens until then goes with it."""
         if not self._later.isActive():
             self._later.start(self._wait_ms)
-
-    def _count_again(self) -> None:
-        self.count(afresh=True)
 
     def _question_of(self, source: Source) -> object:
         """What the counts depend on: of a source that is alone levels and comments do not matter."""
@@ -253,7 +251,12 @@ class FileCounts(QObject):
         source, before = self._shown.source, self._trial
         if source is None:
             return
-        tried = replace(source, permission_rules=_with(source, row, PermissionRule(pattern, self._rules.written_level)))
+        rules, new = source.permission_rules, PermissionRule(pattern, self._rules.written_level)
+        if isinstance(row, Insertion) or row >= len(rules):
+            rules = (*rules[:row], new, *rules[row:])
+        else:
+            rules = (*rules[:row], replace(rules[row], pattern=pattern), *rules[row + 1 :])
+        tried = replace(source, permission_rules=rules)
         self._trial = (source, tried, row)
         self._typed.start()
         if before is None or _patterns(before[1]) != _patterns(tried):
@@ -309,14 +312,6 @@ def _hits(decided: Decided, rules: int, shadows: tuple[Shadow, ...]) -> Hits:
         counts.get(PROTECTED, 0),
         sum(count for code, count in counts.items() if code <= ELSEWHERE),
     )
-
-
-def _with(source: Source, row: int, new: PermissionRule) -> tuple[PermissionRule, ...]:
-    """The rules with a new one before a row, or with another pattern in it."""
-    rules = source.permission_rules
-    if isinstance(row, Insertion) or row >= len(rules):
-        return (*rules[:row], new, *rules[row:])
-    return (*rules[:row], replace(rules[row], pattern=new.pattern), *rules[row + 1 :])
 
 
 def _patterns(source: Source) -> tuple[str, ...]:

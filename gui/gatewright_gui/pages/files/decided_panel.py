@@ -280,21 +280,17 @@ class OnePath(QObject):
         meaning = None
         if level is not None and source is not None:
             meaning = meaning_of(self._context.document, source, level)
-        of_folder = self._of_folder(path) if path is not None and path.endswith("/") else ""
-        self._decided.show_level(level, self._standing(path), meaning, of_folder)
+        of_folder: list[str] = []
+        if path is not None and path.endswith("/"):
+            own, below = self._shown.seen_level(path), self._shown.tree_model.below(path)
+            of_folder += [below.sentence] if below is not None else []
+            if own is not None and level is not None and own.permission is not level.permission:
+                of_folder.append(tr("the folder itself is {level} ({rule})", level=own.permission, rule=own.rule_word))
+        self._decided.show_level(level, self._standing(path), meaning, "; ".join(of_folder))
         row = level.index if level is not None else None
         if level is not None and level.is_default:
             row = self._rules.model.default_row
         self._rules.show_deciding(row)
-
-    def _of_folder(self, path: str) -> str:
-        """What the files of a folder have, and the folder itself, where that is another level than a new file gets."""
-        own, told = self._shown.seen_level(path), self._shown.told_level(path)
-        below = self._shown.tree_model.below(path)
-        said = [below.sentence] if below is not None else []
-        if own is not None and told is not None and own.permission is not told.permission:
-            said.append(tr("the folder itself is {level} ({rule})", level=own.permission, rule=own.rule_word))
-        return "; ".join(said)
 
     def show_again(self) -> None:
         """Say it anew: levels, files or blocks may be otherwise now."""
@@ -357,19 +353,21 @@ class OnePath(QObject):
     # names that complete what is typed
 
     def _name_folder(self, relative: str) -> None:
-        source_id = self._shown.source_id
-        if source_id is not None:
-            self._context.tasks.start(self._names_of(source_id, relative, self._turn), "files.complete", replace=True)
+        source_id, turn = self._shown.source_id, self._turn
+        if source_id is None:
+            return
 
-    async def _names_of(self, source_id: str, relative: str, turn: int) -> None:
-        try:
-            listing = await self._shown.folder.read(source_id, relative)
-        except GatewrightError:
-            names: tuple[str, ...] = ()  # there is no such folder: nothing to complete, and no fault of who types
-        else:
-            names = tuple(f"{one.name}/" if one.is_folder else one.name for one in listing.entries)
-        if isValid(self) and turn == self._turn:
-            self._decided.field.set_names(relative, names)
+        async def name() -> None:
+            try:
+                listing = await self._shown.folder.read(source_id, relative)
+            except GatewrightError:
+                names: tuple[str, ...] = ()  # there is no such folder: nothing to complete, and no fault of who types
+            else:
+                names = tuple(f"{one.name}/" if one.is_folder else one.name for one in listing.entries)
+            if isValid(self) and turn == self._turn:
+                self._decided.field.set_names(relative, names)
+
+        self._context.tasks.start(name(), "files.complete", replace=True)
 
     def _connect(self) -> None:
         folder, decided = self._folder, self._decided

@@ -76,19 +76,15 @@ class Fitting:
         prefix = path if path.endswith("/") else f"{head}/" if head else ""
         at = self.place.get(prefix)
         if path.endswith("/") or at is None:
-            return self._from_folder(prefix, step)
+            inside = [at for at, one in enumerate(self.order) if one.startswith(prefix)]
+            if step > 0 and inside:
+                return self._first(inside[0], step)  # what is in a folder comes after its own row
+            return self._first(inside[0] - 1 if inside else 0, step)
         folder = self.folders[prefix]
         row = (bisect_right if step > 0 else bisect_left)(folder.keys, _key(name)) + (0 if step > 0 else -1)
         if 0 <= row < len(folder.names):
             return prefix + folder.names[row]
         return self._first(at + step, step)
-
-    def _from_folder(self, prefix: str, step: int) -> str | None:
-        """From a folder's own row: what is in it comes after it."""
-        inside = [at for at, one in enumerate(self.order) if one.startswith(prefix)]
-        if step > 0 and inside:
-            return self._first(inside[0], step)
-        return self._first(inside[0] - 1 if inside else 0, step)
 
     def _first(self, at: int, step: int) -> str | None:
         prefix = self.order[at % len(self.order)]

@@ -59,7 +59,7 @@ class FolderDelegate(Delegate):
         cell, column = rect_of(option), index.column()
         row = cast("FolderRow", index.data(folder_tree.SHOWN))
         if is_marked(option):
-            draw_ground(self, painter, option, index)
+            draw_ground(painter, option)
         mark = row.mark
         if column == folder_tree.NAME:
             role: Role = mark.role if mark is not None else "muted"
@@ -93,6 +93,19 @@ _NO_FILES = (mark("The folder is empty"), mark("Files that are put into it appea
 
 class _Tree(TreeView):
     """Return opens and closes folders; of a file it leads to its rule."""
+
+    def __init__(self, model: FolderTreeModel, parent: QWidget) -> None:
+        super().__init__(tr("Folder with levels"), parent)
+        self.setObjectName("files.tree")
+        self.setModel(model)
+        self.setItemDelegate(FolderDelegate(self))
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        self.header().setStretchLastSection(False)
+        self.header().setSectionResizeMode(folder_tree.NAME, QHeaderView.ResizeMode.Stretch)
+        self.setColumnWidth(folder_tree.LEVEL, 114)
+        self.setColumnWidth(folder_tree.RULE, max(88, self.header().sectionSizeHint(folder_tree.RULE)))
+        self.setColumnWidth(folder_tree.STATE, 126)
+        self.setColumnHidden(folder_tree.STATE, True)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Return on a folder."""
@@ -133,23 +146,19 @@ class FolderPanel(QWidget):
         self._model = model
         self.given = given
         self._stack = QStackedWidget(self)
-        self.tree = self._make_tree(model)
+        self.tree = _Tree(model, self._stack)
         self.bar = FilterBar()
-        self.bar.leave_requested.connect(self.tree.setFocus)
         self.help_button = named(IconButton("circle-help", tr("What the levels mean (Shift+F1)")), "files.help")
-        self.help_button.clicked.connect(self.help_requested)
         self.use_bar = named(MessageBar(), "files.use")
         self.strip = ProgressStrip()
-        self.strip.cancel_requested.connect(self.read_cancelled)
         self.empty = named(EmptyState("folder-open", *map(tr, _NO_FILES), parent=self._stack), "files.empty")
-        self.empty.action_requested.connect(self._act)
         self._stack.addWidget(self.tree)
         self._stack.addWidget(self.empty)
         self._path = ElidedLabel(path=True, mono=True, role="muted")
         self.refresh_button = named(IconButton("refresh-cw", tr("Read the folder again (F5)")), "files.refresh")
         self.refresh_button.setShortcut("F5")
-        self.refresh_button.clicked.connect(self.refresh_requested)
         self._lay_out()
+        self._connect()
 
     def show_path(self, path: str) -> None:
         """Say which folder it is."""
@@ -254,27 +263,19 @@ class FolderPanel(QWidget):
             add_action(menu, f"{level}\t{look.meaning}", ask, ticked=level is now)
         return menu
 
-    def _make_tree(self, model: FolderTreeModel) -> _Tree:
-        tree = _Tree(tr("Folder with levels"), self._stack)
-        tree.setObjectName("files.tree")
-        tree.setModel(model)
-        tree.setItemDelegate(FolderDelegate(tree))
+    def _connect(self) -> None:
+        model, tree = self._model, self.tree
         model.recoloured.connect(self._redraw)
         model.modelReset.connect(lambda: tree.setColumnHidden(folder_tree.STATE, True))
         tree.selectionModel().currentChanged.connect(self._chosen)
         tree.clicked.connect(self._clicked)
         tree.activated.connect(self._activated)
-        tree.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         tree.customContextMenuRequested.connect(self._open_menu)
-        header = tree.header()
-        header.setStretchLastSection(False)
-        header.setSectionResizeMode(folder_tree.NAME, QHeaderView.ResizeMode.Stretch)
-        tree.setColumnWidth(folder_tree.LEVEL, 114)
-        tree.setColumnWidth(folder_tree.RULE, max(88, header.sectionSizeHint(folder_tree.RULE)))
-        tree.setColumnWidth(folder_tree.STATE, 126)
-        tree.setColumnHidden(folder_tree.STATE, True)
-        tree.setUniformRowHeights(True)
-        return tree
+        self.bar.leave_requested.connect(tree.setFocus)
+        self.help_button.clicked.connect(self.help_requested)
+        self.strip.cancel_requested.connect(self.read_cancelled)
+        self.empty.action_requested.connect(self._act)
+        self.refresh_button.clicked.connect(self.refresh_requested)
 
     def _redraw(self) -> None:
         """The column of states comes when there is something to say in it, and stays: nothing jumps to and fro."""

@@ -204,7 +204,13 @@ class FolderTreeModel(QAbstractItemModel):
 
     def refresh_around(self, paths: Iterable[str]) -> None:
         """Ask again for the folders that hold these files: of each the nearest that was asked for."""
-        nearest = {node.key: node for node in map(self._nearest, paths)}
+        nearest: dict[int, _Node] = {}
+        for path in paths:
+            folder = path.rpartition("/")[0]
+            while folder and ((node := self._find(folder)) is None or node.kind != "folder" or node.state == "unread"):
+                folder = folder.rpartition("/")[0]
+            found = self._find(folder) or self._root
+            nearest[found.key] = found
         for node in nearest.values():
             if node.state != "unread":
                 self._want(node)
@@ -274,7 +280,9 @@ class FolderTreeModel(QAbstractItemModel):
         node = self._find(relative.rpartition("/")[0])
         if relative and relative not in self._by_path and node is not None and node.listing is not None:
             entries = node.listing.entries
-            at = bisect_left(entries, _order(relative, is_folder=path.endswith("/")), key=_order_of)
+            wanted = (not path.endswith("/"), relative.rpartition("/")[2].casefold(), relative)
+            # as the entries of a listing are sorted
+            at = bisect_left(entries, wanted, key=lambda one: (not one.is_folder, one.name.casefold(), one.relative))
             if at < len(entries) and entries[at].relative == relative:
                 node.first = at // PAGE * PAGE
                 self._fill(node)
@@ -413,12 +421,6 @@ class FolderTreeModel(QAbstractItemModel):
     def _find(self, relative: str) -> _Node | None:
         return self._by_path.get(relative) if relative else self._root
 
-    def _nearest(self, path: str) -> _Node:
-        folder = path.rpartition("/")[0]
-        while folder and ((node := self._find(folder)) is None or node.kind != "folder" or node.state == "unread"):
-            folder = folder.rpartition("/")[0]
-        return self._find(folder) or self._root
-
     def _want(self, node: _Node) -> None:
         if node.state == "unread":
             node.state = "reading"
@@ -433,11 +435,8 @@ class FolderTreeModel(QAbstractItemModel):
 
     def _given(self, node: _Node) -> tuple[LevelMark, str]:
         """Of a file its level; of a folder that of its files, without files that of a new one."""
-        if node.given is None or node.given_at != self._generation:
-            node.given, node.given_at = self._work_out_given(node), self._generation
-        return node.given
-
-    def _work_out_given(self, node: _Node) -> tuple[LevelMark, str]:
+        if node.given is not None and node.given_at == self._generation:
+            return node.given
         is_plain_folder = node.kind == "folder" and not node.protected and node.unusable is None
         path, level_of = _model_path(node), self._tried or self._level_of
         ask_below = self._below if self._tried is None else self._tried_below
@@ -446,10 +445,12 @@ class FolderTreeModel(QAbstractItemModel):
         if self._judge is not None:
             levels = below.levels if below is not None else (level.permission,)
             judged = {self._judge(level.path, one) for one in levels} if not level.is_closed else {Verdict.DENY}
-            return mark_of_verdicts(judged), below.rule_word if below is not None else level.rule_word
-        if below is not None:
-            return mark_below(below), below.rule_word
-        return mark_of(level), level.rule_word
+            shown = mark_of_verdicts(judged)
+        else:
+            shown = mark_below(below) if below is not None else mark_of(level)
+        node.given = shown, below.rule_word if below is not None else level.rule_word
+        node.given_at = self._generation
+        return node.given
 
     def _shown(self, node: _Node) -> FolderRow:
         if node.kind == "note":
@@ -592,15 +593,6 @@ class FolderTreeModel(QAbstractItemModel):
             del self._by_path[node.relative]
         for child in node.children:
             self._forget(child)
-
-
-def _order(relative: str, *, is_folder: bool) -> tuple[bool, str, str]:
-    """As the entries of a listing are sorted."""
-    return not is_folder, relative.rpartition("/")[2].casefold(), relative
-
-
-def _order_of(entry: FolderEntry) -> tuple[bool, str, str]:
-    return not entry.is_folder, entry.name.casefold(), entry.relative
 
 
 def _model_path(node: _Node) -> str:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from PySide6.QtCore import QEvent, QObject, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPainter
-from PySide6.QtWidgets import QComboBox, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+from PySide6.QtWidgets import QComboBox, QStyle, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Action, Permission, Verdict, frozen
 from gatewright_gui.pages.files.folder_levels import FilesBelow
@@ -129,9 +129,8 @@ _EXPLANATION = Qt.ItemDataRole.UserRole + 1
 _ROLE = Qt.ItemDataRole.UserRole + 2
 
 
-def draw_ground(delegate: QStyledItemDelegate, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+def draw_ground(painter: QPainter, option: QStyleOptionViewItem) -> None:
     """The row without its text: hover, selection and focus as the style draws them. The model is not asked for it."""
-    del delegate, index
     view = cast("QWidget | None", option.widget)  # pyright: ignore[reportAttributeAccessIssue]
     if view is not None:
         shown = QStyleOptionViewItem(option)
@@ -202,9 +201,9 @@ class _LevelItems(Delegate):
         return QSize(int(cast("float", width)) + 16, metrics.tokens.row_height + 2)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        draw_ground(self, painter, option, index)
-        cell = rect_of(option)
-        draw_chip(painter, QRect(cell.left(), cell.top(), 112, cell.height()), str(index.data()), *_look_of(index))
+        draw_ground(painter, option)
+        cell, look = rect_of(option), LEVELS[index.data(_ROLE)]
+        draw_chip(painter, QRect(cell.left(), cell.top(), 112, cell.height()), str(index.data()), look.icon, look.role)
         painter.save()
         painter.setPen(role_colour("muted"))
         words = cell.adjusted(118, 0, -4, 0)
@@ -212,11 +211,6 @@ class _LevelItems(Delegate):
             words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, str(index.data(_EXPLANATION))
         )
         painter.restore()
-
-
-def _look_of(index: Index) -> tuple[str, Role]:
-    look = LEVELS[index.data(_ROLE)]
-    return look.icon, look.role
 
 
 class LevelCombo(QComboBox):

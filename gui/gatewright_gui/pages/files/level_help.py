@@ -1,17 +1,15 @@
 """The levels explained: what each lets an agent do, in a window that goes away by itself."""
 
-from typing import Any
-
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QAbstractItemView, QDialog, QHeaderView, QPushButton, QStyleOptionViewItem, QWidget
 
-from gatewright.workspace.api import Action, Verdict, verdict_for
+from gatewright.workspace.api import Action, Permission, verdict_for
 from gatewright_gui.pages.files.level import LEVELS, draw_chip, draw_ground, rect_of
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import aligned, column_of, named
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.table_model import FlatModel, Index
+from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget import TableView
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
 from gatewright_gui.qt.widget.delegate import Delegate
@@ -32,40 +30,25 @@ _APPEND = mark(
     " is an overwrite."
 )
 _ORDER = mark("The first rule that matches a path gives its level; what no rule matches gets the default.")
-_LEVELS, _ACTIONS = tuple(LEVELS), tuple(Action)
+_ACTIONS = tuple(Action)
 _MEANING = len(_ACTIONS) + 1
 
 
-class _LevelTable(FlatModel):
+class _LevelTable(RowModel[Permission]):
     """A row for each level, the strictest first: what it says to each action, and what that means."""
 
     headers = (mark("Level"), mark("Read"), mark("Append"), mark("Overwrite"), mark("Delete"), mark("In words"))
 
-    def count(self) -> int:
-        """How many levels."""
-        return len(_LEVELS)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid():
-            return None
-        level, column = _LEVELS[index.row()], index.column()
+    def text(self, row: Permission, column: int, /) -> str:
         if column == 0:
-            words = str(level)
-        elif column == _MEANING:
-            words = LEVELS[level].meaning
-        else:
-            words = tr(_verdict_at(index).words)
-        match role:
-            case Qt.ItemDataRole.DisplayRole | Qt.ItemDataRole.ToolTipRole:
-                return words
-            case Qt.ItemDataRole.AccessibleTextRole:
-                return f"{level}, {tr(self.headers[column])}: {words}"
-            case _:
-                return None
+            return str(row)
+        return LEVELS[row].meaning if column == _MEANING else tr(verdict_for(row, _ACTIONS[column - 1]).words)
 
+    def tip(self, row: Permission, column: int, /) -> str:
+        return self.text(row, column)
 
-def _verdict_at(index: Index) -> Verdict:
-    return verdict_for(_LEVELS[index.row()], _ACTIONS[index.column() - 1])
+    def spoken(self, row: Permission, column: int, /) -> str:
+        return f"{row}, {tr(self.headers[column])}: {self.text(row, column)}"
 
 
 class _Cells(Delegate):
@@ -76,12 +59,12 @@ class _Cells(Delegate):
         if index.column() == _MEANING:
             super().paint(painter, option, index)
             return
-        draw_ground(self, painter, option, index)
+        draw_ground(painter, option)
         if index.column() == 0:
-            look = LEVELS[_LEVELS[index.row()]]
+            look = LEVELS[index.data(ROW)]
             draw_chip(painter, rect_of(option), str(index.data()), look.icon, look.role)
         else:
-            name = _verdict_at(index).value
+            name = verdict_for(index.data(ROW), _ACTIONS[index.column() - 1]).value
             draw_chip(painter, rect_of(option), tr(VERDICT_WORDS[name]), VERDICT_ICONS[name], name)
 
 
@@ -92,7 +75,18 @@ class LevelHelp(QDialog):
         super().__init__(parent, Qt.WindowType.Popup)
         named(self, "files.levelhelp", spoken=tr("What the levels mean"))
         self.setWindowTitle(tr("What the levels mean"))
-        self.table = self._make_table()
+        table = self.table = named(TableView(tr("What each level lets an agent do")), "files.levelhelp.table")
+        table.setModel(_LevelTable(table, LEVELS))
+        table.setItemDelegate(_Cells(table))
+        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        header = table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
+        table.setColumnWidth(0, 112)
+        for column in range(1, _MEANING):
+            table.setColumnWidth(column, max(84, header.sectionSizeHint(column)))
+        table.setFixedHeight(header.sizeHint().height() + len(LEVELS) * current_look().tokens.row_height + 4)
         close = named(QPushButton(tr("Close")), "files.levelhelp.close")
         close.setDefault(True)
         close.clicked.connect(self.accept)
@@ -107,21 +101,6 @@ class LevelHelp(QDialog):
             margins=(4, 3),
         )
         self.resize(_WIDTH, self.sizeHint().height())
-
-    def _make_table(self) -> TableView:
-        table = named(TableView(tr("What each level lets an agent do")), "files.levelhelp.table")
-        table.setModel(_LevelTable(table))
-        table.setItemDelegate(_Cells(table))
-        table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        table.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        table.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        header = table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        table.setColumnWidth(0, 112)
-        for column in range(1, _MEANING):
-            table.setColumnWidth(column, max(84, header.sectionSizeHint(column)))
-        table.setFixedHeight(header.sizeHint().height() + len(LEVELS) * current_look().tokens.row_height + 4)
-        return table
 
     def show_at(self, under: QWidget) -> None:
         """Below a control, and inside its window."""

@@ -98,10 +98,16 @@ class Listing(QObject):
         if before is not None or fitting is not None:
             self._stop()
             if fitting is None:
-                self._close_opened(path or "")
+                for folder in sorted(self._opened, reverse=True):
+                    if not (path or "").startswith(f"{folder}/"):
+                        self._panel.tree.collapse(self._model.index_of(folder))
+                self._opened.clear()
             self._model.refresh()
         if fitting is not None:
-            self._panel.bar.show_fitting(fitting.count, fitting.of, what=_decided_by(self._panel.bar.filter))
+            rule = self._panel.bar.filter.rule
+            by_rule = tr("decided by rule {number}", number=rule + 1) if rule is not None and rule != DEFAULT else ""
+            what = tr("decided by the default") if rule == DEFAULT else by_rule
+            self._panel.bar.show_fitting(fitting.count, fitting.of, what=what)
         elif path is not None:
             self._panel.select(path)
 
@@ -143,12 +149,6 @@ class Listing(QObject):
             if index.isValid() and not self._panel.tree.isExpanded(index):
                 self._opened.add(entry.relative)
                 self._panel.tree.expand(index)
-
-    def _close_opened(self, current: str) -> None:
-        for folder in sorted(self._opened, reverse=True):
-            if not current.startswith(f"{folder}/"):
-                self._panel.tree.collapse(self._model.index_of(folder))
-        self._opened.clear()
 
     # what is on the disk
 
@@ -220,11 +220,3 @@ class Listing(QObject):
 
 def _task_of(relative: str) -> str:
     return f"files.read:{relative}"
-
-
-def _decided_by(wanted: TreeFilter) -> str:
-    if wanted.rule is None:
-        return ""
-    if wanted.rule == DEFAULT:
-        return tr("decided by the default")
-    return tr("decided by rule {number}", number=wanted.rule + 1)

@@ -67,7 +67,8 @@ class NewRuleBar(QWidget):
         self.change = named(Label(wraps=True), "files.newchange", kind="small")
         """Which files would have another level; those that it opens first."""
         self._opens = IconLabel("triangle-alert", "ask", size=14)
-        self.level.currentIndexChanged.connect(self._level_chosen)
+        self.level.currentIndexChanged.connect(self._tell_change)
+        self.level.currentIndexChanged.connect(self._tell)
         self._fault = named(Label(wraps=True), kind="error")
         self.add_button = named(QPushButton(tr("Add")), "files.addrule", spoken=tr("Add the rule (Return)"))
         self.add_button.clicked.connect(self._add)
@@ -94,7 +95,7 @@ class NewRuleBar(QWidget):
         self.pattern.setText(pattern)
         self._fault.hide()
         self.show()
-        self._tell(pattern)
+        self._tell()
         self.pattern.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.pattern.selectAll()
 
@@ -131,13 +132,9 @@ class NewRuleBar(QWidget):
         del event
         QPainter(self).fillRect(0, 0, 3, self.height(), role_colour("accent"))
 
-    def _tell(self, text: str) -> None:
+    def _tell(self) -> None:
         if not self.isHidden():
-            self.typed.emit(self._row, text)
-
-    def _level_chosen(self, _row: int) -> None:
-        self._tell_change()
-        self._tell(self.pattern.text())
+            self.typed.emit(self._row, self.pattern.text())
 
     def _tell_change(self) -> None:
         level, found = Permission(str(self.level.currentData())), self._found

@@ -90,20 +90,14 @@ class Outside(QObject):
             self.unwatched.emit(news.problem)
         elif news.more or not self._page.isVisible():
             self.all_old.emit()
-        else:
-            self._take_paths(news)
-
-    def _take_paths(self, news: FolderNews) -> None:
-        paths = frozenset(path for path in news.paths if not self._shown.level(path).protected)
-        if not paths:
-            return
-        self._news |= dict.fromkeys(paths & news.came, tr(CAME))
-        self._news |= {path: tr(CHANGED) for path in paths & news.changed if self._news.get(path) != tr(CAME)}
-        if paths & (news.came | news.went):
-            self.moved.emit(paths)
-        self._shown.tree_model.set_news(self._news)
-        self._old.start()
-        self.touched.emit()
+        elif paths := frozenset(path for path in news.paths if not self._shown.level(path).protected):
+            self._news |= dict.fromkeys(paths & news.came, tr(CAME))
+            self._news |= {path: tr(CHANGED) for path in paths & news.changed if self._news.get(path) != tr(CAME)}
+            if paths & (news.came | news.went):
+                self.moved.emit(paths)
+            self._shown.tree_model.set_news(self._news)
+            self._old.start()
+            self.touched.emit()
 
     def _take_changes(self, changes: OutsideChanges) -> None:
         """The engine took in what it could; what came and went is told by the folder itself."""

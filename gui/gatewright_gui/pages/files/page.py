@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAction, QHideEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QWidget
 
-from gatewright.workspace.api import ChangeSet, Source
+from gatewright.workspace.api import ChangeSet
 from gatewright_gui.pages.files.blocks import Blocks
 from gatewright_gui.pages.files.counts import FileCounts
 from gatewright_gui.pages.files.decided_panel import DecidedPanel, OnePath
@@ -155,7 +155,10 @@ class FilesPage(Page):
         elif changes.everything or changes.sources:
             self._show_roots()
             self._show_streams()
-            self._rules_changed(source)
+            self.rules.refresh(source)
+            self.tree_model.recolour()
+            self._path.show_again()
+            self._counts.rules_changed(source)
         else:
             self._path.show_again()  # other agents may reach the source now
 
@@ -173,12 +176,6 @@ class FilesPage(Page):
 
     def _show_roots(self) -> None:
         self.rules.show_roots(*root_line(self._context.document))
-
-    def _rules_changed(self, source: Source) -> None:
-        self.rules.refresh(source)
-        self.tree_model.recolour()
-        self._path.show_again()
-        self._counts.rules_changed(source)
 
     def _choose_source(self, source_id: str) -> None:
         if source_id != self._shown.source_id:
@@ -234,9 +231,6 @@ class FilesPage(Page):
         )
         self._counts.fail(why)
 
-    def _unwatched(self, why: str) -> None:
-        self.folder.set_note(tr("changes outside are not noticed, F5 reads again"), why)
-
     def _moved(self, paths: frozenset[str]) -> None:
         self.decided.field.forget_names()
         if not self.listing.is_filtered:
@@ -246,9 +240,6 @@ class FilesPage(Page):
     def _look_at_blocks(self) -> None:
         if self._shown.source_id is not None:
             self._blocks.look(self._shown.source_id)
-
-    def _blocks_failed(self, why: str) -> None:
-        self.folder.set_note(tr("blocks not known"), why)
 
     # the parts
 
@@ -268,10 +259,10 @@ class FilesPage(Page):
         self._context.navigator.files_requested.connect(self._show_use)
         self.listing.base_shown.connect(self._seen.start)
         self._seen.timeout.connect(self._begin)
-        self._blocks.failed.connect(self._blocks_failed)
+        self._blocks.failed.connect(partial(folder.set_note, tr("blocks not known")))
         self._counts.below_changed.connect(self._path.show_again)
         outside.vanished.connect(self._vanished)
-        outside.unwatched.connect(self._unwatched)
+        outside.unwatched.connect(partial(folder.set_note, tr("changes outside are not noticed, F5 reads again")))
         outside.all_old.connect(self._all_old)
         outside.moved.connect(self._moved)
         outside.touched.connect(self._look_at_blocks)

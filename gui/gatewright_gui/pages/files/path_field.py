@@ -4,6 +4,7 @@ Tab completes as a shell does, Down lists what fits.
 """
 
 from functools import partial
+from os.path import commonprefix
 
 from PySide6.QtCore import QEvent, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent
@@ -59,7 +60,7 @@ class PathField(SearchField):
     def complete(self) -> bool:
         """Go on as far as all that fit agree; False where that is nowhere."""
         found = self.candidates
-        common = _common_start(found)
+        common = commonprefix(found)  # noqa: RUF071  # character by character is meant
         if not found or (len(common) <= len(self.text()) and len(found) > 1):
             return False
         self._take(found[0] if len(found) == 1 else common)
@@ -110,12 +111,3 @@ class PathField(SearchField):
         self.hint_changed.emit(
             tr("Tab: {names}", names=named) if len(found) == 1 else tr("Tab or Down: {names}", names=named)
         )
-
-
-def _common_start(texts: tuple[str, ...]) -> str:
-    """The longest beginning that all have; nothing for no text."""
-    if not texts:
-        return ""
-    first, last = min(texts), max(texts)
-    end = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
-    return first[:end]

@@ -39,7 +39,17 @@ class RuleHeader(SectionHeader):
             "showfiles", "list-filter", tr("Show the files that the rule decides (Ctrl+Return)")
         )
         self.source_menu = QMenu(self)
-        self.add_control(self._source_button())
+        source = named(
+            QToolButton(),
+            "files.sourcemenu",
+            spoken=tr("Source: new, settings, remove"),
+            tip=tr("Add a source, change or remove this one"),
+        )
+        source.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        source.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        tie_icon(source, "settings", "muted")
+        source.setMenu(self.source_menu)
+        self.add_control(source)
         self.show_streams(())
 
     @property
@@ -79,19 +89,6 @@ class RuleHeader(SectionHeader):
 
     def _choose(self, row: int) -> None:
         self.source_chosen.emit(self.picker.itemData(row))
-
-    def _source_button(self) -> QToolButton:
-        button = named(
-            QToolButton(),
-            "files.sourcemenu",
-            spoken=tr("Source: new, settings, remove"),
-            tip=tr("Add a source, change or remove this one"),
-        )
-        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
-        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        tie_icon(button, "settings", "muted")
-        button.setMenu(self.source_menu)
-        return button
 
     def show_streams(self, streams: tuple[Source, ...]) -> None:
         """Offer what can be done with the source that is shown, and with these."""

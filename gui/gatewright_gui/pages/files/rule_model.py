@@ -4,38 +4,22 @@ An edit goes to verbs that it is given. Over 450 lines, because what a
 row shows, says and takes has to agree and is read together.
 """
 
+from collections import Counter
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any, Protocol
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, Qt
+from PySide6.QtCore import QModelIndex, QObject, Qt
 
 from gatewright.workspace.api import Permission, PermissionRule, Shadow, Source, check_pattern, frozen
 from gatewright_gui.pages.files.level import LEVELS
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.table_model import Index
+from gatewright_gui.qt.table_model import RIGHT, FlatModel, Index
 from gatewright_gui.session.file_index import DEFAULT, PatternCount
 from gatewright_gui.session.files import Hits
 
-
-def _places(old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> list[int] | None:
-    """Where each of the old rules stands now; None where they are not the same rules."""
-    waiting: dict[PermissionRule, list[int]] = {}
-    for row in range(len(new) - 1, -1, -1):
-        waiting.setdefault(new[row], []).append(row)
-    found: list[int] = []
-    for rule in old:
-        if not waiting.get(rule):
-            return None
-        found.append(waiting[rule].pop())
-    return found
-
-
 PATTERN, NUMBER, LEVEL, HITS, COMMENT = range(5)
 """The pattern comes first, since it stays when rows are put in; a view shows the number before it."""
-
-
-HEADERS = (mark("Pattern"), "#", mark("Level"), mark("Files"), mark("Comment"))
 
 
 SHOWN = Qt.ItemDataRole.UserRole + 1
@@ -124,8 +108,11 @@ class RuleVerbs(Protocol):
         ...
 
 
-class PermissionRuleModel(QAbstractTableModel):
+class PermissionRuleModel(FlatModel):
     """Rows keep their identity over an edit, so that selection and editors stay."""
+
+    headers = (mark("Pattern"), "#", mark("Level"), mark("Files"), mark("Comment"))
+    numeric = frozenset({NUMBER, HITS})
 
     def __init__(self, verbs: RuleVerbs, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -222,25 +209,9 @@ class PermissionRuleModel(QAbstractTableModel):
 
     # Qt
 
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
+    def count(self) -> int:
         """The rules and the default."""
-        return 0 if parent.isValid() or not self._is_open else len(self._rules) + 1
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: N802, B008
-        """Pattern, number, level, files, comment."""
-        return 0 if parent.isValid() else len(HEADERS)
-
-    def headerData(  # noqa: N802
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        """Names of the columns."""
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return tr(HEADERS[section])
-        if role == Qt.ItemDataRole.TextAlignmentRole and section in {NUMBER, HITS}:
-            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-        return None
+        return len(self._rules) + 1 if self._is_open else 0
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Texts, and what delegates draw from."""
@@ -256,8 +227,8 @@ class PermissionRuleModel(QAbstractTableModel):
                 return self._tooltip(row, column)
             case Qt.ItemDataRole.AccessibleTextRole:
                 return self._spoken(row, column)
-            case Qt.ItemDataRole.TextAlignmentRole if column in {NUMBER, HITS}:
-                return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+            case Qt.ItemDataRole.TextAlignmentRole if column in self.numeric:
+                return int(RIGHT)
             case _ if role == SHOWN:
                 return self.shown(row)
             case _:
@@ -305,7 +276,7 @@ class PermissionRuleModel(QAbstractTableModel):
     def shown(self, row: int) -> RuleRow:
         """All that is drawn of a row; kept until something changes."""
         if row not in self._shown:
-            words = tuple(self._text(row, column) for column in range(len(HEADERS)))
+            words = tuple(self._text(row, column) for column in range(len(self.headers)))
             shadow = self._shadow(row)
             self._shown[row] = RuleRow(
                 words,
@@ -319,29 +290,25 @@ class PermissionRuleModel(QAbstractTableModel):
         return self._shown[row]
 
     def _text(self, row: int, column: int) -> str:
-        if column == HITS:
-            return self._hit_text(row)
         if column == LEVEL:
             return str(self.level_at(row))
         if column == NUMBER:
             return "" if row == len(self._rules) else str(row + 1)
-        return self._raw(row, column)
+        if column != HITS:
+            return self._raw(row, column)
+        trial, count = self._trial, self._count(row)
+        if trial is not None and trial[1] is None and trial[0] == row and not isinstance(trial[0], Insertion):
+            return "..."
+        if count is None:
+            return "..." if self._is_counting else "?"
+        more = "+" if self._hits is not None and self._hits.truncated else ""
+        return f"{count:,}{more}"
 
     def _raw(self, row: int, column: int) -> str:
         rule = self.rule_at(row)
         if column == PATTERN:
             return rule.pattern if rule else tr(DEFAULT_TEXT)
         return (rule.comment or "") if rule and column == COMMENT else ""
-
-    def _hit_text(self, row: int) -> str:
-        trial = self._trial
-        if trial is not None and trial[1] is None and trial[0] == row and not isinstance(trial[0], Insertion):
-            return "..."
-        count = self._count(row)
-        if count is None:
-            return "..." if self._is_counting else "?"
-        more = "+" if self._hits is not None and self._hits.truncated else ""
-        return f"{count:,}{more}"
 
     def _count(self, row: int) -> int | None:
         if self._trial is not None and self._trial[1] is not None:
@@ -375,13 +342,11 @@ class PermissionRuleModel(QAbstractTableModel):
                 "decides no file that is in the folder now: none matches it, or a rule above decides those that do;"
                 " it holds for files to come"
             )
-        names = ", ".join(f"{at + 1} `{self._rules[at].pattern}`" for at in shadow.by if at < len(self._rules))
-        return tr(_DEAD_SAME if self._is_harmless(shadow) else _DEAD_OTHER, rules=names)
-
-    def _is_harmless(self, shadow: Shadow) -> bool:
-        """By the levels as they are shown: those may be newer than the count."""
-        own = self._rules[shadow.index].permission
-        return all(self._rules[at].permission is own for at in shadow.by if at < len(self._rules))
+        above = [(at, self._rules[at]) for at in shadow.by if at < len(self._rules)]
+        names = ", ".join(f"{at + 1} `{rule.pattern}`" for at, rule in above)
+        own = self._rules[shadow.index].permission  # as shown now, which may be newer than the count
+        is_harmless = all(rule.permission is own for _, rule in above)
+        return tr(_DEAD_SAME if is_harmless else _DEAD_OTHER, rules=names)
 
     def _tooltip(self, row: int, column: int) -> str:
         if column == LEVEL:
@@ -394,7 +359,7 @@ class PermissionRuleModel(QAbstractTableModel):
         return self._text(row, column)
 
     def _spoken(self, row: int, column: int) -> str:
-        told = [f"{tr(HEADERS[column])} {self._text(row, column)}"]
+        told = [f"{tr(self.headers[column])} {self._text(row, column)}"]
         if column == HITS and self._idle_words(row):
             told.append(self._idle_words(row))
         if column == PATTERN and row == self._deciding:
@@ -403,8 +368,7 @@ class PermissionRuleModel(QAbstractTableModel):
 
     def _all_changed(self) -> None:
         self._shown.clear()
-        if self.rowCount():
-            self.dataChanged.emit(self.index(0, 0), self.index(self.rowCount() - 1, len(HEADERS) - 1))
+        self.tell_changed()
 
     def _take_rules(self, new: tuple[PermissionRule, ...]) -> None:
         old = self._rules
@@ -431,14 +395,16 @@ class PermissionRuleModel(QAbstractTableModel):
 
     def _rearrange(self, old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> None:
         """The same rules in another order take their rows along; one that was changed stays where it is."""
-        stands = _places(old, new)
-        if stands is None:
+        if Counter(old) != Counter(new):
             self._rules = new
             return
+        places: dict[PermissionRule, list[int]] = {}
+        for row, rule in reversed([*enumerate(new)]):
+            places.setdefault(rule, []).append(row)
         self.layoutAboutToBeChanged.emit()
         before = self.persistentIndexList()
         self._rules = new
-        row_of = [*stands, len(new)]  # the default stays the last
+        row_of = [*(places[rule].pop() for rule in old), len(new)]  # the default stays the last
         after = [self.index(row_of[index.row()], index.column()) for index in before]
         self.changePersistentIndexList(before, after)
         self.layoutChanged.emit()

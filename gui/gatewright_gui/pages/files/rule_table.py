@@ -85,7 +85,7 @@ class RuleDelegate(Delegate):
             painter.fillRect(cell, QColor(current_look().palette.accent.soft))
         marked = is_marked(option)
         if marked:
-            draw_ground(self, painter, option, index)
+            draw_ground(painter, option)
         left = 0
         if column == rule_model.LEVEL:
             look = LEVELS[row.level]
@@ -131,7 +131,8 @@ class RuleDelegate(Delegate):
         if index.column() == rule_model.LEVEL:
             combo = level_combo(parent)
             combo.activated.connect(partial(self._finish, combo))
-            combo.list_closed.connect(partial(self._leave_soon, combo))
+            # a closed list leaves no editor behind in which a key would choose; what was chosen is handed on first
+            combo.list_closed.connect(lambda: QTimer.singleShot(0, combo, partial(self._leave, combo)))
             return combo
         if index.column() == rule_model.PATTERN:
             edit = PatternEdit(parent)
@@ -169,10 +170,6 @@ class RuleDelegate(Delegate):
             if leaving and editor.fault is not None:
                 return True
         return super().eventFilter(editor, event)
-
-    def _leave_soon(self, editor: QWidget) -> None:
-        """A closed list leaves no editor behind in which a key would choose; what was chosen is handed on first."""
-        QTimer.singleShot(0, editor, partial(self._leave, editor))
 
     def _leave(self, editor: QWidget) -> None:
         if not editor.property(_LEFT):

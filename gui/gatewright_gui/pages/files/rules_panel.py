@@ -3,7 +3,7 @@
 from functools import partial
 
 from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
-from PySide6.QtWidgets import QApplication, QLineEdit, QMenu, QWidget
+from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 
 from gatewright.workspace.api import Permission, PermissionRule, Source
 from gatewright_gui.pages.files import rule_model
@@ -212,15 +212,13 @@ class RulesPanel(QWidget):
         self._begin_rule(self.table.currentIndex().row())
 
     def _open_menu(self, at: QPoint) -> None:
+        """What can be done with the row there, and with the rules that are chosen."""
         under = self.table.indexAt(at)
         index = under if under.isValid() else self.table.currentIndex()
-        if index.isValid():
-            if not self.table.selectionModel().isSelected(index):
-                self.table.setCurrentIndex(index)
-            self._menu_of(index).popup(self.table.viewport().mapToGlobal(at))
-
-    def _menu_of(self, index: QModelIndex) -> QMenu:
-        """What can be done with the row of `index`, and with the rules that are chosen."""
+        if not index.isValid():
+            return
+        if not self.table.selectionModel().isSelected(index):
+            self.table.setCurrentIndex(index)
         menu = popup_menu(self)
         rows, last, by = self.table.chosen, self.model.default_row, self.model.shown(index.row()).shadowed_by
         pattern, level = (index.siblingAtColumn(column) for column in (rule_model.PATTERN, rule_model.LEVEL))
@@ -243,7 +241,7 @@ class RulesPanel(QWidget):
         add_action(menu, f"{up}\tAlt+Up", partial(self.move_rule, -1), can=bool(rows) and rows[0] > 0)
         add_action(menu, f"{down}\tAlt+Down", partial(self.move_rule, 1), can=bool(rows) and rows[0] + len(rows) < last)
         add_action(menu, f"{remove}\tDel", self.remove_rule, can=bool(rows))
-        return menu
+        menu.popup(self.table.viewport().mapToGlobal(at))
 
     def _hide_new(self) -> None:
         self._above = None

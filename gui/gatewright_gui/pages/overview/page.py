@@ -1,7 +1,7 @@
 """All agents at a glance: what each may do, what of it is risky, what waits. All of it leads to where it is changed."""
 
 from PySide6.QtCore import QModelIndex, Qt
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QListView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QWidget
 
 from gatewright_gui.pages.overview.agent_cards import AgentCard, AgentCardDelegate, AgentCardModel
 from gatewright_gui.pages.overview.notices import Notices
@@ -39,9 +39,10 @@ class OverviewPage(Page):
         """Whether what is told of all agents together is of the policy as it is now."""
         self.cards, self.risks = AgentCardModel(self), RiskModel(self)
         self.agents_header = SectionHeader(tr("Agents"))
-        self.view = self._make_list()
+        self.view = named(RowList(), "overview.agents", spoken=tr("Agents"))
         self.notices = Notices(context)
-        self.risk_view = self._make_risks()
+        risky = tr("Privileged or deleting operations that are on without asking")
+        self.risk_view = named(TableView(risky), "overview.risks")
         self.rights = PicturePane(context.sizes)
         self.calls = CallsToday(context.document, context.tasks, self.isVisible, self)
         self.empty = EmptyState(
@@ -63,30 +64,16 @@ class OverviewPage(Page):
 
     # layout
 
-    def _make_list(self) -> QListView:
-        view = named(RowList(), "overview.agents", spoken=tr("Agents"))
-        view.setModel(self.cards)
-        view.setItemDelegate(AgentCardDelegate(view))
-        view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        view.setMouseTracking(True)
-        view.clicked.connect(self._show_agent)
-        view.activated.connect(self._show_agent)
-        return view
-
-    def _make_risks(self) -> TableView:
-        view = named(TableView(tr("Privileged or deleting operations that are on without asking")), "overview.risks")
-        view.setModel(self.risks)
-        view.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        view.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
-        view.setColumnWidth(0, 150)
-        view.setColumnWidth(1, 88)
-        view.clicked.connect(self._show_risk)
-        view.activated.connect(self._show_risk)
-        return view
-
     def _lay_out(self) -> None:
+        self.view.setModel(self.cards)
+        self.view.setItemDelegate(AgentCardDelegate(self.view))
+        self.view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.view.setMouseTracking(True)
+        self.risk_view.show_model(self.risks, {0: 150, 1: 88}, wide=2)
+        for view, show in ((self.view, self._show_agent), (self.risk_view, self._show_risk)):
+            view.clicked.connect(show)
+            view.activated.connect(show)
         none = tr("Nothing privileged or deleting is on without asking.")
         safe = named(Label(none, wraps=True), "overview.safe", kind="muted")
         self._risk_stack = stack_of(self.risk_view, holding(column_of(safe, stretch(), margins=(3, 1))))

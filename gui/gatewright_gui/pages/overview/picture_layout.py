@@ -148,13 +148,8 @@ def _bands(flows: Iterable[Flow], lit: Iterable[Flow], places: dict[int, QRectF]
             count[at + 1] += flow.ask
     ordered = sorted(counts, key=lambda part: (places[part[0]].y(), places[part[1]].y()))
     begins, ends = (_ends(counts, ordered, places, side) for side in (0, 1))
-    bands = (Band(part, begins[part], ends[part], *_four(counts[part])) for part in ordered)
+    bands = (Band(part, begins[part], ends[part], *counts[part]) for part in ordered)
     return tuple(sorted(bands, key=lambda band: band.lit_allow + band.lit_ask > 0))  # lit ones over the others
-
-
-def _four(count: Sequence[int]) -> tuple[int, int, int, int]:
-    allow, ask, lit_allow, lit_ask = count
-    return allow, ask, lit_allow, lit_ask
 
 
 def _ends(

@@ -237,17 +237,13 @@ class RulesPane(QWidget):
         is_changed = rule is None or self.form.before is None or rule != self.form.before
         self.form.apply_button.setEnabled(is_changed and not is_wrong)
         self.form.revert_button.setEnabled(is_changed)
-        self._ask_arguments()
-        return is_wrong
-
-    def _ask_arguments(self) -> None:
-        """Have the arguments of the tools that are named, where those are others than before."""
         known = {facts.name for facts in self._document.catalog}
         tools = self.form.tools.words
         wanted = None if tools is None else tuple(name for name in tools if name.split("@")[0] in known)
-        if wanted != self._asked and self._document.is_open:
+        if wanted != self._asked and self._document.is_open:  # other tools have other arguments
             self._asked = wanted
             self._context.tasks.start(self._offer_arguments(wanted), _ARGUMENTS, replace=True)
+        return is_wrong
 
     async def _offer_arguments(self, tools: tuple[str, ...] | None) -> None:
         found = await self._context.deriver.derive(arguments_for, tools)

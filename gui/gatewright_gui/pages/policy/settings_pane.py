@@ -95,15 +95,11 @@ class SettingsPane(QWidget):
                 field: QLineEdit = WordsField(name, tr(setting.label), tr(setting.hint))
             case _:
                 field = named(QLineEdit(), name, spoken=tr(setting.label))
-                field.setPlaceholderText(self._usual(setting))
+                hint = tr(setting.hint)
+                field.setPlaceholderText(f"{setting.usual:,} {hint}" if isinstance(setting.usual, int) else hint)
         field.setFixedWidth(FIELD_WIDTH)
         field.editingFinished.connect(write)
         return field
-
-    @staticmethod
-    def _usual(setting: Setting) -> str:
-        hint = tr(setting.hint)
-        return f"{setting.usual:,} {hint}" if isinstance(setting.usual, int) else hint
 
     # what is shown
 
@@ -114,7 +110,8 @@ class SettingsPane(QWidget):
             is_there = section.made_of is None or section.switch.value_in(policy) is not None
             if section.made_of is not None:
                 switch = self._switches[section.key]
-                if is_there or not self._is_begun(section):
+                is_begun = any(not self._faults[setting].isHidden() for setting in section.settings)
+                if is_there or not is_begun:
                     with QSignalBlocker(switch):
                         switch.setChecked(is_there)
             for setting in section.settings:
@@ -124,9 +121,6 @@ class SettingsPane(QWidget):
                     self._show(setting, control, policy)
             if isinstance(field := self._controls[section.settings[0]], WordsField):
                 field.offer(policy.agents)
-
-    def _is_begun(self, section: Section) -> bool:
-        return any(not self._faults[setting].isHidden() for setting in section.settings)
 
     @staticmethod
     def _show(setting: Setting, control: Control, policy: Policy) -> None:

@@ -41,7 +41,7 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.memory_watch import MemoryWatch
-from gatewright_gui.session.preview import Base, Difference, LintRow, Preview
+from gatewright_gui.session.preview import Base, LintRow, Preview
 
 
 class PreviewPane(QWidget):
@@ -76,7 +76,9 @@ class PreviewPane(QWidget):
         self.providers = ProviderTabs()
         self.unsent = Label(wraps=True)
         self._lay_out()
-        self._watch = MemoryWatch(context.document, context.tasks, self._shows_context, parent=self)
+        self._watch = MemoryWatch(
+            context.document, context.tasks, lambda: self.part.current == "context" and self.isVisible(), parent=self
+        )
         self._connect()
         self.part.keep("preview", context.sizes)
         self.form.keep("preview.form", context.sizes)
@@ -171,14 +173,13 @@ class PreviewPane(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """The keys of the text work in the whole pane, and Ctrl+Shift+C copies all that is shown."""
-        return (isinstance(event, QKeyEvent) and self._take_key(event)) or super().event(event)
-
-    def _take_key(self, event: QKeyEvent) -> bool:
+        if not isinstance(event, QKeyEvent):
+            return super().event(event)
+        held = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
         if self.code.take_key(event):
             return True
-        held = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.ShiftModifier
         if event.key() != Qt.Key.Key_C or event.modifiers() != held:
-            return False
+            return super().event(event)
         if event.type() == QEvent.Type.KeyPress:
             (self.copy_tokens if self.copy_tokens.isVisible() else self.code.copy_button).copy()
         event.accept()
@@ -210,9 +211,6 @@ class PreviewPane(QWidget):
     def _ask_comparison(self, _why: object = None) -> None:
         is_looked_at = self.part.current == "difference"
         self._answers.ask_comparison(self._wanted if is_looked_at else None, self._base)
-
-    def _shows_context(self) -> bool:
-        return self.part.current == "context" and self.isVisible()
 
     def _ask_context(self) -> None:
         wanted = self._wanted
@@ -266,13 +264,14 @@ class PreviewPane(QWidget):
                 self._show_rules(shown)
             case "difference":
                 self._show_difference(shown)
+            case "tokens" if self._answers.report is None:
+                self._say_empty("coins", tr("Counting"), tr("The first count of a session takes a second or two."))
             case "tokens":
-                self._show_table()
+                self._stack.setCurrentWidget(self.table)
             case "context":
                 self._show_context(shown.agent_id)
             case _:
                 self._show_schema(shown)
-                self._show_place(shown)
 
     def _show_bar(self, part: str, shown: Preview | None) -> None:
         """The buttons that fit the part, whether there is something to copy or not."""
@@ -297,12 +296,6 @@ class PreviewPane(QWidget):
     def _token_table(self) -> str:
         return as_table(self._answers.report, self.table.order) if self._answers.report is not None else ""
 
-    def _show_table(self) -> None:
-        if self._answers.report is None:
-            self._say_empty("coins", tr("Counting"), tr("The first count of a session takes a second or two."))
-        else:
-            self._stack.setCurrentWidget(self.table)
-
     def _go_to_place(self, row: LintRow) -> None:
         """To the tool and the line that a note speaks of, in the text that stands now or the next one."""
         self._wanted_place = row
@@ -310,17 +303,6 @@ class PreviewPane(QWidget):
             self.tool_requested.emit(row.tool)
         self.part.set_current("schema")
         self._show()
-
-    def _show_place(self, shown: Preview) -> None:
-        wanted = self._wanted_place
-        if wanted is None or (shown.tool is not None and shown.tool != wanted.tool):
-            return
-        self._wanted_place = None
-        key = (wanted.tool, wanted.pointer, wanted.code)
-        line = next((row.line for row in shown.lints if (row.tool, row.pointer, row.code) == key), None)
-        if line is not None:
-            self.form.set_current("json")
-            self.code.go_to_line(line)
 
     def _show_schema(self, shown: Preview) -> None:
         if not shown.is_empty:
@@ -342,6 +324,14 @@ class PreviewPane(QWidget):
         else:
             text = tr("{agent} has no tool. Tick a tool in the tree to show it to the model.", agent=shown.agent_id)
             self._say_empty("eye-off", tr("The model sees nothing"), text)
+        wanted = self._wanted_place
+        if wanted is not None and shown.tool in {None, wanted.tool}:
+            self._wanted_place = None
+            key = (wanted.tool, wanted.pointer, wanted.code)
+            line = next((row.line for row in shown.lints if (row.tool, row.pointer, row.code) == key), None)
+            if line is not None:
+                self.form.set_current("json")
+                self.code.go_to_line(line)
 
     def _mark(self, tool: str | None, lines: Sequence[int]) -> None:
         """The lines of the chosen operation; they are brought into view when it is another one."""
@@ -373,7 +363,12 @@ class PreviewPane(QWidget):
         elif found.obstacle:
             self._say_empty("diff", tr("Nothing to compare with"), sentence(found.obstacle))
         elif found.change.text:
-            self._show_change(found.change, found.remark)
+            change, remark = found.change, found.remark
+            self._stack.setCurrentWidget(self.code)
+            self.code.set_diff(change.text, change.letters)
+            said = tr("{added:,} lines came, {removed:,} went", added=change.added, removed=change.removed)
+            words = f"{change.words}, {remark}" if remark else change.words
+            self.about.set_text(words, detail=f"{said}; {remark}" if remark else said)
         else:
             self._say_empty(
                 "diff", tr("No difference"), f"{tr(NOTHING_CHANGED[self._base])} {sentence(found.remark)}".rstrip()
@@ -392,13 +387,6 @@ class PreviewPane(QWidget):
         else:
             text = tr("{agent} has no core block and no pinned one. The page Memory makes them.", agent=agent_id)
             self._say_empty("database", tr("Nothing in context"), text)
-
-    def _show_change(self, change: Difference, remark: str) -> None:
-        self._stack.setCurrentWidget(self.code)
-        self.code.set_diff(change.text, change.letters)
-        said = tr("{added:,} lines came, {removed:,} went", added=change.added, removed=change.removed)
-        words = f"{change.words}, {remark}" if remark else change.words
-        self.about.set_text(words, detail=f"{said}; {remark}" if remark else said)
 
     def _tell_lines(self, count: int) -> None:
         self.about.set_text(counted(count, "line", "lines"))

@@ -1,6 +1,6 @@
 """The tokens of every tool as a table under its sum, sorted as one likes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -39,6 +39,14 @@ class TokenColumn(IntEnum):
     SAVED = 3
 
 
+_SORT_KEYS: Mapping[int, Callable[[TokenRow], Any]] = {
+    TokenColumn.TOOL: lambda row: row.tool.casefold(),
+    TokenColumn.TOKENS: lambda row: row.tokens,
+    TokenColumn.UNRESTRICTED: lambda row: row.unrestricted,
+    TokenColumn.SAVED: lambda row: row.saving,
+}
+
+
 class TokenModel(RowModel[TokenRow]):
     """The first row is the sum, however the others are sorted.
 
@@ -72,7 +80,7 @@ class TokenModel(RowModel[TokenRow]):
             return ()
         rows, column = self._report.rows, self._column
         if column >= 0:
-            rows = sorted(rows, key=lambda row: _sort_key(row, TokenColumn(column)), reverse=self._is_down)
+            rows = sorted(rows, key=_SORT_KEYS[column], reverse=self._is_down)
         return (self._report.total, *rows)
 
     def _arrange(self, rows: tuple[TokenRow, ...]) -> None:
@@ -120,18 +128,6 @@ class TokenModel(RowModel[TokenRow]):
                 return count_words(row.unrestricted, exact=exact)
             case TokenColumn.SAVED:
                 return saving_words(row)
-
-
-def _sort_key(row: TokenRow, column: TokenColumn) -> str | float:
-    match column:
-        case TokenColumn.TOOL:
-            return row.tool.casefold()
-        case TokenColumn.TOKENS:
-            return row.tokens
-        case TokenColumn.UNRESTRICTED:
-            return row.unrestricted
-        case TokenColumn.SAVED:
-            return row.saving
 
 
 def as_table(report: TokenReport, order: Sequence[str] | None = None) -> str:
