@@ -1,7 +1,7 @@
 """Below the tree: why the current row is as it is, its limits, and what the agent is granted. It decides nothing."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QShowEvent
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gatewright_gui.pages.agents.agent_rules_pane import AgentRulesPane
     from gatewright_gui.pages.agents.limits_pane import LimitsPane
 
+PaneT = TypeVar("PaneT", "LimitsPane", "AgentRulesPane")
 PARTS = (
     ("why", mark("Why"), mark("Why the row is as it is")),
     ("limits", mark("Limits"), mark("Calls, pauses, rates and arguments of the row, edited in place")),
@@ -80,30 +81,26 @@ class DetailPane(QWidget):
         """The limits of the row; made when they are first wanted."""
         from gatewright_gui.pages.agents.limits_pane import LimitsPane
 
-        made = LimitsPane(self._context)
-        made.line_requested.connect(self.line_requested)
-        self._put_in(1, made.header, made)
-        return made
+        return self._put_in(1, LimitsPane(self._context))
 
     @cached_property
     def agent(self) -> "AgentRulesPane":
         """What the agent is granted; made when it is first wanted."""
         from gatewright_gui.pages.agents.agent_rules_pane import AgentRulesPane
 
-        made = AgentRulesPane(self._context)
-        made.line_requested.connect(self.line_requested)
-        self._put_in(2, made.header, made)
-        return made
+        return self._put_in(2, AgentRulesPane(self._context))
 
-    def _put_in(self, at: int, header: QWidget, body: QWidget) -> None:
+    def _put_in(self, at: int, made: PaneT) -> PaneT:
         """In place of what kept its place, in the order of the Tab key as well."""
-        for stack, part in ((self._headers, header), (self._bodies, body)):
+        made.line_requested.connect(self.line_requested)
+        for stack, part in ((self._headers, made.header), (self._bodies, made)):
             empty = stack.widget(at)
             stack.insertWidget(at, part)
             if empty is not None:
                 _follow_with_tab(empty, part)
                 stack.removeWidget(empty)
                 empty.deleteLater()
+        return made
 
     # what is shown
 

@@ -10,23 +10,20 @@ from gatewright.workspace.api import Agent
 from gatewright_gui.pages.agents.agents import agent_fits
 from gatewright_gui.pages.agents.right_lines import KIND_WORDS, MOST_ROWS, AgentLines, ChangeRow
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.table_model import FlatModel, Index, RowModel
+from gatewright_gui.qt.table_model import Index, RowModel
 
-BEFORE, AFTER = Qt.ItemDataRole.UserRole + 1, Qt.ItemDataRole.UserRole + 2
-"""The `RightState` of an operation, the verdict of a call; None in a row about something else."""
 HEADINGS = (mark("Agent"), mark("What changes"), mark("Now"), mark("Then"))
 AGENT, WHAT, NOW, THEN = range(4)
 
 
-class RightChangesModel(FlatModel):
+class RightChangesModel(RowModel[ChangeRow]):
     """Rows come agent by agent; a search and a kind choose among them."""
 
     def __init__(self, parent: QObject | None = None, headers: Sequence[str] = HEADINGS) -> None:
         super().__init__(parent)
         self.headers = tuple(headers)
-        self._rows: list[ChangeRow] = []
+        self._every: list[ChangeRow] = []
         self._texts: list[str] = []
-        self._shown: list[int] = []
         self._counts: Counter[str] = Counter()
         self._words: tuple[str, ...] = ()
         self._kind = ""
@@ -44,71 +41,55 @@ class RightChangesModel(FlatModel):
     @property
     def is_cut(self) -> bool:
         """Whether there are more lines than the table holds."""
-        return self._counts.total() > len(self._rows)
+        return self._counts.total() > len(self._every)
 
     def clear(self) -> None:
         """No lines."""
-        self.beginResetModel()
-        self._rows, self._texts, self._shown = [], [], []
-        self._counts = Counter()
-        self.endResetModel()
+        self._every, self._texts, self._counts = [], [], Counter()
+        self.refresh_rows((), stay=False)
 
     @property
     def room(self) -> int:
         """How many more lines the table takes."""
-        return max(MOST_ROWS - len(self._rows), 0)
+        return max(MOST_ROWS - len(self._every), 0)
 
     def add(self, lines: AgentLines) -> None:
         """The lines of one more agent."""
         self._counts.update(lines.counts)
-        first, room = len(self._rows), self.room
-        self._rows += lines.rows[:room]
+        first, room = len(self._every), self.room
+        self._every += lines.rows[:room]
         self._texts += lines.texts[:room]
-        chosen = self._fitting(range(first, len(self._rows)))
+        chosen = self._fitting(range(first, len(self._every)))
         if chosen:
-            self.beginInsertRows(QModelIndex(), len(self._shown), len(self._shown) + len(chosen) - 1)
-            self._shown += chosen
+            self.beginInsertRows(QModelIndex(), len(self.rows), len(self.rows) + len(chosen) - 1)
+            self.rows = (*self.rows, *chosen)
             self.endInsertRows()
 
     def set_filter(self, text: str, kind: str) -> None:
         """Only lines with all of these words, and of that kind; an empty one stands for all."""
         wanted = tuple(text.casefold().split()), kind
-        if wanted == (self._words, self._kind):
-            return
-        self.beginResetModel()
-        self._words, self._kind = wanted
-        self._shown = list(self._fitting(range(len(self._rows))))
-        self.endResetModel()
+        if wanted != (self._words, self._kind):
+            self._words, self._kind = wanted
+            self.refresh_rows(self._fitting(range(len(self._every))), stay=False)
 
-    def _fitting(self, places: Sequence[int]) -> Sequence[int]:
+    def _fitting(self, places: Sequence[int]) -> Sequence[ChangeRow]:
         """Which of these fit, one word after the other: each leaves fewer to look at."""
-        rows, texts, kind = self._rows, self._texts, self._kind
+        rows, texts, kind = self._every, self._texts, self._kind
         if kind:
             places = [at for at in places if rows[at].kind == kind]
         for word in self._words:
             places = [at for at in places if word in texts[at]]
-        return places
+        return [rows[at] for at in places]
 
-    def count(self) -> int:
-        """How many lines fit."""
-        return len(self._shown)
+    def text(self, row: ChangeRow, column: int, /) -> str:
+        """Agent, what, now, then."""
+        return (row.agent_id, row.what, row.now, row.then)[column]
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Words, and the two standings of an operation."""
-        if not index.isValid():
-            return None
-        row = self._rows[self._shown[index.row()]]
-        match role:
-            case Qt.ItemDataRole.DisplayRole:
-                return (row.agent_id, row.what, row.now, row.then)[index.column()]
-            case Qt.ItemDataRole.ToolTipRole | Qt.ItemDataRole.AccessibleTextRole:
-                return f"{row.agent_id}: {row.what}: {row.now} -> {row.then}"
-            case _ if role == BEFORE:
-                return row.before
-            case _ if role == AFTER:
-                return row.after
-            case _:
-                return None
+    def tip(self, row: ChangeRow, _column: int, /) -> str:
+        """The whole line."""
+        return f"{row.agent_id}: {row.what}: {row.now} -> {row.then}"
+
+    spoken = tip
 
 
 def counts_words(counts: Mapping[str, int]) -> str:

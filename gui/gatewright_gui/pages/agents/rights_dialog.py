@@ -30,9 +30,7 @@ from gatewright.workspace.api import (
     rules_by_name,
 )
 from gatewright_gui.pages.agents.right_changes import (
-    AFTER,
     AGENT,
-    BEFORE,
     MOST_ROWS,
     NOW,
     THEN,
@@ -41,14 +39,14 @@ from gatewright_gui.pages.agents.right_changes import (
     RightChangesModel,
     counts_words,
 )
-from gatewright_gui.pages.agents.right_lines import KIND_WORDS, lines_of
+from gatewright_gui.pages.agents.right_lines import KIND_WORDS, ChangeRow, lines_of
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import CheckedDialog, shown
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.plaintext import line_text, tip_text
-from gatewright_gui.qt.table_model import Index
+from gatewright_gui.qt.table_model import ROW, Index
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -89,7 +87,8 @@ class ChangeDelegate(Delegate):
         paint_ground(painter, option)
         rect: QRect = getattr(option, "rect")  # noqa: B009
         look, left = current_look(), rect.left() + 6
-        standing = index.data(BEFORE if index.column() == NOW else AFTER) if index.column() >= NOW else None
+        row: ChangeRow = index.data(ROW)
+        standing = {NOW: row.before, THEN: row.after}.get(index.column())
         painter.save()
         if standing:
             icon, role = _STANDINGS[str(standing)]

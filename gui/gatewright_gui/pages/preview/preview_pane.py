@@ -260,8 +260,13 @@ class PreviewPane(QWidget):
             self._say_empty("bot", tr("No agent"), tr(NO_AGENT))
             return
         match part:
+            case "rules" if shown.usage_rules.strip():
+                self._stack.setCurrentWidget(self.code)
+                self.code.set_markdown(shown.usage_rules)
+                self._tell_lines(shown.usage_rules.count("\n"))
             case "rules":
-                self._show_rules(shown)
+                nothing = tr("There is nothing to tell the model about this choice.")
+                self._say_empty("scroll-text", tr("No usage rules"), nothing)
             case "difference":
                 self._show_difference(shown)
             case "tokens" if self._answers.report is None:
@@ -341,16 +346,6 @@ class PreviewPane(QWidget):
             self.code.mark_lines(dict.fromkeys(lines, "accent"))
         else:
             self.code.show_marked(lines)
-
-    def _show_rules(self, shown: Preview) -> None:
-        if shown.usage_rules.strip():
-            self._stack.setCurrentWidget(self.code)
-            self.code.set_markdown(shown.usage_rules)
-            self._tell_lines(shown.usage_rules.count("\n"))
-        else:
-            self._say_empty(
-                "scroll-text", tr("No usage rules"), tr("There is nothing to tell the model about this choice.")
-            )
 
     def _show_difference(self, shown: Preview) -> None:
         found = self._answers.comparison

@@ -74,21 +74,27 @@ class TomlPage(Page):
         self.editor = CodeEditor(tr("Policy file"))
         self.code = named(CodeView(tr("Policy file"), editor=self.editor), "toml.code")
         self.faults = ProblemModel(self)
-        self.fault_list = self._make_fault_list()
+        self.fault_list = named(ProblemView(tr("What is wrong with the text"), self.faults), "toml.faults")
         self.code.keep_wrapping("toml", context.sizes)
         self.empty = named(
             EmptyState("file-code", tr("No changes"), tr("The file on disk is what you see here.")), "toml.empty"
         )
-        for control in (self.hint, self.discard_button, self.apply_button, self.part, self.editor_button):
-            self.header.add_control(control)
         self.outline = OutlineList()
-        self.outline.line_requested.connect(self._go_to_part)
-        panes, across = (self.outline, self.code), Qt.Orientation.Horizontal
-        self._parts = split_of(across, "toml.outline", context.sizes, panes, OUTLINE_SIZES, 1)
-        self._stack = stack_of(self._parts, self.empty)
-        column_of(self.header, stretch(self._stack), self.fault_list, into=self)
+        self._lay_out()
         self._connect(context)
         self._refresh()
+
+    def _lay_out(self) -> None:
+        for control in (self.hint, self.discard_button, self.apply_button, self.part, self.editor_button):
+            self.header.add_control(control)
+        self.fault_list.setColumnHidden(ABOUT, True)
+        self.fault_list.setColumnHidden(CODE, True)
+        self.fault_list.setFixedHeight(FAULTS_HEIGHT)
+        self.fault_list.hide()
+        panes, across = (self.outline, self.code), Qt.Orientation.Horizontal
+        self._parts = split_of(across, "toml.outline", self._context.sizes, panes, OUTLINE_SIZES, 1)
+        self._stack = stack_of(self._parts, self.empty)
+        column_of(self.header, stretch(self._stack), self.fault_list, into=self)
 
     def focus_search(self) -> None:
         """The find bar of the text."""
@@ -126,16 +132,9 @@ class TomlPage(Page):
         context.navigator.difference_requested.connect(self.show_difference)
         self.editor_button.clicked.connect(self._open_editor)
         self.part.current_changed.connect(self._show)
-
-    def _make_fault_list(self) -> ProblemView:
-        view = named(ProblemView(tr("What is wrong with the text"), self.faults), "toml.faults")
-        view.setColumnHidden(ABOUT, True)
-        view.setColumnHidden(CODE, True)
-        view.setFixedHeight(FAULTS_HEIGHT)
-        view.clicked.connect(self._go_to_fault)
-        view.activated.connect(self._go_to_fault)
-        view.hide()
-        return view
+        self.outline.line_requested.connect(self._go_to_part)
+        self.fault_list.clicked.connect(self._go_to_fault)
+        self.fault_list.activated.connect(self._go_to_fault)
 
     def _go_to_fault(self, _index: QModelIndex) -> None:
         problem = self.fault_list.problem
@@ -159,23 +158,23 @@ class TomlPage(Page):
         self.code.go_to_line(min(same, key=lambda at: abs(at - line), default=line))
 
     def _apply(self) -> None:
+        async def apply() -> None:
+            self._tell_draft()
+            try:
+                await self._draft.apply()
+            finally:
+                self._is_applying = False
+                self._tell_draft()
+
         if self._draft.is_pending and not self._is_applying:
             self._is_applying = True
-            self._context.tasks.start(self._wait_for_it(), _APPLY)
+            self._context.tasks.start(apply(), _APPLY)
 
     def _apply_or_stop(self) -> None:
         if self._is_applying:
             self._context.tasks.cancel(_APPLY)
         else:
             self._apply()
-
-    async def _wait_for_it(self) -> None:
-        self._tell_draft()
-        try:
-            await self._draft.apply()
-        finally:
-            self._is_applying = False
-            self._tell_draft()
 
     def go_to_line(self, line: object) -> None:
         """Select a line of the file; one that is not there yet is gone to when the text comes."""
