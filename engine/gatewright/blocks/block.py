@@ -20,7 +20,7 @@ from gatewright.blocks.guard import guarded, passing
 from gatewright.blocks.history import CREATE, Step, redo_target, undo_target, way
 from gatewright.blocks.initial import content_of, with_defaults
 from gatewright.blocks.limit import check_growth, check_parts
-from gatewright.blocks.part import CounterOp, Document, ListOp, MapOp, Op, counter_name
+from gatewright.blocks.part import CounterOp, Document, ListOp, MapOp, Op, counter_name, map_name
 from gatewright.blocks.plan import Hand, plan
 from gatewright.blocks.render import plain, render
 from gatewright.blocks.schema import (
@@ -28,7 +28,6 @@ from gatewright.blocks.schema import (
     CompositeSchema,
     LogSchema,
     MapSchema,
-    PartSchema,
     TextSchema,
 )
 
@@ -62,14 +61,26 @@ class Block:
         hand: Hand | None = None,
         char_limit: int | None = None,
     ) -> Block:
-        """A new block. ``content``: text, object, list, or an object of sections; fields have their defaults.
+        """A new block. ``content``: text, object, list (of a log its entries), or an object of sections; fields have
+        their defaults.
 
         Raises ToolFailure, also when a required field has no value.
         """
         hand = hand or Hand()
         block = cls(schema, _new_document(), (), char_limit=char_limit)
         for section, part in block._document.parts.items():
-            block._fill(section, part, content_of(schema, content, section), hand)
+            own, where = content_of(schema, content, section), section or None
+            if isinstance(part, MapSchema):
+                own = with_defaults(part, own)
+            if own is None:
+                continue
+            edits: list[Edit] = [Overwrite(own, where)]
+            if isinstance(part, LogSchema):
+                if not isinstance(own, list):
+                    raise ToolFailure("the content of a log is a list of entries", code="wrong-type")
+                edits = [Append(entry, where) for entry in own]
+            for edit in edits:
+                block._apply(block.planned(edit, Hand(hand.author, hand.at_s, may_all=True))[0])
         block._record(hand, CREATE, undoable=False)
         return block
 
@@ -240,22 +251,6 @@ class Block:
 
     # inside
 
-    def _fill(self, section: str, part: PartSchema, content: JsonValue, hand: Hand) -> None:
-        """The first content of a section; a log takes a list of entries."""
-        hand = Hand(hand.author, hand.at_s, may_all=True)
-        if isinstance(part, MapSchema):
-            content = with_defaults(part, content)
-        if content is None:
-            return
-        where = section or None
-        edits: list[Edit] = [Overwrite(content, where)]
-        if isinstance(part, LogSchema):
-            if not isinstance(content, list):
-                raise ToolFailure("the content of a log is a list of entries", code="wrong-type")
-            edits = [Append(entry, where) for entry in content]
-        for edit in edits:
-            self._apply(self.planned(edit, hand)[0])
-
     def _apply(self, ops: tuple[Op, ...]) -> None:
         """Do operations that were checked; if Loro stops in the middle, the document is put back as it was."""
         if not ops:
@@ -282,23 +277,17 @@ class Block:
     def _check_values(self, ops: tuple[Op, ...]) -> None:
         """What an undo or redo may not do to fields: empty a required one, count beyond what a counter holds."""
         for section, part in self._document.parts.items():
-            if isinstance(part, MapSchema):
-                required = {field.name for field in part.fields if field.required}
-                name = f"fields:{section}"
-                if any(
-                    isinstance(op, MapOp) and op.name == name and op.key in required and op.value is None for op in ops
-                ):
-                    raise ToolFailure("this would empty a required field", code="required-field")
-                for field in part.fields:
-                    by = sum(
-                        op.by
-                        for op in ops
-                        if isinstance(op, CounterOp) and op.name == counter_name(section, field.name)
-                    )
-                    if by:
-                        check_type(
-                            FieldType.COUNTER, self._document.counter(section, field.name) + by, f"field `{field.name}`"
-                        )
+            if not isinstance(part, MapSchema):
+                continue
+            gone = {op.key for op in ops if isinstance(op, MapOp) and op.name == map_name(section) and op.value is None}
+            if any(field.required and field.name in gone for field in part.fields):
+                raise ToolFailure("this would empty a required field", code="required-field")
+            for field in part.fields:
+                counter = counter_name(section, field.name)
+                by = sum(op.by for op in ops if isinstance(op, CounterOp) and op.name == counter)
+                if by:
+                    now = self._document.counter(section, field.name)
+                    check_type(FieldType.COUNTER, now + by, f"field `{field.name}`")
 
 
 def _new_document() -> loro.LoroDoc:

@@ -89,9 +89,9 @@ def delta_between(document: loro.LoroDoc, before: loro.Frontiers, after: loro.Fr
         if not isinstance(container, loro.ContainerID.Root):
             continue
         if isinstance(change, loro.Diff.Text):
-            found.texts[container.name] = [_text_run(run) for run in change.diff]
+            found.texts[container.name] = [_run(run) for run in change.diff]
         elif isinstance(change, loro.Diff.List):
-            found.lists[container.name] = [_list_run(run) for run in change.diff]
+            found.lists[container.name] = [_run(run) for run in change.diff]
         elif isinstance(change, loro.Diff.Map):
             found.maps[container.name] = {key: _plain(value) for key, value in change.diff.updated.items()}
         elif isinstance(change, loro.Diff.Counter):
@@ -99,20 +99,13 @@ def delta_between(document: loro.LoroDoc, before: loro.Frontiers, after: loro.Fr
     return found
 
 
-def _text_run(run: loro.TextDelta) -> Run:
-    if isinstance(run, loro.TextDelta.Retain):
+def _run(run: loro.TextDelta | loro.ListDiffItem) -> Run:
+    if isinstance(run, loro.TextDelta.Retain | loro.ListDiffItem.Retain):
         return Keep(run.retain)
-    if isinstance(run, loro.TextDelta.Delete):
+    if isinstance(run, loro.TextDelta.Delete | loro.ListDiffItem.Delete):
         return Drop(run.delete)
-    return Add(cast("loro.TextDelta.Insert", run).insert)
-
-
-def _list_run(run: loro.ListDiffItem) -> Run:
-    if isinstance(run, loro.ListDiffItem.Retain):
-        return Keep(run.retain)
-    if isinstance(run, loro.ListDiffItem.Delete):
-        return Drop(run.delete)
-    return Add(tuple(_plain(item) for item in cast("loro.ListDiffItem.Insert", run).insert))
+    added = cast("loro.TextDelta.Insert | loro.ListDiffItem.Insert", run).insert
+    return Add(added if isinstance(added, str) else tuple(_plain(item) for item in added))
 
 
 def _plain(value: object) -> JsonValue:

@@ -9,7 +9,7 @@ import difflib
 import hashlib
 from collections.abc import Iterator
 
-from gatewright.blocks.plan import common_prefix
+from gatewright.blocks.replacement import difference
 
 _MAX_LINES = 400
 _MAX_CHARS = 65_536
@@ -20,9 +20,8 @@ def diff_text(name: str, old: str, new: str) -> str:
     """The difference from ``old`` to ``new``, empty when they are equal."""
     if old == new:
         return ""
-    first = common_prefix(old, new)
-    tail = min(common_prefix(old[first:][::-1], new[first:][::-1]), min(len(old), len(new)) - first)
-    start, end = _line_start(old, first), _line_end(old, len(old) - tail)
+    changed = difference(old, new)
+    start, end = _line_start(old, changed.start), _line_end(old, changed.start + changed.removed)
     before, after = old[start:end], new[start : len(new) - (len(old) - end)]
     digest = hashlib.sha256(new.encode("utf-8", "replace")).hexdigest()
     rows = "".join(_hunks(before, after, old.count("\n", 0, start)))
@@ -48,7 +47,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _hunks(old: str, new: str, offset: int) -> Iterator[str]:
-    before, after = _lines(old), _lines(new)
+    before, after = lines_of(old), lines_of(new)
     if len(before) + len(after) > _MAX_LINES:
         yield _head(offset, len(before), offset, len(after))
         yield from (_row("-", line) for line in before)
@@ -70,7 +69,7 @@ def _head(old_at: int, old_count: int, new_at: int, new_count: int) -> str:
     return f"@@ -{old_at + (old_count > 0)},{old_count} +{new_at + (new_count > 0)},{new_count} @@\n"
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
     """Lines with their ends, LF only; whatever else splits lines elsewhere stays inside one."""
     lines = text.split("\n")
     whole = [f"{line}\n" for line in lines[:-1]]

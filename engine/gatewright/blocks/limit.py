@@ -6,6 +6,8 @@ that makes a block smaller is always let through, also when the block is over a 
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from gatewright.base.errors import ToolFailure
 from gatewright.blocks.field import FieldType
 from gatewright.blocks.part import Document, ListOp, Op, counter_name, list_name, map_name, text_name
@@ -51,18 +53,18 @@ def check_parts(document: Document) -> None:
     """Raises ToolFailure for a part that the schema does not have, and whatever Loro raises for one it cannot read."""
     known: set[str] = set()
     for section, schema in document.parts.items():
-        known |= _containers(section, schema)
+        match schema:
+            case TextSchema():
+                known.add(text_name(section))
+            case MapSchema():
+                known.add(map_name(section))
+                known |= {counter_name(section, one.name) for one in schema.fields if one.type is FieldType.COUNTER}
+            case ListSchema() | LogSchema():
+                known.add(list_name(section, schema))
+            case _:
+                assert_never(schema)
         document.part(section)
     held = document.loro.get_value()
     for name in held if isinstance(held, dict) else ():
         if name not in known:
             raise ToolFailure("it holds a part that this block does not have", code="wrong-schema")
-
-
-def _containers(section: str, schema: PartSchema) -> set[str]:
-    if isinstance(schema, TextSchema):
-        return {text_name(section)}
-    if isinstance(schema, MapSchema):
-        counters = {counter_name(section, field.name) for field in schema.fields if field.type is FieldType.COUNTER}
-        return {map_name(section), *counters}
-    return {list_name(section, schema)}

@@ -140,7 +140,18 @@ class Document:
     def chars(self) -> int:
         """The size that ``char_limit`` counts: characters of text; of other values those of their JSON and name."""
         if self._chars is None:
-            self._chars = sum(self._part_chars(section) for section in self.parts)
+            self._chars = 0
+            for section, schema in self.parts.items():
+                match schema:
+                    case TextSchema():
+                        self._chars += self.text_length(section)
+                    case MapSchema():
+                        stored = cast("dict[str, JsonValue]", self.loro.get_map(map_name(section)).get_deep_value())
+                        self._chars += sum(_entry_chars(key, value) for key, value in stored.items())
+                    case ListSchema() | LogSchema():
+                        self._chars += sum(json_chars(item) for item in self.items(section))
+                    case _:
+                        assert_never(schema)
         return self._chars
 
     def grown(self, ops: tuple[Op, ...]) -> int:
@@ -214,15 +225,6 @@ class Document:
                 return 0
             case _:
                 assert_never(op)
-
-    def _part_chars(self, section: str) -> int:
-        schema = self.parts[section]
-        if isinstance(schema, TextSchema):
-            return self.text_length(section)
-        if isinstance(schema, MapSchema):
-            stored = cast("dict[str, JsonValue]", self.loro.get_map(map_name(section)).get_deep_value())
-            return sum(_entry_chars(key, value) for key, value in stored.items())
-        return sum(json_chars(item) for item in self.items(section))
 
     def _handle(self, name: str) -> loro.LoroText:
         found = self._handles.get(name)

@@ -26,7 +26,7 @@ from gatewright.blocks.part import (
     map_name,
     text_name,
 )
-from gatewright.blocks.replacement import Splice, replacements
+from gatewright.blocks.replacement import Splice, difference, replacements
 from gatewright.blocks.schema import (
     MAX_CHARS,
     BlockSchema,
@@ -124,9 +124,14 @@ class _Part:
         """New content in the place of all there is here."""
         if isinstance(self._schema, TextSchema):
             text = _text_of(content)
-            return self._text_op((_difference(self._document.text(self._section), text),))
+            return self._text_op((difference(self._document.text(self._section), text),))
         if isinstance(self._schema, MapSchema):
-            return self._map_overwritten(content, self._schema)
+            if not isinstance(content, dict):
+                raise ToolFailure("the content is an object of fields", code="wrong-type")
+            held = self._document.fields(self._section)
+            gone = (one.name for one in self._schema.fields if one.name in held and one.type is not FieldType.COUNTER)
+            values = {**content, **{name: None for name in gone if name not in content}}
+            return tuple(op for name, value in values.items() for op in self._field_set(name, value))
         if isinstance(self._schema, LogSchema):
             raise ToolFailure("a log is only added to", code="append-only")
         if not isinstance(content, list):
@@ -170,32 +175,16 @@ class _Part:
         raise ToolFailure(f"there is no such field: fields are {known}", code="no-field")
 
     def _field_set(self, name: str, value: JsonValue) -> tuple[Op, ...]:
-        return self._put(self._field(name), value)
-
-    def _put(self, field: Field, value: JsonValue) -> tuple[Op, ...]:
+        field = self._field(name)
         checked = check_value(field, value)
         if field.type is FieldType.COUNTER:
-            by = (checked if isinstance(checked, int) else 0) - self._document.counter(self._section, field.name)
-            return self._counted(field, by)
+            held = self._document.counter(self._section, name)
+            by = (checked if isinstance(checked, int) else 0) - held
+            check_type(FieldType.COUNTER, held + by, f"field `{name}`")
+            return (CounterOp(counter_name(self._section, name), by),) if by else ()
         if self._document.fields(self._section).get(field.name) == checked and not isinstance(checked, bool | int):
             return ()
         return (MapOp(map_name(self._section), field.name, checked),)
-
-    def _counted(self, field: Field, by: int) -> tuple[Op, ...]:
-        check_type(FieldType.COUNTER, self._document.counter(self._section, field.name) + by, f"field `{field.name}`")
-        return (CounterOp(counter_name(self._section, field.name), by),) if by else ()
-
-    def _map_overwritten(self, content: JsonValue, schema: MapSchema) -> tuple[Op, ...]:
-        if not isinstance(content, dict):
-            raise ToolFailure("the content is an object of fields", code="wrong-type")
-        held = self._document.fields(self._section)
-        ops: list[Op] = []
-        for name, value in content.items():
-            ops += self._field_set(name, value)
-        for field in schema.fields:
-            if field.name in held and field.name not in content and field.type is not FieldType.COUNTER:
-                ops += self._field_set(field.name, None)
-        return tuple(ops)
 
     # list and log
 
@@ -261,22 +250,6 @@ def _text_of(content: JsonValue) -> str:
 def _check_text(text: str) -> None:
     if not is_text(text):
         raise ToolFailure("the text holds half of a surrogate pair", code="not-text")
-
-
-def _difference(old: str, new: str) -> Splice:
-    """The one run in which two texts differ."""
-    first = common_prefix(old, new)
-    tail = min(common_prefix(old[first:][::-1], new[first:][::-1]), min(len(old), len(new)) - first)
-    return Splice(first, len(old) - first - tail, new[first : len(new) - tail])
-
-
-def common_prefix(one: str, other: str) -> int:
-    """How many characters both begin with, by halves."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
-    return low
 
 
 def _unfit(schema: PartSchema) -> ToolFailure:

@@ -47,9 +47,13 @@ def replacements(text: str, edit: Replace, limit: int) -> tuple[Splice, ...]:
             break
         if count >= _MAX_PLACES or length > most:
             raise _too_much()
-    if not splices:
-        raise _nothing(edit, count)
-    return tuple(splices)
+    if splices:
+        return tuple(splices)
+    what = "the pattern matches" if edit.regex else "the old text stands"
+    if not count:
+        raise ToolFailure(f"{what} nowhere in the block (0 places)", code="no-match")
+    places = "1 place" if count == 1 else f"{count} places"
+    raise ToolFailure(f"{what} at {places}: there is no place {edit.nth}", code="nth-match")
 
 
 def with_splices(text: str, splices: tuple[Splice, ...]) -> str:
@@ -62,6 +66,22 @@ def with_splices(text: str, splices: tuple[Splice, ...]) -> str:
     return "".join((*parts, text[at:]))
 
 
+def difference(old: str, new: str) -> Splice:
+    """The one run in which two texts differ."""
+    first = _common_prefix(old, new)
+    tail = min(_common_prefix(old[first:][::-1], new[first:][::-1]), min(len(old), len(new)) - first)
+    return Splice(first, len(old) - first - tail, new[first : len(new) - tail])
+
+
+def _common_prefix(one: str, other: str) -> int:
+    """How many characters both begin with, by halves."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
+
+
 def _check(edit: Replace) -> None:
     if not edit.old:
         raise ToolFailure("the text to be replaced is empty", code="bad-arguments")
@@ -69,14 +89,6 @@ def _check(edit: Replace) -> None:
         raise ToolFailure("`nth` counts places from 1, and does not go with replacing everywhere", code="bad-arguments")
     if edit.regex and len(edit.old) > _MAX_PATTERN:
         raise ToolFailure(f"the pattern is longer than {_MAX_PATTERN:,} characters", code="bad-pattern")
-
-
-def _nothing(edit: Replace, count: int) -> ToolFailure:
-    what = "the pattern matches" if edit.regex else "the old text stands"
-    if count:
-        places = "1 place" if count == 1 else f"{count} places"
-        return ToolFailure(f"{what} at {places}: there is no place {edit.nth}", code="nth-match")
-    return ToolFailure(f"{what} nowhere in the block (0 places)", code="no-match")
 
 
 def _too_much() -> ToolFailure:

@@ -85,7 +85,11 @@ def patch_splices(text: str, patch: str) -> tuple[Splice, ...]:
 def _takes(hunk: Hunk, line: str, number: int) -> bool:
     """Whether the line belongs to the hunk, which then holds it."""
     if line.startswith("\\"):
-        _open_end(hunk, number)
+        if not hunk.rows:
+            raise _bad(number, "`\\` says that the line before has no line end, and there is none")
+        last = hunk.rows[-1][0]
+        hunk.old_open = hunk.old_open or last != "+"
+        hunk.new_open = hunk.new_open or last != "-"
         return True
     if len(hunk.old) >= hunk.old_count and hunk.new_seen >= hunk.new_count:
         return False
@@ -99,14 +103,6 @@ def _takes(hunk: Hunk, line: str, number: int) -> bool:
     if len(hunk.old) > hunk.old_count or hunk.new_seen > hunk.new_count:
         raise _miscounted(hunk)
     return True
-
-
-def _open_end(hunk: Hunk, number: int) -> None:
-    if not hunk.rows:
-        raise _bad(number, "`\\` says that the line before has no line end, and there is none")
-    mark = hunk.rows[-1][0]
-    hunk.old_open = hunk.old_open or mark != "+"
-    hunk.new_open = hunk.new_open or mark != "-"
 
 
 def _check_full(hunk: Hunk) -> None:
@@ -243,8 +239,12 @@ def _open_ended(lines: _Lines, hunk: Hunk, splices: list[Splice]) -> list[Splice
     stays_open = hunk.new_open or (lines.is_open and not hunk.old_open)
     last = splices[-1] if splices else None
     reaches_end = last is not None and last.start + last.removed == lines.size
-    if last is None or not reaches_end:
-        return splices + _end_of_kept(lines, hunk, stays_open=stays_open)
+    if last is None or not reaches_end:  # the last line is context: its end comes or goes only where the patch says so
+        if stays_open == lines.is_open or not (hunk.old_open or hunk.new_open):
+            return splices
+        if stays_open:
+            return [*splices, Splice(lines.size - len(lines.ending), len(lines.ending), "")]
+        return [*splices, Splice(lines.size, 0, lines.ending)]
     if not stays_open:
         return splices
     if last.inserted.endswith(lines.ending):
@@ -253,12 +253,3 @@ def _open_ended(lines: _Lines, hunk: Hunk, splices: list[Splice]) -> list[Splice
         return splices
     start = last.start - len(lines.ending)  # the last lines go: the line above is the last, and open
     return [*splices[:-1], Splice(start, last.removed + len(lines.ending), "")]
-
-
-def _end_of_kept(lines: _Lines, hunk: Hunk, *, stays_open: bool) -> list[Splice]:
-    """The last line is context: its end comes or goes only when the patch says so."""
-    if stays_open == lines.is_open or not (hunk.old_open or hunk.new_open):
-        return []
-    if stays_open:
-        return [Splice(lines.size - len(lines.ending), len(lines.ending), "")]
-    return [Splice(lines.size, 0, lines.ending)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -80,11 +80,8 @@ class BlockStore:
         with self._changing:
             self._depth += 1
             try:
-                if self._depth > 1:
+                with self._locked_file() if self._depth == 1 else nullcontext():
                     yield
-                else:
-                    with self._locked_file():
-                        yield
             finally:
                 self._depth -= 1
 
@@ -113,16 +110,13 @@ class BlockStore:
             self._folder.make()
             descriptor = self._folder.open(self._path.with_suffix(".lock").name, os.O_RDWR | os.O_CREAT)
         try:
-            self._hold(descriptor)
+            try:
+                lock(descriptor, _BUSY_S)
+            except OSError as error:
+                raise WorkspaceError(f"the block store `{self._path}` is held by another process") from error
             yield
         finally:
             os.close(descriptor)
-
-    def _hold(self, descriptor: int) -> None:
-        try:
-            lock(descriptor, _BUSY_S)
-        except OSError as error:
-            raise WorkspaceError(f"the block store `{self._path}` is held by another process") from error
 
     def put(self, label: str, *, source_id: str, snapshot: bytes, disk_digest: str) -> None:
         """Keep the text block of a source, in the place of the one with that label."""

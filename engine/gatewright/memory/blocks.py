@@ -200,7 +200,11 @@ class BlockService:
         ``archived`` (and pinned), and for the content ``wrong-type``, ``bad-value``, ``not-text``, ``no-field``,
         ``required-field``, ``too-large``, ``too-many-items``.
         """
-        self._check_label(label)
+        if not is_label(label):
+            raise ToolFailure(NO_LABEL, code="bad-label")
+        is_inner = self._files is not None and self._files.is_inner(BlockRecord("", label))
+        if is_inner or label.casefold().startswith("file:"):
+            raise ToolFailure("labels that begin like this one are those of files", code="bad-label")
         char_limit = limit_of(char_limit)
         check_description(description)
         if pinned and type is BlockType.ARCHIVAL:
@@ -400,13 +404,6 @@ class BlockService:
             raise ToolFailure(f"this would {_WORDS[action]}, and that was not granted", code="not-granted")
         if verdict is Verdict.ASK and not approved:
             raise ToolFailure("this is done only when somebody agrees, and nobody was asked", code="not-granted")
-
-    def _check_label(self, label: str) -> None:
-        if not is_label(label):
-            raise ToolFailure(NO_LABEL, code="bad-label")
-        inner = self._files is not None and self._files.is_inner(BlockRecord("", label))
-        if inner or label.casefold().startswith("file:"):
-            raise ToolFailure("labels that begin like this one are those of files", code="bad-label")
 
     def _hand(self, author: str) -> Hand:
         return Hand(author, self._clock.wall_s(), may_all=self._operator)

@@ -92,7 +92,13 @@ def make_tables(connection: sqlite3.Connection) -> None:
                 _move(connection, *row)
             connection.execute("DROP TABLE block_1")
         if version == _WITHOUT_ENTRIES:
-            _index_archived(connection)
+            query = f"SELECT snapshot, snapshot_step, {_RECORD} FROM block WHERE type = ?"
+            for snapshot, last, *row in connection.execute(query, (BlockType.ARCHIVAL,)).fetchall():
+                record = record_of(tuple(row))
+                updates = [
+                    changes for _, changes in step_rows(connection, record.block_id, last) if changes is not None
+                ]
+                index_block(connection, record, Block.restore(record.schema, snapshot, updates))
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
     except BaseException:
@@ -105,14 +111,6 @@ def _move(connection: sqlite3.Connection, label: str, source_id: str, disk_diges
     record = BlockRecord(new_id("mem"), label, source_id=source_id, created_at=updated_at, updated_at=updated_at)
     snapshot = connection.execute("SELECT snapshot FROM block_1 WHERE label = ?", (label,)).fetchone()[0]
     insert_block(connection, record, snapshot, disk_digest, Step(1, updated_at, "", STORED, undoable=False))
-
-
-def _index_archived(connection: sqlite3.Connection) -> None:
-    query = f"SELECT snapshot, snapshot_step, {_RECORD} FROM block WHERE type = ?"
-    for snapshot, last, *row in connection.execute(query, (BlockType.ARCHIVAL,)).fetchall():
-        record = record_of(tuple(row))
-        updates = [changes for _, changes in step_rows(connection, record.block_id, last) if changes is not None]
-        index_block(connection, record, Block.restore(record.schema, snapshot, updates))
 
 
 def index_block(connection: sqlite3.Connection, record: BlockRecord, block: Block) -> None:

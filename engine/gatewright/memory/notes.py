@@ -180,18 +180,14 @@ class NoteStore:
             if embedder is None:
                 scores = _fused((words, 1.0))
             else:
-                meaning = self._by_meaning(connection, embedder, query)
+                index = self._index = self._index or embedder.index()
+                (generation,) = connection.execute("SELECT generation FROM note_state").fetchone()
+                index.follow(connection, generation)
+                meaning = index.nearest(connection, embedder.vector(query[:MAX_CHARS]), _CANDIDATES)
                 scores = _fused((meaning, MEANING_WEIGHT), (words, WORDS_WEIGHT))
             best = sorted(scores, key=lambda number: (-scores[number], -number))[:top_k]
             rows = {number: row for number in best if (row := _row(connection, number)) is not None}
         return [NoteHit(row[0], row[1], round(scores[number], 4)) for number, row in rows.items()]
-
-    def _by_meaning(self, connection: Connection, embedder: Embedder, query: str) -> list[int]:
-        if self._index is None:
-            self._index = embedder.index()
-        (generation,) = connection.execute("SELECT generation FROM note_state").fetchone()
-        self._index.follow(connection, generation)
-        return self._index.nearest(connection, embedder.vector(query[:MAX_CHARS]), _CANDIDATES)
 
     def _embed_missing(self, embedder: Embedder) -> None:
         """Work out the vectors of notes that were kept where there was no model: some of them at each search.
@@ -342,17 +338,13 @@ def _by_words(connection: Connection, query: str) -> list[int]:
     newest notes that hold all of them.
     """
     words = query_words(query)
-    telling = [word for word in words if not _is_common(connection, word)]
     if not words:
         return []
+    count = f"SELECT count(*) FROM (SELECT 1 FROM {_INDEX} WHERE {_INDEX} MATCH ? LIMIT {_COMMON + 1})"
+    telling = [word for word in words if connection.execute(count, (word,)).fetchone()[0] <= _COMMON]
     match, order = (" OR ".join(telling), "rank") if telling else (" AND ".join(words), "rowid DESC")
     select = f"SELECT rowid FROM {_INDEX} WHERE {_INDEX} MATCH ? ORDER BY {order} LIMIT ?"
     return [row[0] for row in connection.execute(select, (match, _CANDIDATES))]
-
-
-def _is_common(connection: Connection, word: str) -> bool:
-    select = f"SELECT count(*) FROM (SELECT 1 FROM {_INDEX} WHERE {_INDEX} MATCH ? LIMIT ?)"
-    return connection.execute(select, (word, _COMMON + 1)).fetchone()[0] > _COMMON
 
 
 def _fused(*ranked: tuple[Sequence[int], float]) -> dict[int, float]:

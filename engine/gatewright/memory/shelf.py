@@ -108,13 +108,10 @@ class Shelf:
     def _opened(self, connection: sqlite3.Connection, owners: Sequence[str], label: str) -> Opened | None:
         from gatewright.memory import blocktable
 
-        for owner in owners:
-            record = blocktable.find_record(connection, owner, label)
-            if record is not None:
-                return self._current(connection, record)
-        return None
-
-    def _current(self, connection: sqlite3.Connection, record: BlockRecord) -> Opened:
+        found = (blocktable.find_record(connection, owner, label) for owner in owners)
+        record = next(filter(None, found), None)
+        if record is None:
+            return None
         if self._process != os.getpid():
             self._at_hand.clear()  # after a fork: two holders of one document would make different edits of one name
             self._process = os.getpid()
@@ -125,22 +122,17 @@ class Shelf:
         if held is not None and held.settled and held.generation == generation and held.last >= snapshot_step:
             held.record, held.snapshot_step = record, snapshot_step
             held.block.char_limit = record.char_limit
-            self._catch_up(connection, held)
+            rows = blocktable.step_rows(connection, record.block_id, held.last)
+            if rows:
+                updates = [changes for _, changes in rows if changes is not None]
+                held.block.take_in(updates, [step for step, _ in rows])
+                held.unfolded += sum(map(len, updates))
         else:
             held = self._load(connection, record, generation, snapshot_step)
         self._at_hand[record.block_id] = held
         while len(self._at_hand) > _AT_HAND:
             self._at_hand.popitem(last=False)
         return held
-
-    def _catch_up(self, connection: sqlite3.Connection, held: Opened) -> None:
-        from gatewright.memory import blocktable
-
-        rows = blocktable.step_rows(connection, held.record.block_id, held.last)
-        if rows:
-            updates = [changes for _, changes in rows if changes is not None]
-            held.block.take_in(updates, [step for step, _ in rows])
-            held.unfolded += sum(map(len, updates))
 
     def _load(self, connection: sqlite3.Connection, record: BlockRecord, generation: int, snapshot_step: int) -> Opened:
         from gatewright.blocks.block import Block

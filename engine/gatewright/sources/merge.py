@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from gatewright.base.frozen import frozen
+from gatewright.blocks.difftext import lines_of
 
 _SMALL = 40_000
 _DEPTH = 40
@@ -65,15 +66,8 @@ def _ending(text: str) -> str | None:
     return "\r\n" if crlf == total else ("\n" if crlf == 0 and "\r" not in text else None)
 
 
-def _lines(text: str) -> list[str]:
-    """Lines with their ends, LF only."""
-    lines = text.split("\n")
-    whole = [f"{line}\n" for line in lines[:-1]]
-    return [*whole, lines[-1]] if lines[-1] else whole
-
-
 def _merged(base: str, mine: str, other: str) -> Merged:
-    texts = _lines(base), _lines(mine), _lines(other)
+    texts = lines_of(base), lines_of(mine), lines_of(other)
     out: list[str] = []
     conflicts: list[MergeConflict] = []
     at = 0
