@@ -13,13 +13,13 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.schema.check import SchemaChecker
 from gatewright.tools.declaration import Declaration, Normalization, ResultType, check_conduct
-from gatewright.tools.model import OperationFactsOf, model_shape
+from gatewright.tools.model import model_shape
 from gatewright.tools.naming import check_operation_name, check_tool_name, major_of
 from gatewright.tools.needs import kinds_of
 from gatewright.tools.operation import ArgumentIssue, OperationSpec
 from gatewright.tools.schemashape import InputShape
 from gatewright.tools.shape import PLAIN, MethodShape
-from gatewright.tools.stream import awaitable, check_yields
+from gatewright.tools.stream import check_yields
 
 if TYPE_CHECKING:
     from gatewright.schema.phrase import ArgumentError
@@ -50,7 +50,17 @@ def check_declaration(declared: Declaration | type[Declaration], base: type[Any]
     major_of(declared.version, declared.name)
     if declared.needs_description and not declared.description.strip():
         raise RegistrationError(f"{where} has no `description`")
-    _check_result(declared, base, where)
+    kind, normal = declared.result_type, declared.normalization
+    if kind is None:
+        raise RegistrationError(f"{where} declares no `result_type`")
+    if normal is None:
+        raise RegistrationError(f"{where} declares no `normalization`")
+    own: type[Any] = declared if isinstance(declared, type) else type(declared)
+    if normal is Normalization.CUSTOM:
+        if own.normalize is base.normalize:
+            raise RegistrationError(f"{where}: a custom `normalization` needs a method `normalize`")
+    elif kind is not ResultType.STREAM and (kind is ResultType.BINARY) != (normal is Normalization.BINARY):
+        raise RegistrationError(f"{where}: `normalization` {normal} does not fit `result_type` {kind}")
     if declared.required_capabilities is not None:
         kinds_of(declared.required_capabilities, where)
     check_conduct(
@@ -63,20 +73,6 @@ def check_declaration(declared: Declaration | type[Declaration], base: type[Any]
     for rule in declared.tool_rules:
         if split_name(rule.tool_name)[0] != declared.name:
             raise RegistrationError(f"{where}: its `tool_rules` hold a rule for `{rule.tool_name}`")
-
-
-def _check_result(declared: Declaration | type[Declaration], base: type[Any], where: str) -> None:
-    kind, normal = declared.result_type, declared.normalization
-    if kind is None:
-        raise RegistrationError(f"{where} declares no `result_type`")
-    if normal is None:
-        raise RegistrationError(f"{where} declares no `normalization`")
-    own: type[Any] = declared if isinstance(declared, type) else type(declared)
-    if normal is Normalization.CUSTOM:
-        if own.normalize is base.normalize:
-            raise RegistrationError(f"{where}: a custom `normalization` needs a method `normalize`")
-    elif kind is not ResultType.STREAM and (kind is ResultType.BINARY) != (normal is Normalization.BINARY):
-        raise RegistrationError(f"{where}: `normalization` {normal} does not fit `result_type` {kind}")
 
 
 def check_examples(declared: Declaration | type[Declaration], shape: InputShape) -> None:
@@ -119,7 +115,7 @@ def shape_of(declared: type[Declaration], base: type[Any]) -> InputShape:
     if methods:
         return _method_shape(declared, methods, where)
     if declared.input_model is not None:
-        return _model_shape(declared, where)
+        return model_shape(declared, where)
     raise RegistrationError(f"{where} has no operations: mark methods with `@operation`, or set `input_model`")
 
 
@@ -173,22 +169,3 @@ def _spec(declared: type[Declaration], name: str, mark: OperationMark, binding: 
     kinds = None if said is None else kinds_of(said, f"operation `{name}` of {where}")
     actions, one_of = tuple(mark.actions), tuple(map(tuple, mark.one_of))
     return OperationSpec(name, description, tier, actions, mark.usage_rule, binding.parameters, one_of, kinds)
-
-
-def _model_shape(declared: type[Declaration], where: str) -> InputShape:
-    run = getattr(declared, "run", None)
-    if not (inspect.iscoroutinefunction(run) or inspect.isasyncgenfunction(run)):
-        raise RegistrationError(f"{where} has an `input_model` and no `async def run(self, arguments, context)`")
-    check_yields(run, declared.result_type, f"`run` of {where}")
-    kinds = {
-        name: kinds_of(said, f"operation `{name}` of {where}") for name, said in declared.operation_capabilities.items()
-    }
-    say = OperationFactsOf(
-        declared.safety_tier,
-        declared.operation_tiers,
-        declared.operation_actions,
-        declared.operation_usage_rules,
-        kinds,
-    )
-    field = declared.__dict__.get("operation_field")
-    return model_shape(declared.input_model, awaitable(run), where, declared_field=field, say=say)

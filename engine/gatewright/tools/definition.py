@@ -103,21 +103,17 @@ def _read(value: object) -> ToolDefinition:
     if row is None:
         raise _SetAside("", "a tool must be a JSON object")
     _check_size(row)
-    base, row = _unwrapped(row)
+    base = ""
+    if "function" in row:  # OpenAI has all of it in an object of its own
+        inner = as_object(row["function"])
+        if row.get("type", "function") != "function" or inner is None:
+            raise _SetAside("/function", 'a function must be a JSON object beside `"type": "function"`')
+        meta = {"_meta": row["_meta"]} if "_meta" in row else {}
+        base, row = "/function", {"type": "function", **inner, **meta}
     try:
         return _definition(row)
     except _SetAside as reason:
         raise _SetAside(base + reason.pointer, reason.message) from None
-
-
-def _unwrapped(row: Schema) -> tuple[str, Schema]:
-    """What OpenAI puts into an object of its own under ``function``."""
-    if "function" not in row:
-        return "", row
-    inner = as_object(row["function"])
-    if row.get("type", "function") != "function" or inner is None:
-        raise _SetAside("/function", 'a function must be a JSON object beside `"type": "function"`')
-    return "/function", {"type": "function", **inner, **({"_meta": row["_meta"]} if "_meta" in row else {})}
 
 
 def _definition(row: Schema) -> ToolDefinition:
@@ -131,7 +127,9 @@ def _definition(row: Schema) -> ToolDefinition:
     schema_key, schema = _input_schema(row)
     _check_usable(schema, f"/{schema_key}", "its schema cannot be used")
     said = _extras(row)
-    version = _version(said, name)
+    version, asked = _version(said, name), said.get("operation_field")
+    if asked is not None and not isinstance(asked, str):
+        raise _extra("/operation_field", "`operation_field` must be a text, empty for none")
     return ToolDefinition(
         name,
         _text(row, "description"),
@@ -140,7 +138,7 @@ def _definition(row: Schema) -> ToolDefinition:
         version,
         _tier(said.get("safety_tier"), "/safety_tier"),
         _operation_tiers(said),
-        _operation_field(said),
+        asked,
         _operations(said),
     )
 
@@ -228,13 +226,6 @@ def _operation_tiers(said: Schema) -> dict[str, SafetyTier]:
         raise _extra("/operation_tiers", "`operation_tiers` must be a JSON object")
     read = {name: _tier(value, "/operation_tiers") for name, value in table.items()}
     return {name: tier for name, tier in read.items() if tier is not None}
-
-
-def _operation_field(said: Schema) -> str | None:
-    value = said.get("operation_field")
-    if value is not None and not isinstance(value, str):
-        raise _extra("/operation_field", "`operation_field` must be a text, empty for none")
-    return value
 
 
 def _operations(said: Schema) -> tuple[str, ...] | None:

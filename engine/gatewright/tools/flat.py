@@ -34,7 +34,8 @@ def flat_schema(field: str, operations: Sequence[OperationSpec], hidden: frozens
     shown = sorted(operations, key=lambda spec: spec.name)
     named = _by_name(shown)
     clean = cleaner(hidden, frozenset(named) | {spec.name for spec in shown})
-    properties: Schema = {field: _operation_property(shown, clean)}
+    told = "\n".join(["What to do.", *(_line(spec, clean) for spec in shown)])
+    properties: Schema = {field: {"type": "string", "enum": [spec.name for spec in shown], "description": told}}
     properties |= {name: _property(same, clean) for name, same in named.items()}
     required = [name for name, same in named.items() if len(same) == len(shown) and all(p.required for p in same)]
     return _closed(properties, [field, *required], [parameter for same in named.values() for parameter in same])
@@ -66,15 +67,6 @@ def _by_name(operations: Sequence[OperationSpec]) -> dict[str, list[Parameter]]:
         for parameter in spec.parameters:
             named.setdefault(parameter.name, []).append(parameter)
     return named
-
-
-def _operation_property(shown: Sequence[OperationSpec], clean: Clean) -> Schema:
-    lines = [_line(spec, clean) for spec in shown]
-    return {
-        "type": "string",
-        "enum": [spec.name for spec in shown],
-        "description": "\n".join(["What to do.", *lines]),
-    }
 
 
 def _line(spec: OperationSpec, clean: Clean) -> str:

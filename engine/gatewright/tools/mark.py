@@ -109,21 +109,21 @@ class _Walk:
             self._again.add(model)
             return
         self._open.append(model)
-        marks = [mark for name, info in model.model_fields.items() for mark in self._of_field(model, name, info, at)]
+        marks: list[Mark] = []
+        for name, info in model.model_fields.items():
+            is_root = issubclass(model, RootModel)
+            deeper = cast("At", at if is_root else (*at, info.validation_alias or info.alias or name))
+            found = [*self.of_metadata(info.metadata, info.annotation, deeper), *self.of(info.annotation, deeper)]
+            if found:
+                _json_name(model, name, info, self.what)
+                if info.default_factory is not None or (not info.is_required() and info.default is not None):
+                    text = f"{self.what}: the marked field `{name}` has a default that is never checked"
+                    raise RegistrationError(text)
+            marks += found
         self._open.pop()
         if marks and model in self._again:
             raise RegistrationError(f"{self.what}: `{model.__name__}` holds itself, and its marked fields have no end")
         yield from marks
-
-    def _of_field(self, model: type[BaseModel], name: str, info: FieldInfo, at: At) -> list[Mark]:
-        inside = at if _is_root(model) else (*at, info.validation_alias or info.alias or name)
-        deeper = cast("At", inside)
-        marks = [*self.of_metadata(info.metadata, info.annotation, deeper), *self.of(info.annotation, deeper)]
-        if marks:
-            _json_name(model, name, info, self.what)
-            if info.default_factory is not None or (not info.is_required() and info.default is not None):
-                raise RegistrationError(f"{self.what}: the marked field `{name}` has a default that is never checked")
-        return marks
 
     def _refuse_marked(self, hint: Any, where: str) -> None:
         if _holds_marker(hint, set()):
@@ -176,10 +176,6 @@ def _holds_marker(hint: Any, seen: set[int]) -> bool:
         inner += [info.annotation for info in hint.model_fields.values()]
         inner += [item for info in hint.model_fields.values() for item in info.metadata]
     return any(_holds_marker(argument, seen) for argument in inner)
-
-
-def _is_root(model: type[BaseModel]) -> bool:
-    return issubclass(model, RootModel)
 
 
 def _field_hints(hint: Any) -> list[Any]:

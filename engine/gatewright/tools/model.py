@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, cast, get_args
@@ -10,17 +11,17 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure, WeMustFix
 from gatewright.base.frozen import frozen
-from gatewright.policy.kinds.capability import CapabilityKind
-from gatewright.policy.permission import Action
-from gatewright.policy.tier import SafetyTier
 from gatewright.schema import OperationSet, discover_operations, filter_with_lints, schema_of
 from gatewright.schema.filter import reduced_schema
 from gatewright.schema.walk import Schema, objects, properties_of
 from gatewright.tools.branches import parameter_of
 from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import Declaration
+from gatewright.tools.needs import kinds_of
 from gatewright.tools.operation import ArgumentIssue, OperationSpec, issues_of
 from gatewright.tools.parameter import Mark, Parameter
 from gatewright.tools.shape import PLAIN
+from gatewright.tools.stream import awaitable, check_yields
 
 Run = Callable[[Any, Any, ToolExecutionContext], Awaitable[object]]
 
@@ -84,60 +85,57 @@ class ModelShape:
         return await self.function(owner, value, context)
 
 
-@frozen
-class OperationFactsOf:
-    """What a model cannot say about its operations: tiers and actions by name, and the tier of the rest."""
+def model_shape(declared: type[Declaration], where: str) -> ModelShape:
+    """Read the input model of a tool, and what the tool says of its operations: their tiers, actions and the like.
 
-    tier: SafetyTier
-    tiers: Mapping[str, SafetyTier]
-    actions: Mapping[str, tuple[Action, ...]]
-    usage_rules: Mapping[str, str]
-    capabilities: Mapping[str, frozenset[CapabilityKind]]
-
-
-def model_shape(
-    model: Any, function: Run, where: str, *, declared_field: str | None, say: OperationFactsOf
-) -> ModelShape:
-    """Read ``model``. Raises RegistrationError for one without object schema, and for facts on unknown operations."""
+    Raises RegistrationError for a model without object schema, and where what is said is of no operation of it.
+    """
+    run, model, field = getattr(declared, "run", None), declared.input_model, declared.__dict__.get("operation_field")
+    if not (inspect.iscoroutinefunction(run) or inspect.isasyncgenfunction(run)):
+        raise RegistrationError(f"{where} has an `input_model` and no `async def run(self, arguments, context)`")
+    check_yields(run, declared.result_type, f"`run` of {where}")
     try:
         schema = schema_of(model)
-        found = discover_operations(schema, field=declared_field)
+        found = discover_operations(schema, field=field)
     except SchemaError as error:
         raise RegistrationError(f"{where}: {error}") from None
-    if found is None and declared_field is not None:
-        raise RegistrationError(f"{where}: the input model offers no operations at `{declared_field}`")
-    found = found if found and (declared_field or found.confidence != "low") else None
+    if found is None and field is not None:
+        raise RegistrationError(f"{where}: the input model offers no operations at `{field}`")
+    found = found if found and (field or found.confidence != "low") else None
     if found is None and schema.get("type") != "object":
         raise RegistrationError(f"{where}: the input model is no object")
-    _check_known(found, say, where)
-    marks = _marks(model, where)
     names = found.names if found else (PLAIN,)
-    specs = tuple(_spec(schema, found, name, marks, say) for name in names)
-    return ModelShape(schema, found, specs, TypeAdapter[Any](model), function)
-
-
-def _check_known(found: OperationSet | None, say: OperationFactsOf, where: str) -> None:
-    known = found.names if found else ()
-    for name in (*say.tiers, *say.actions, *say.usage_rules, *say.capabilities):
-        if name not in known:
+    tiers, actions = declared.operation_tiers, declared.operation_actions
+    usage_rules, kinds = declared.operation_usage_rules, declared.operation_capabilities
+    for name in (*tiers, *actions, *usage_rules, *kinds):
+        if found is None or name not in names:
             raise RegistrationError(f"{where}: `{name}` is no operation of the input model")
+    marks = _marks(model, where)
+    specs = tuple(
+        OperationSpec(
+            name,
+            "",
+            tiers.get(name, declared.safety_tier),
+            actions.get(name, ()),
+            usage_rules.get(name),
+            _parameters(schema, found, name, marks),
+            capabilities=kinds_of(kinds[name], f"operation `{name}` of {where}") if name in kinds else None,
+        )
+        for name in names
+    )
+    return ModelShape(schema, found, specs, TypeAdapter[Any](model), awaitable(run))
 
 
-def _spec(
-    schema: Schema,
-    found: OperationSet | None,
-    name: str,
-    marks: Mapping[str, tuple[Mark, ...]],
-    say: OperationFactsOf,
-) -> OperationSpec:
+def _parameters(
+    schema: Schema, found: OperationSet | None, name: str, marks: Mapping[str, tuple[Mark, ...]]
+) -> tuple[Parameter, ...]:
+    """What the operation ``name`` takes; of a model without operations, all that it has."""
     properties = _all_properties(reduced_schema(schema, found, frozenset({name})) if found else schema)
-    operation = next((one for one in found.operations if one.name == name), None) if found else None
-    required = operation.required if operation else tuple(schema.get("required", ()))
-    names = (*required, *operation.optional) if operation else tuple(properties)
-    parameters = tuple(parameter_of(one, properties.get(one), one in required, marks.get(one, ())) for one in names)
-    tier = say.tiers.get(name, say.tier)
-    actions, usage_rule, kinds = say.actions.get(name, ()), say.usage_rules.get(name), say.capabilities.get(name)
-    return OperationSpec(name, "", tier, actions, usage_rule, parameters, capabilities=kinds)
+    required, names = tuple(schema.get("required", ())), tuple(properties)
+    if found is not None:
+        operation = next(one for one in found.operations if one.name == name)
+        required, names = operation.required, (*operation.required, *operation.optional)
+    return tuple(parameter_of(one, properties.get(one), one in required, marks.get(one, ())) for one in names)
 
 
 def _all_properties(schema: Schema) -> dict[str, Schema]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TypeVar, cast
@@ -185,10 +186,11 @@ def drift(pin: Pin, listing: Listing) -> Drift:
 
 def relisted(pin: Pin, listing: Listing) -> Pin:
     """The pin after its server said ``listing``: nothing of it is accepted, and what was accepted is kept."""
-    kept = {
-        name: row if row.definition is not None else replace(row, definition=_as_accepted(pin, name))
-        for name, row in pin.accepted.items()
-    }
+    kept = dict(pin.accepted)
+    for name, row in pin.accepted.items():
+        listed = pin.listing.definitions.get(name)
+        if row.definition is None and listed is not None and digest_of(listed) == row.digest:
+            kept[name] = replace(row, definition=listed)
     return Pin(listing, kept, pin.instructions)
 
 
@@ -222,7 +224,12 @@ def accept(
     for (name, operation), tier in sorted(tiers.items()):
         if name not in accepted:
             raise EditRefused(f"`{name}`{near_hint(name, accepted)} is not accepted, so it has no tier")
-        accepted[name] = _with_tier(accepted[name], name, operation, tier)
+        row = accepted[name]
+        if operation and operation not in row.operation_tiers:
+            raise EditRefused(f"`{name}` has no operation `{operation}`{near_hint(operation, row.operation_tiers)}")
+        changed = {operation: tier} if operation else dict.fromkeys(row.operation_tiers, tier)
+        own = row.tier if operation else tier
+        accepted[name] = replace(row, tier=own, operation_tiers={**row.operation_tiers, **changed})
     words = pin.listing.instructions if instructions else pin.instructions
     return Pin(pin.listing, accepted, words)
 
@@ -283,20 +290,6 @@ def acceptance(
     return Acceptance(digest_of(definition), tier, tiers, effects, capabilities, definition)
 
 
-def _with_tier(row: Acceptance, name: str, operation: str, tier: SafetyTier) -> Acceptance:
-    if not operation:
-        return replace(row, tier=tier, operation_tiers=dict.fromkeys(row.operation_tiers, tier))
-    if operation not in row.operation_tiers:
-        raise EditRefused(f"`{name}` has no operation `{operation}`{near_hint(operation, row.operation_tiers)}")
-    return replace(row, operation_tiers={**row.operation_tiers, operation: tier})
-
-
-def _as_accepted(pin: Pin, name: str) -> Schema | None:
-    """The listed definition, if it is still the one that was accepted."""
-    listed = pin.listing.definitions.get(name)
-    return listed if listed is not None and digest_of(listed) == pin.accepted[name].digest else None
-
-
 def _plain(row: Acceptance, listed: Schema | None) -> Schema:
     """``definition`` only where the listing says another one."""
     said: Schema = {"digest": row.digest, "tier": str(row.tier)}
@@ -336,16 +329,10 @@ def _read(name: str, value: object, listing: Listing) -> Acceptance:
 def _kept(name: str, expected: str, value: object, listing: Listing) -> Schema | None:
     """The definition that was accepted, from where it stands; None where neither is what the digest says."""
     for one in (as_object(value), listing.definitions.get(name)):
-        if one is not None and _has_digest(one, expected):
-            return one
+        with suppress(ValueError, RecursionError):
+            if one is not None and digest_of(one) == expected:
+                return one
     return None
-
-
-def _has_digest(definition: Schema, expected: str) -> bool:
-    try:
-        return digest_of(definition) == expected
-    except (ValueError, RecursionError):
-        return False
 
 
 def _one(name: str, value: object, known: Mapping[str, _T], what: str) -> _T:

@@ -104,7 +104,11 @@ class ResultReader:
             raise ForeignResult
         match value:
             case BaseModel():
-                return self.read(_dumped(value), depth)
+                try:
+                    dumped: object = value.model_dump(mode="json", by_alias=True, warnings="none")
+                except ValueError:
+                    raise _refused(f"a `{kind.__name__}` that has no JSON form") from None
+                return self.read(dumped, depth)
             case list() | tuple():
                 return self._array(cast("list[object]", value), depth)
             case Mapping():
@@ -137,13 +141,6 @@ class ResultReader:
             except UnicodeEncodeError:
                 raise _refused("a text with half of a surrogate pair") from None
         return text
-
-
-def _dumped(model: BaseModel) -> object:
-    try:
-        return model.model_dump(mode="json", by_alias=True, warnings="none")
-    except ValueError:
-        raise _refused(f"a `{type(model).__name__}` that has no JSON form") from None
 
 
 def _number(value: float) -> int | float:
