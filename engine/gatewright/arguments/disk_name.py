@@ -119,13 +119,10 @@ def parent_of_glob(path: str) -> str | None:
 
 
 def _sorted(texts: list[str]) -> _Readings:
-    plain = (_one_slash(form) for text in texts for form in ((text, normpath(text)) if text else ()))
-    fitting = [form for form in dict.fromkeys(plain) if "\0" not in form and _fits(form)]
+    forms = (form for text in texts if text for form in (text, normpath(text)))
+    plain = dict.fromkeys(f"/{form.lstrip('/')}" if form.startswith("//") else form for form in forms)
+    fitting = [form for form in plain if "\0" not in form and _fits(form)]
     return tuple(f for f in fitting if f.startswith("/")), tuple(f for f in fitting if not f.startswith("/"))
-
-
-def _one_slash(path: str) -> str:
-    return f"/{path.lstrip('/')}" if path.startswith("//") else path
 
 
 def _fits(path: str, times: int = 1) -> bool:

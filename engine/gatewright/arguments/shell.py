@@ -216,7 +216,11 @@ class _Reader:
             elif node.type in _STRUCTURE:
                 self._structure(node.children, node.type, out)
             elif node.type == "case_item":
-                self._case_item(node, out)
+                parts = node.children
+                close = next((at for at, part in enumerate(parts) if part.type == ")"), len(parts))
+                patterns = [self._words_of.read(part).text for part in parts[:close] if part.type not in {"(", "|"}]
+                out.append(f"({'|'.join(patterns)})")
+                self._structure(parts[close + 1 :], node.type, out)
             elif node.type != "comment":
                 _end(out)
                 self._command(node, out)
@@ -239,12 +243,6 @@ class _Reader:
         opening = "$(" if node.type == "command_substitution" else node.children[0].type
         return f"{opening} {self._run(node.children[1:-1])} )"
 
-    def _case_item(self, node: Node, out: list[str]) -> None:
-        close = next((at for at, child in enumerate(node.children) if child.type == ")"), len(node.children))
-        patterns = [self._words_of.read(child).text for child in node.children[:close] if child.type not in {"(", "|"}]
-        out.append(f"({'|'.join(patterns)})")
-        self._structure(node.children[close + 1 :], node.type, out)
-
     def _command(self, node: Node, out: list[str]) -> None:
         kind, children = node.type, node.children
         if kind == "command":
@@ -252,7 +250,12 @@ class _Reader:
         elif kind in {"variable_assignment", "variable_assignments"}:
             out += [self._assignment(one) for one in (children if kind.endswith("s") else (node,))]
         elif kind in {"declaration_command", "unset_command"}:
-            self._setting(children, out)
+            name = self._text(children[0])
+            if name not in _SETTING and name != "unset":
+                raise _unknown(name)
+            self._judge(name, ())
+            assigned = {"variable_assignment": self._assignment}
+            out += [name, *(assigned.get(child.type, self._variable)(child) for child in children[1:])]
         elif kind == "test_command" and children[0].type == "[":
             words = [word for child in children[1:-1] for word in self._tested(child)]
             self._judge("[", words)
@@ -322,14 +325,6 @@ class _Reader:
         more = ", ..." if len(names) > _NAMED else ""
         there = f"; there are {shown}{more}" if names else ""
         return Refusal(code, reason, f"the command needs a program that is not available to you{there}")
-
-    def _setting(self, nodes: Sequence[Node], out: list[str]) -> None:
-        name = self._text(nodes[0])
-        if name not in _SETTING and name != "unset":
-            raise _unknown(name)
-        self._judge(name, ())
-        assigned = {"variable_assignment": self._assignment}
-        out += [name, *(assigned.get(node.type, self._variable)(node) for node in nodes[1:])]
 
     def _tested(self, node: Node) -> list[Word]:
         """The arguments of ``[``, in their order."""

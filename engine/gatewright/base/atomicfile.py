@@ -16,7 +16,13 @@ def write_atomically(path: Path, content: bytes, *, mode: int | None = None, fol
     existing file are kept. Raises OSError.
     """
     target = Path(os.path.realpath(path)) if follow else path
-    bits = mode if mode is not None else _mode_of(target)
+    if mode is None:
+        try:
+            mode = stat.S_IMODE(target.stat().st_mode)
+        except FileNotFoundError:
+            umask = os.umask(0)
+            os.umask(umask)
+            mode = 0o666 & ~umask
     temporary = target.with_name(f".{target.name[:80]}.{secrets.token_hex(6)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
@@ -24,27 +30,14 @@ def write_atomically(path: Path, content: bytes, *, mode: int | None = None, fol
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.chmod(bits)
+        temporary.chmod(mode)
         temporary.replace(target)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    _sync_folder(target.parent)
-
-
-def _mode_of(path: Path) -> int:
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        umask = os.umask(0)
-        os.umask(umask)
-        return 0o666 & ~umask
-
-
-def _sync_folder(folder: Path) -> None:
     with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(target.parent, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:

@@ -59,8 +59,13 @@ def frozen(cls: type[_T]) -> type[_T]:
         return hash_of(one)
 
     body["__eq__"], body["__hash__"] = body.get("__eq__") or equals_first, body.get("__hash__") or hash_first
+
+    def make_first(kind: Any, /, *args: Any, **named: Any) -> Any:
+        _compile(made)
+        return made.__new__(kind, *args, **named)
+
     made: Any = type(cls)(cls.__name__, cls.__bases__, body)
-    _compile_later(made)
+    made.__new__ = staticmethod(make_first)
     return cast("type[_T]", made)
 
 
@@ -96,14 +101,6 @@ def _restored(kind: Any, values: tuple[object, ...]) -> object:
     for name, one in zip(getattr(kind, _FIELDS), values, strict=True):
         object.__setattr__(made, name, one)
     return made
-
-
-def _compile_later(made: Any) -> None:
-    def make_first(kind: Any, /, *args: Any, **named: Any) -> Any:
-        _compile(made)
-        return made.__new__(kind, *args, **named)
-
-    made.__new__ = staticmethod(make_first)
 
 
 def _compile(made: Any) -> None:

@@ -59,6 +59,7 @@ _SPECIAL_V6 = tuple(
     )
 )
 _LOCAL_NAME = "a name of this machine or network"
+"""A name without a dot is one, and one that ends in a suffix below."""
 _PRIVATE = frozenset({"loopback", "private", "shared by a carrier", _LOCAL_NAME})
 _LOCAL_SUFFIXES = (
     "localhost",
@@ -90,7 +91,8 @@ class Host:
     def local(self) -> str | None:
         """What kind of place no public one is: of a name by its last labels alone; None: nothing says so."""
         if self.address is None:
-            return _local_name(self.text)
+            is_local = "." not in self.text or any(f".{self.text}".endswith(f".{end}") for end in _LOCAL_SUFFIXES)
+            return _LOCAL_NAME if is_local else None
         if isinstance(self.address, IPv4Address):
             return next((what for network, what in _SPECIAL_V4 if self.address in network), None)
         what = next((what for network, what in _SPECIAL_V6 if self.address in network), None)
@@ -148,21 +150,17 @@ def _bracketed(text: str) -> Host | HostRefused:
 
 def _mapped(text: str) -> str | HostRefused:
     """Lower case, one kind of dot, compatibility characters replaced, invisible ones gone (UTS #46)."""
-    mapped = text.lower() if text.isascii() else _mapped_beyond_ascii(text)
-    if mapped is None:
-        return HostRefused("the host holds a character that no host has")
+    mapped = text.lower()
+    if not text.isascii():
+        import idna  # large, and of no use to most policies
+
+        try:
+            mapped = idna.uts46_remap(text, std3_rules=False)
+        except (idna.IDNAError, UnicodeError):
+            return HostRefused("the host holds a character that no host has")
     if _FORBIDDEN.search(mapped):
         return HostRefused("the host holds a character that no host has")
     return mapped if mapped not in {"", "."} else HostRefused("the host is empty")
-
-
-def _mapped_beyond_ascii(text: str) -> str | None:
-    import idna  # large, and of no use to most policies
-
-    try:
-        return idna.uts46_remap(text, std3_rules=False)
-    except (idna.IDNAError, UnicodeError):
-        return None
 
 
 def _numeric(labels: list[str]) -> Host | HostRefused:
@@ -192,31 +190,16 @@ def _number(label: str) -> int | None:
 def _named(labels: list[str]) -> Host | HostRefused:
     ascii_labels: list[str] = []
     for label in labels:
-        ascii_label = label if _is_plain(label) else _encoded(label)
-        if ascii_label is None:
-            return HostRefused("a part of the host name is not acceptable")
+        ascii_label = label
+        if not label.isascii() or label.startswith("xn--"):
+            import idna
+
+            try:
+                ascii_label = idna.alabel(label).decode("ascii").lower()
+            except (idna.IDNAError, UnicodeError):
+                return HostRefused("a part of the host name is not acceptable")
         if len(ascii_label) > _MAX_LABEL or not _LABEL.fullmatch(ascii_label):
             return HostRefused("a part of the host name is empty, too long or holds a character that no host has")
         ascii_labels.append(ascii_label)
     name = ".".join(ascii_labels)
     return Host(name) if len(name) <= _MAX_NAME else HostRefused("the host is too long")
-
-
-def _encoded(label: str) -> str | None:
-    import idna
-
-    try:
-        return idna.alabel(label).decode("ascii").lower()
-    except (idna.IDNAError, UnicodeError):
-        return None
-
-
-def _is_plain(label: str) -> bool:
-    return label.isascii() and not label.startswith("xn--")
-
-
-def _local_name(name: str) -> str | None:
-    """Names that only mean something on this machine or network; a name without a dot is one of them."""
-    if "." not in name or any(name == suffix or name.endswith(f".{suffix}") for suffix in _LOCAL_SUFFIXES):
-        return _LOCAL_NAME
-    return None

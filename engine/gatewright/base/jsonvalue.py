@@ -51,7 +51,8 @@ def parse_object(text: str | bytes) -> dict[str, JsonValue]:
     source = _decoded(text)
     if not source.strip():
         return {}
-    _refuse_swarm(source)
+    if source.count(",") > MAX_VALUES and _STRING.sub("", source).count(",") > MAX_VALUES:
+        raise _too_many()  # before anything is built, so that a swarm of tiny values costs nothing
     try:
         value = json.loads(
             source, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=_float, parse_int=_int
@@ -86,12 +87,6 @@ def _decoded(text: str | bytes) -> str:
         return text.decode("utf-8")
     except UnicodeDecodeError:
         raise JsonRefused("not-utf8", "arguments are not UTF-8") from None
-
-
-def _refuse_swarm(source: str) -> None:
-    """Count the commas outside strings before anything is built, so that a swarm of tiny values costs nothing."""
-    if source.count(",") > MAX_VALUES and _STRING.sub("", source).count(",") > MAX_VALUES:
-        raise _too_many()
 
 
 def _too_large() -> JsonRefused:

@@ -26,17 +26,16 @@ def printable(text: str, *, keep: str = "") -> str:
         return text
     if unseen.isdisjoint(_STYLES):
         return text.translate({ord(c): _escape(c) for c in unseen})
-    pairs = zip(f" {text}", text, strict=False)
-    return "".join(_escape(c) if c in unseen and not _is_style(before, c) else c for before, c in pairs)
+    shown: list[str] = []
+    for before, c in zip(f" {text}", text, strict=False):
+        is_style = c in _STYLES and unicodedata.category(before) == "So"
+        shown.append(_escape(c) if c in unseen and not is_style else c)
+    return "".join(shown)
 
 
 def is_visible(text: str) -> bool:
     """Whether it is one line that shows every character it has, with no space but the plain one: fit for a name."""
     return text.isprintable() and printable(text) == text
-
-
-def _is_style(before: str, character: str) -> bool:
-    return character in _STYLES and unicodedata.category(before) == "So"
 
 
 def _escape(character: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -133,10 +134,14 @@ class LoggedCall:
 
     @property
     def called(self) -> str:
-        """`tool.operation`; of a row that belongs to no call, its kind."""
+        """`tool.operation`, of a batch `tool.one, other`; of a row that belongs to no call, its kind."""
         if not self.is_call:
             return self.kind
-        return f"{self.tool}.{self.operation}" if self.operation else self.tool
+        operation = self.operation
+        if operation.startswith("["):
+            with suppress(ValueError, RecursionError):
+                operation = ", ".join(map(str, json.loads(operation)))
+        return f"{self.tool}.{operation}" if operation else self.tool
 
     def to_json(self) -> dict[str, JsonValue]:
         """Every field by its name, the time as RFC 3339 in UTC."""
@@ -185,7 +190,7 @@ class AuditIndex:
             connection = self._follow(found)
             if connection is not None:
                 begin = max(self._oldest - most, 0)
-                self._read(connection, begin, self._oldest)
+                connection.execute(_READ, (begin, self._oldest))
                 self._oldest = begin
             return self._oldest > 0
 
@@ -198,9 +203,13 @@ class AuditIndex:
             end, begin = _end_of(connection), self._newest
             if was is not connection:
                 return 0
-            if end <= begin:
-                return None if end == begin else self._begin_again(connection)
-            self._read(connection, begin, end)
+            if end == begin:
+                return None
+            if end < begin:  # rows were taken away at the end: what is shown is what is there
+                connection.execute("DELETE FROM calls")
+                self._oldest = self._newest = end
+                return 0
+            connection.execute(_READ, (begin, end))
             self._newest = end
             (changed,) = connection.execute(_CHANGED, (begin + 1,)).fetchone()
             return int(changed)
@@ -226,17 +235,12 @@ class AuditIndex:
 
     def tally(self, since_s: float) -> dict[str, dict[str, int]]:
         """How many calls each agent made since a moment, by verdict; reads as much of the log as that needs."""
-        while self._begins_after(since_s) and self.read_older():
+        while ((span := self.span()) is None or span[0] >= since_s) and self.read_older():
             pass
         found: dict[str, dict[str, int]] = {}
         for agent, verdict, count in self._select(_TALLY, since_s):
             found.setdefault(agent, {})[verdict] = count
         return found
-
-    def _begins_after(self, moment_s: float) -> bool:
-        """Whether what was read so far may lack a call since that moment."""
-        span = self.span()
-        return span is None or span[0] >= moment_s
 
     def span(self) -> tuple[float, float] | None:
         """When the first and the last row were written, in seconds since 1970; None where there is none."""
@@ -296,16 +300,6 @@ class AuditIndex:
             self._connection = connection
             self._oldest = self._newest = _end_of(connection)
         return connection
-
-    def _begin_again(self, connection: Connection) -> int:
-        """Rows were taken away at the end: what is shown is what is there."""
-        connection.execute("DELETE FROM calls")
-        self._oldest = self._newest = _end_of(connection)
-        return 0
-
-    @staticmethod
-    def _read(connection: Connection, begin: int, end: int) -> None:
-        connection.execute(_READ, (begin, end))
 
 
 def _end_of(connection: Connection) -> int:

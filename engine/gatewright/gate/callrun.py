@@ -58,24 +58,37 @@ class CallRun:
         def opening(log: AuditLog) -> tuple[AuditEntry, ...]:
             return record.invoked(state, log), *record.judged(state, decision)
 
-        if self._approver is None or not await _is_attended(self._approver):
+        approver = self._approver
+        if approver is None or (isinstance(approver, AttendedApprover) and not await approver.is_attended()):
             await self._try_record(state, _then(opening, record.refused(state, "unanswered")))
             return self._outcome(state, decision, Status.UNANSWERED, message.to_model(message.UNANSWERED))
-        request = await _with_records(state, request_of(state))
+        request = request_of(state)
+        records = await aio.to_thread(state.services.earlier.of, state.session, request.arguments)
+        request = replace(request, records=records)
         try:
             await state.services.record(_then(opening, record.requested(state, request)))
         except AuditUnavailable as error:
-            return self._outcome(state, _unrecordable(decision, error), Status.DENIED)
+            unrecordable = replace(
+                decision,
+                verdict=Verdict.DENY,
+                stage=EXECUTE.name,
+                code="audit-unavailable",
+                reason=str(error),
+                rule=None,
+                model_message=message.to_model(message.UNRECORDED),
+                facts=NO_FACTS,
+            )
+            return self._outcome(state, unrecordable, Status.DENIED)
         except aio.CancelledError as error:
             if error.__cause__ is None:  # the rows are in the log, and want an end
                 await self._given_up(state)
             raise
-        approval = await self._answer(state, request, self._approver)
+        approval = await self._answer(state, request, approver)
         if approval is None:
             await self._try_record(state, lambda _log: (record.refused(state, "unanswered"),))
             return self._outcome(state, decision, Status.UNANSWERED, message.to_model(message.UNANSWERED))
         try:
-            approval = await _kept(state, request, approval, self._approver)
+            approval = await _kept(state, request, approval, approver)
         except aio.CancelledError:
             await self._given_up(state)
             raise
@@ -108,30 +121,22 @@ class CallRun:
         await self._try_record(state, lambda _log: (end,))
 
     async def _settled(self, passage: Passage, decision: Decision, opening: RowBuilder) -> Outcome:
-        """Execute what is allowed; record and refuse the rest."""
-        if decision.verdict is Verdict.ALLOW:
-            passage.state.pending = _allowed(passage.state, decision, opening)
-            decision = await self._acted(passage)
-            if passage.state.execution is not None:
-                return await self._executed(passage.state, decision)
+        """Execute what is allowed and record its end; record and refuse the rest."""
         state = passage.state
-        await self._try_record(
-            state, _then(opening, *record.judged(state, decision), record.refused(state, decision.code))
-        )
-        return self._outcome(state, decision, Status.DENIED)
-
-    async def _acted(self, passage: Passage) -> Decision:
-        """Execute; a call that was executed and is cancelled on its way through the later stages gets its end too."""
-        try:
-            return await passage.act()
-        except aio.CancelledError:
-            if passage.state.execution is not None:
-                await give_up(passage.state)
-            raise
-
-    async def _executed(self, state: CallState, decision: Decision) -> Outcome:
-        """Record the end. A stage after execution that refuses (it raised) makes the call one that failed."""
-        if decision.verdict is not Verdict.ALLOW:
+        if decision.verdict is Verdict.ALLOW:
+            allowed = decision
+            state.pending = lambda log: (*opening(log), *record.judged(state, allowed))
+            try:
+                decision = await passage.act()
+            except aio.CancelledError:  # on its way through the later stages: what was executed gets its end too
+                if state.execution is not None:
+                    await give_up(state)
+                raise
+        if state.execution is None:
+            end = record.refused(state, decision.code)
+            await self._try_record(state, _then(opening, *record.judged(state, decision), end))
+            return self._outcome(state, decision, Status.DENIED)
+        if decision.verdict is not Verdict.ALLOW:  # a stage after execution that refuses (it raised)
             text = decision.model_message or message.to_model(EMPTY)
             state.end(Status.FAILED, decision.code, text, decision.reason)
         await finish(state)
@@ -180,11 +185,6 @@ def _then(opening: RowBuilder, *rest: AuditEntry) -> RowBuilder:
     return build
 
 
-def _allowed(state: CallState, decision: Decision, opening: RowBuilder) -> RowBuilder:
-    """The rows of a call that is about to be executed, made when they are written."""
-    return lambda log: (*opening(log), *record.judged(state, decision))
-
-
 def request_of(state: CallState) -> ApprovalRequest:
     """The question for the operator about a call that asks."""
     return ApprovalRequest(
@@ -208,17 +208,6 @@ def request_of(state: CallState) -> ApprovalRequest:
     )
 
 
-async def _with_records(state: CallState, request: ApprovalRequest) -> ApprovalRequest:
-    """The question with what its ids stand for, which may take a moment to find out."""
-    records = await aio.to_thread(state.services.earlier.of, state.session, request.arguments)
-    return replace(request, records=records) if records else request
-
-
-async def _is_attended(approver: Approver) -> bool:
-    """Whether somebody is there to be asked; only an approver such as a broker can tell before it asks."""
-    return not isinstance(approver, AttendedApprover) or await approver.is_attended()
-
-
 async def _kept(state: CallState, request: ApprovalRequest, approval: Approval, approver: Approver) -> Approval:
     """The answer, kept as a grant if it is to last; a broker has done so already. What cannot be kept is for once.
 
@@ -235,16 +224,3 @@ async def _kept(state: CallState, request: ApprovalRequest, approval: Approval, 
     except WorkspaceError:
         return replace(approval, remember=Remember.ONCE, seconds=None)
     return replace(approval, grant_id=grant.grant_id)
-
-
-def _unrecordable(decision: Decision, error: AuditUnavailable) -> Decision:
-    return replace(
-        decision,
-        verdict=Verdict.DENY,
-        stage=EXECUTE.name,
-        code="audit-unavailable",
-        reason=str(error),
-        rule=None,
-        model_message=message.to_model(message.UNRECORDED),
-        facts=NO_FACTS,
-    )

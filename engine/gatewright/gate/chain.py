@@ -139,7 +139,9 @@ class _Walk:
             self.object(f"row {row.seq} goes on from an anchor at row {resumed.seq} that the log did not reach")
             self._previous = resumed.mac
         elif row.seq != self.last + 1:
-            self.object(f"{_span(self.last + 1, row.seq - 1)} missing, so row {row.seq} is not proved")
+            first, last = self.last + 1, row.seq - 1
+            lost = f"row {first} is" if first >= last else f"rows {first} to {last} are"
+            self.object(f"{lost} missing, so row {row.seq} is not proved")
             self._previous = None
         problem = _row_problem(row, self._seal, self._previous) if self._previous is not None else ""
         if problem:
@@ -199,10 +201,6 @@ def end_of(rows: Iterator[AuditRow], anchor: Anchor, seal: Seal) -> tuple[int, s
             return None
         end = (row.seq, row.mac)
     return end
-
-
-def _span(first: int, last: int) -> str:
-    return f"row {first} is" if first >= last else f"rows {first} to {last} are"
 
 
 def _row_problem(row: AuditRow, seal: Seal, previous: str) -> str | None:

@@ -31,33 +31,42 @@ def context_of(state: CallState) -> ToolExecutionContext:
     )
 
 
-def _bounds(state: CallState) -> ResourceBounds:
-    """The smaller of what the tool declares and what the agent is granted, with the time that the policy gives."""
-    own, timeout_s = state.plan.tool.resource_bounds, state.plan.timeout_s
-    if own.timeout_s != timeout_s:
-        own = _within(own, timeout_s)
-    needs = state.chosen.capabilities
-    return own if state.agent is None or not needs else bounds_of(own, needs, state.agent.agent)
-
-
 @lru_cache(maxsize=256)
 def _within(bounds: ResourceBounds, timeout_s: float) -> ResourceBounds:
     return replace(bounds, timeout_s=timeout_s)
 
 
 def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
-    """The snapshot for a tool that begins now: with its bounds, its deadline and the signal to stop."""
-    plan = state.plan
-    return replace(
-        context_of(state),
-        bounds=_bounds(state),
-        capabilities=state.agent.agent.capabilities if state.agent else (),
+    """The snapshot for a tool that begins now: with its deadline, the signal to stop, and its bounds.
+
+    These are the smaller of what the tool declares and what the agent is granted, with the time that the policy gives.
+    """
+    plan, agent, needs = state.plan, state.agent.agent if state.agent else None, state.chosen.capabilities
+    bounds = plan.tool.resource_bounds
+    if bounds.timeout_s != plan.timeout_s:
+        bounds = _within(bounds, plan.timeout_s)
+    if agent is not None and needs:
+        bounds = bounds_of(bounds, needs, agent)
+    is_approved = state.grant is not None and state.grant.approved
+    if state.answer is not None:
+        is_approved = state.answer.approval.approved is True
+    return ToolExecutionContext(
+        agent_id=state.agent_id,
+        session_id=state.session.session_id,
+        call_id=state.call_id,
+        user_id=state.user_id,
+        source_ids=state.agent.source_ids if state.agent else (),
+        granted=state.assessment.action if state.assessment else None,
+        ports=state.ports,
+        client=state.client,
+        bounds=bounds,
+        capabilities=agent.capabilities if agent is not None else (),
         deadline_s=time.monotonic() + plan.timeout_s,
         stop=stop,
         again=state.again,
         approved_change=state.assessment.change if state.assessment and state.answer else None,
         agreed=state.assessment is not None and state.assessment.ask is not None,
-        approved=_approved(state),
+        approved=is_approved,
         progress=state.progress,
         on_piece=None if state.on_piece is None else partial(_tell_piece, state.on_piece, stop, plan.scrub),
     )
@@ -74,9 +83,3 @@ def _tell_piece(tell: OnPiece, stop: StopSignal, scrub: bool, piece: str) -> Non
         tell(scrub_text(piece)[0] if scrub else piece)
     except Exception:  # noqa: BLE001 the watcher is the host's code
         _log.exception("a watcher of pieces failed")
-
-
-def _approved(state: CallState) -> bool:
-    if state.answer is not None:
-        return state.answer.approval.approved is True
-    return state.grant is not None and state.grant.approved

@@ -131,20 +131,16 @@ def _ids_in(arguments: Mapping[str, JsonValue]) -> Iterator[tuple[_Id, _Wanted]]
             stack += [(f"{argument}.{name}", name, inner) for name, inner in reversed([*value.items()])]
         elif isinstance(value, list):
             stack += [(f"{argument}[{at}]", key, inner) for at, inner in reversed([*enumerate(value)])]
-        elif isinstance(value, str | int) and _id(value) not in seen and _may_be_id(key, value):
-            seen.add(_id(value))
-            yield _id(value), _Wanted(argument, key)
+        elif isinstance(value, str | int) and (known := _id(value)) not in seen:
+            is_text = isinstance(value, str)
+            if 0 < len(value) <= _LONGEST_ID if is_text else not isinstance(value, bool) and _names_id(key):
+                seen.add(known)
+                yield known, _Wanted(argument, key)
 
 
 def _id(value: str | int) -> _Id:
     """A text and a number are never the same, nor is `true` the number 1."""
     return type(value), value
-
-
-def _may_be_id(key: str, value: str | int) -> bool:
-    if isinstance(value, str):
-        return 0 < len(value) <= _LONGEST_ID
-    return not isinstance(value, bool) and _names_id(key)
 
 
 def _names_id(key: str) -> bool:

@@ -59,7 +59,9 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     texts = [(pointer, text, action, True, None) for (pointer, action), text in given.items()]
     taken = {pointer for pointer, _ in given}.union(judged)
     texts += [(p, text, unknown, False, None) for p, text in _whole_paths(state.arguments) if p not in taken]
-    texts += [(word.pointer, word.text, _action_of(word, unknown), True, word) for word in words]
+    for word in words:  # where it leads out of the folder, a program may do anything to the file that it could be
+        only_reads = word.only_reads and _BELOW.fullmatch(word.text)
+        texts.append((word.pointer, word.text, Action.READ if only_reads else unknown, True, word))
     if len(texts) > MAX_TEXTS:
         return _too_many()
     folders = _folders(state)
@@ -110,11 +112,6 @@ def leads_out(state: CallState, folder: str, text: str) -> bool:
     return any(
         not any(covers(one.absolute, place.absolute) for one in held if one.start == place.start) for place in meant
     )
-
-
-def _action_of(word: ProgramWord, unknown: Action) -> Action:
-    """What a program may do to the file that a word could be: where it leads out of the folder, anything."""
-    return Action.READ if word.only_reads and _BELOW.fullmatch(word.text) else unknown
 
 
 def _too_many() -> StageResult:

@@ -77,7 +77,27 @@ class DecisionProof:
         if fields["proof"] != _VERSION:
             raise ProofInvalid(f"a proof of version {fields['proof']} is not supported")
         try:
-            return _proof_of(fields)
+            grant, answer = fields["grant"], fields["answer"]
+            return cls(
+                fields["decision"],
+                Verdict(fields["verdict"]),
+                fields["stage"],
+                fields["code"],
+                fields["reason"],
+                fields["rule"],
+                Grant.from_json(grant) if grant is not None else None,
+                fields["policy"],
+                fields["tool"],
+                fields["call"],
+                fields["sent"],
+                SessionFacts.from_json(fields["session"]),
+                fields["now_s"],
+                fields["wall_s"],
+                {str(key): _number(level) for key, level in fields["rates"].items()},
+                Answer.from_json(answer) if answer is not None else None,
+                fields["key"],
+                fields["mac"],
+            )
         except (ValueError, TypeError, LookupError, AttributeError, WorkspaceError) as error:
             raise ProofInvalid(f"this is no proof: {error}") from None
 
@@ -153,30 +173,6 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "key": _TEXT,
     "mac": _TEXT,
 }
-
-
-def _proof_of(fields: dict[str, Any]) -> DecisionProof:
-    rates = {str(key): _number(level) for key, level in fields["rates"].items()}
-    return DecisionProof(
-        fields["decision"],
-        Verdict(fields["verdict"]),
-        fields["stage"],
-        fields["code"],
-        fields["reason"],
-        fields["rule"],
-        Grant.from_json(fields["grant"]) if fields["grant"] is not None else None,
-        fields["policy"],
-        fields["tool"],
-        fields["call"],
-        fields["sent"],
-        SessionFacts.from_json(fields["session"]),
-        fields["now_s"],
-        fields["wall_s"],
-        rates,
-        Answer.from_json(fields["answer"]) if fields["answer"] is not None else None,
-        fields["key"],
-        fields["mac"],
-    )
 
 
 def _number(value: object) -> float:

@@ -40,15 +40,11 @@ class Prover:
 
     def proof(self, decision: Decision) -> DecisionProof:
         """The proof, the same one each time."""
-        made = self._made
-        if made is None or made[0] is not decision:
-            made = self._made = (decision, self._proof(decision))
-        return made[1]
-
-    def _proof(self, decision: Decision) -> DecisionProof:
+        if self._made is not None and self._made[0] is decision:
+            return self._made[1]
         state = self.state
         key_id, key = self._keys.current()
-        return DecisionProof(
+        proof = DecisionProof(
             self.decision_id,
             decision.verdict,
             decision.stage,
@@ -67,6 +63,8 @@ class Prover:
             state.answer,
             key_id,
         ).sealed(key)
+        self._made = (decision, proof)
+        return proof
 
 
 def tool_digest(state: CallState) -> str | None:
@@ -81,19 +79,16 @@ def call_digest(state: CallState, key: bytes, tool: str | None) -> str:
 
 def sent_digest(state: CallState, key: bytes) -> str:
     """Who calls what with which arguments as they were sent; as text where they are no JSON object."""
-    return _digest({**_who(state), "sent": _sent(state, key)}, key)
-
-
-def _sent(state: CallState, key: bytes) -> JsonValue:
+    sent: JsonValue = type(state.raw).__name__
     try:
-        return read_arguments(state.raw)
+        sent = read_arguments(state.raw)
     except JsonRefused:
         content = state.raw.encode("utf-8", "surrogatepass") if isinstance(state.raw, str) else state.raw
-        if not isinstance(content, bytes):
-            return type(state.raw).__name__
-        return hmac.new(key, b"raw\0" + content, "sha256").hexdigest()
+        if isinstance(content, bytes):
+            sent = hmac.new(key, b"raw\0" + content, "sha256").hexdigest()
     except Exception:  # noqa: BLE001 a mapping of the host's may raise anything; the stage was a denial then
-        return type(state.raw).__name__
+        pass
+    return _digest({**_who(state), "sent": sent}, key)
 
 
 def _who(state: CallState) -> dict[str, JsonValue]:

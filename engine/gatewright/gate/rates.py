@@ -124,7 +124,9 @@ def _window(connection: Connection, key: str, rule: RateLimit, wall_s: float) ->
     """A start that lies ahead of the clock is one of now."""
     lasts_s = _lasts_s(rule)
     found: list[tuple[float, int]] = []
-    for _, last_s, count in connection.execute(_COUNTING, (key, wall_s - lasts_s)) if _has_starts(connection) else ():
+    has_starts = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'starts'").fetchone() is not None
+    # not in a file of an older version that was only looked at so far
+    for _, last_s, count in connection.execute(_COUNTING, (key, wall_s - lasts_s)) if has_starts else ():
         if not (isinstance(last_s, float) and math.isfinite(last_s) and isinstance(count, int) and count >= 0):
             raise ValueError("it holds a start that nobody made")
         left_s = min(last_s, wall_s) + lasts_s - wall_s
@@ -136,11 +138,6 @@ def _window(connection: Connection, key: str, rule: RateLimit, wall_s: float) ->
 def _lasts_s(rule: RateLimit) -> float:
     """How long a start counts."""
     return rule.per_s if rule.per_s > 0 else math.inf
-
-
-def _has_starts(connection: Connection) -> bool:
-    """Not in a file of an older version that was only looked at so far."""
-    return connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'starts'").fetchone() is not None
 
 
 def _step_s(rule: RateLimit, wall_s: float) -> float:

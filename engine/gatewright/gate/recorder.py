@@ -45,17 +45,13 @@ class Recorder:
         Raises AuditUnavailable; the CancelledError of a cancelled caller has it as its cause.
         """
         if len(self.calls) > 1:
-            await unbroken(self._join(build))
+            loop, batch = aio.get_running_loop(), self._batch
+            if batch is None or batch.loop is not loop:  # else these go along with what others write in this turn
+                batch = self._batch = _Batch(loop)
+                loop.call_soon(self._commit, batch)
+            await unbroken(batch.add(build))
         elif self._waiting or not self._write(build, False):
             await unbroken(self._to_thread(build))
-
-    def _join(self, build: RowBuilder) -> aio.Future[None]:
-        """With the rows that other calls of this turn of the loop write."""
-        loop, batch = aio.get_running_loop(), self._batch
-        if batch is None or batch.loop is not loop:
-            batch = self._batch = _Batch(loop)
-            loop.call_soon(self._commit, batch)
-        return batch.add(build)
 
     def _commit(self, batch: _Batch) -> None:
         if self._batch is batch:

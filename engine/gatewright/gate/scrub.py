@@ -90,7 +90,9 @@ def _scrubbed(value: JsonValue, kind: int, texts: int) -> tuple[JsonValue, int]:
 
 
 def _object(value: dict[str, JsonValue], texts: int) -> tuple[JsonValue, int]:
-    named = _named_by_sibling(value)
+    named, name = _Key.PLAIN, value.get("name", value.get("key")) if "value" in value else None
+    if isinstance(name, str) and len(name) <= 128:  # {"name": "DB_PASSWORD", "value": ...}
+        named = _kind(name)
     new: dict[str, JsonValue] = {}
     count = 0
     for key, item in value.items():
@@ -99,14 +101,6 @@ def _object(value: dict[str, JsonValue], texts: int) -> tuple[JsonValue, int]:
         new[new_key], inside = _scrubbed(item, named if key == "value" else _kind(key) if short else 0, texts)
         count += in_key + inside
     return (new, count) if count else (value, 0)
-
-
-def _named_by_sibling(value: dict[str, JsonValue]) -> int:
-    """``{"name": "DB_PASSWORD", "value": ...}``: the name says what the value is."""
-    if "value" not in value:
-        return 0
-    name = value.get("name", value.get("key"))
-    return _kind(name) if isinstance(name, str) and len(name) <= 128 else 0
 
 
 def _array(value: list[JsonValue], kind: int, texts: int) -> tuple[JsonValue, int]:

@@ -34,6 +34,12 @@ _SAID = (
 _BEARER = r"(?i)\bbearer[ \t]+([A-Za-z0-9._~+/=-]{8,})"
 _USERINFO = r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>\[\]]{0,128}:([^\s/@\"'<>]{1,256})@"
 _LOGIN = r"(?:[ \t]-u|--(?:proxy-)?user)[ \t=]{1,3}[\"']?[^\s:\"']{1,64}:([^\s\"']{4,256})"
+_GLUED = (
+    r"\b(?:sshpass[ \t](?:[^\n|;&\"']*?[ \t])?-p[ \t]{0,4}|"
+    r"(?:mysql(?:dump|admin|import|show|check|slap|pump|sh)?|mariadb(?:-(?:dump|admin|import|show|check|slap))?)[ \t]"
+    r"(?:(?:[^\n|;&\"']|\"[^\"\n]*\"|'[^'\n]*')*?[ \t])?-p)"
+    r"(\"[^\"\n]{1,256}\"|'[^'\n]{1,256}'|[^\s\"'|;&<>]{1,256})"
+)
 _SHAPES = (
     r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}\b|gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255}|"
     r"glpat-[A-Za-z0-9_-]{20,64}|sk-[A-Za-z0-9_-]{20,255}|[rs]k_(?:live|test)_[A-Za-z0-9]{10,255}|"
@@ -55,7 +61,7 @@ _HEXED = (
     r"[ \t]{0,8}[\"'`]?([0-9a-f]{32,256})\b"
 )
 _RUN = r"[A-Za-z0-9+/_=-]{24,}"
-_HINT = rf"(?i)pass|pwd|{_KEY_NAMES}|://[^/\s]*@|[ \t]-u[ \t]|-user|[A-Za-z0-9_-]{{14}}"
+_HINT = rf"(?i)pass|pwd|mysql|mariadb|{_KEY_NAMES}|://[^/\s]*@|[ \t]-u[ \t]|-user|[A-Za-z0-9_-]{{14}}"
 
 _SHORT_WORD = late_regex(r"[^\s:=]{0,13}")
 _PLAIN = late_regex(r"[^\s\"'`,;&|<>(){}\[\]\\]{1,512}")
@@ -92,6 +98,8 @@ _PLACEHOLDERS = frozenset(
     pass pw encrypted hashed stored generated random changed updated reset sent var let const""".split()  # noqa: SIM905 sixty words are read more easily as words
 )
 _MIN_RUN, _MAX_RUN = 24, 512
+_MIN_BITS = 3.8
+"""Of entropy per character, as of a random string."""
 _ARMOUR_WIDTHS = (60, 64, 72, 76)
 MAX_PLACES = 20_000
 _NAME = string.ascii_letters + string.digits + "_.-"
@@ -155,6 +163,16 @@ def _login(_text: str, match: LinearMatch) -> Span | None:
     return match.span(1) if is_dense(match.group(1)) and not match.group(1).isdigit() else None
 
 
+def _glued(text: str, match: LinearMatch) -> Span | None:
+    """``mysql -pSECRET``, of the programs known for it; numbers with a colon are ports."""
+    start, end = match.span(1)
+    if text[start] in "\"'":
+        start, end = start + 1, end - 1
+    value = text[start:end]
+    is_ports = ":" in value and value.replace(":", "").isdigit()
+    return None if is_ports or _is_placeholder(value) else (start, end)
+
+
 def _bearer(_text: str, match: LinearMatch) -> Span | None:
     value = match.group(1)
     return match.span(1) if is_dense(value) or (len(value) >= _MIN_RUN and not wordy(value)) else None
@@ -181,13 +199,10 @@ def _said(text: str, match: LinearMatch) -> Span | None:
 
 
 def _keyed(text: str, match: LinearMatch) -> Span | None:
-    start, end = match.span()
-    return _keyed_value(text, start, end, match.group(1).casefold(), match.group(2))
-
-
-def _keyed_value(text: str, start: int, at: int, key: str, separator: str) -> Span | None:
-    if key == "cookie":
-        return _cookie(text, at) if separator == ":" else None
+    (start, at), key, separator = match.span(), match.group(1).casefold(), match.group(2)
+    if key == "cookie":  # the rest of a header's line, which has to hold `name=value`
+        line = _COOKIE_LINE.match(text, at) if separator == ":" else None
+        return line.span(1) if line else None
     if key == "authorization":
         return _authorization(text, at)
     first, last, quoted = _value_at(text, at)
@@ -245,12 +260,6 @@ def _authorization(text: str, at: int) -> Span | None:
         return None
     long = 6 if scheme else 16
     return match.span(2) if is_dense(value) or (len(value) >= long and not wordy(value)) else None
-
-
-def _cookie(text: str, at: int) -> Span | None:
-    """The rest of a header's line; it has to hold ``name=value``."""
-    match = _COOKIE_LINE.match(text, at)
-    return match.span(1) if match else None
 
 
 def quoted_secret(value: str, *, weak: bool, phrase: bool = False) -> bool:
@@ -311,17 +320,14 @@ def looks_random(run: str) -> bool:
     """Whether a run of the alphabet is a secret rather than a path, an identifier, an id, a hash or an alphabet."""
     if run.startswith(("sha256-", "sha384-", "sha512-")) or "abcdefgh" in run.casefold() or _ULID.fullmatch(run):
         return False
-    kept = _unnatural(run)
-    has_mark = any(c.isdigit() for c in kept) or "+" in run or run.endswith("=")
-    return len(kept) >= 20 and has_mark and _shannon(run) >= 3.8
-
-
-def _unnatural(run: str) -> str:
-    """The pieces of ``run`` that are neither words nor numbers nor hexadecimal."""
     if wordy(run):
-        return ""
+        return False
     pieces = _PIECES.split(run)
-    return "".join(piece for piece in pieces if not _HEX.fullmatch(piece) and not (len(piece) > 3 and wordy(piece)))
+    kept = "".join(piece for piece in pieces if not _HEX.fullmatch(piece) and not (len(piece) > 3 and wordy(piece)))
+    if len(kept) < 20 or not (any(c.isdigit() for c in kept) or "+" in run or run.endswith("=")):
+        return False
+    shares = [count / len(run) for count in Counter(run).values()]
+    return -sum(share * math.log2(share) for share in shares) >= _MIN_BITS
 
 
 def wordy(text: str) -> bool:
@@ -332,12 +338,6 @@ def wordy(text: str) -> bool:
     return letters == 0 or (words >= 0.6 * letters and len(_FLIPS.findall(text)) <= 1 + letters // 8)
 
 
-def _shannon(text: str) -> float:
-    """Bits per character."""
-    total = len(text)
-    return -sum(n / total * math.log2(n / total) for n in Counter(text).values())
-
-
 _KINDS: tuple[tuple[str, Callable[[str, LinearMatch], Span | None]], ...] = (
     (_BLOCK, _block),
     (_KEYED, _keyed),
@@ -346,5 +346,6 @@ _KINDS: tuple[tuple[str, Callable[[str, LinearMatch], Span | None]], ...] = (
     (_SHAPES, _shape),
     (_USERINFO, _userinfo),
     (_LOGIN, _login),
+    (_GLUED, _glued),
     (_BEARER, _bearer),
 )

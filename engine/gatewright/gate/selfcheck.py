@@ -331,20 +331,17 @@ def _made(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -
     try:
         if not operation:
             return witness(listing.schema, needed, check_formats=check_formats)
-        wanted = [*needed, *(shown.places or ())]
-        made = witness(_for(plan, listing, shown, operation), wanted, check_formats=check_formats)
+        alone = frozenset({operation})  # the shown schema as it would be for this operation, but for its texts
+        if shown.found is None:
+            schema = plan.tool.schema_for(alone) or listing.schema
+        else:
+            schema = reduced_schema(listing.schema, shown.found, alone)
+        made = witness(schema, [*needed, *(shown.places or ())], check_formats=check_formats)
     except (LookupError, TypeError, GatewrightError):
         return None
     if not isinstance(made, dict) or set(plan.tool.operations_of(made) or ()) == {operation}:
         return made
     return over(made, shown.call(operation))
-
-
-def _for(plan: ToolPlan, listing: ToolListing, shown: _Shown, operation: str) -> Schema:
-    """The shown schema as it would be for this operation alone, but for its texts."""
-    if shown.found is None:
-        return plan.tool.schema_for(frozenset({operation})) or listing.schema
-    return reduced_schema(listing.schema, shown.found, frozenset({operation}))
 
 
 def _within(arguments: Call, constraints: tuple[Constraint, ...]) -> Call:

@@ -56,7 +56,10 @@ class SessionRow:
 def read_facts(data: object) -> Read:
     """Session id, ended, began, rows. Raises WorkspaceError."""
     table = _table(data, {"session", "ended", "began_s", "uses"})
-    return _name(table["session"], "a session"), _truth(table["ended"]), _time(table["began_s"]), _rows(table["uses"])
+    session_id, ended = _name(table["session"], "a session"), table["ended"]
+    if not isinstance(ended, bool):
+        _refuse("`ended` must be true or false")
+    return session_id, ended, _time(table["began_s"]), _rows(table["uses"])
 
 
 def read_saved(data: object, ahead_s: float, now_s: float) -> Read:
@@ -115,12 +118,6 @@ def _name(value: object, what: str) -> str:
 def _count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_COUNT:
         _refuse("a count must be a whole number, 0 or more")
-    return value
-
-
-def _truth(value: object) -> bool:
-    if not isinstance(value, bool):
-        _refuse("`ended` must be true or false")
     return value
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -105,9 +105,11 @@ class SessionStore:
     def list(self, *, agent_id: str = "") -> tuple[str, ...]:
         """The ids of the sessions that are kept of that agent, sorted."""
         try:
-            return tuple(sorted(self._ids(_mark(agent_id))))
+            names, mark = self._folder.names(), _mark(agent_id)
         except OSError as error:
             raise WorkspaceError(f"the sessions in `{self._folder.path}` cannot be listed: {error}") from error
+        kept = [found[1] for name in names if (found := _FILE.fullmatch(name)) and (found[2] or "") == mark]
+        return tuple(sorted(_ESCAPED.sub(lambda match: match[1].upper(), name) for name in kept))
 
     def delete(self, session_id: str, *, agent_id: str = "") -> bool:
         """Forget the session; whether there was one."""
@@ -219,12 +221,6 @@ class SessionStore:
             raise WorkspaceError(f"the session cannot be kept in `{self._folder.path / name}`: {error}") from error
         os.close(holder)
         return None
-
-    def _ids(self, mark: str) -> Iterator[str]:
-        for name in self._folder.names():
-            found = _FILE.fullmatch(name)
-            if found is not None and (found[2] or "") == mark:
-                yield _ESCAPED.sub(lambda match: match[1].upper(), found[1])
 
     def _let_go(self, name: str, holder: int) -> None:
         """Let others have it: whoever waits for the file that goes here takes the next one."""

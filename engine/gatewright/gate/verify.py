@@ -80,18 +80,13 @@ def verified(proof: DecisionProof, call: ProvenCall, force: InForce) -> Verifica
     state.now_s, state.wall_s, state.rates = proof.now_s, proof.wall_s, proof.rates
     passage = Passage(state, force)
     again = passage.decide()
-    is_call = _is_call(proof, passage.state, key)
+    is_call = proof.sent_digest == sent_digest(state, key) or proof.call_digest == call_digest(
+        state, key, proof.tool_digest
+    )  # as it was sent, or canonical as the log may have kept it
     moved = _moved(proof, passage.state, force)
     same, difference = _compared(proof, again, passage.state)
     problems = [] if is_call else ["the proof is for another call"]
     return Verification(True, is_call, not moved, same, (*problems, *moved, *difference), again)
-
-
-def _is_call(proof: DecisionProof, state: CallState, key: bytes) -> bool:
-    """Whether one of the digests is of this call: as it was sent, or canonical as the log may have kept it."""
-    if sent_digest(state, key) == proof.sent_digest:
-        return True
-    return call_digest(state, key, proof.tool_digest) == proof.call_digest
 
 
 def _moved(proof: DecisionProof, state: CallState, force: InForce) -> list[str]:

@@ -79,6 +79,12 @@ SECRETS = [
     ("gh --auth-token ab12cd34", "ab12cd34"),
     ("curl -u mo:hunter22xyz https://x.example", "hunter22xyz"),
     ("curl --user='mo:hunter22xyz' x", "hunter22xyz"),
+    ("mysql -u root -phunter shop", "hunter"),
+    ("/usr/bin/mysqldump -uroot -p'hunt er' shop > shop.sql", "hunt er"),
+    ("mysqladmin --user=root -phunter22 ping", "hunter22"),
+    ('cd /srv && mariadb -e "select 1; select 2" -phunter', "hunter"),
+    ("sshpass -phunter ssh mo@x.example", "hunter"),
+    ("sshpass -v -p 'hunter' ssh mo@x.example", "hunter"),
     ("aws --secret-key a1b2/c3", "a1b2/c3"),
     ("machine x login mo password hunter22xyz", "hunter22xyz"),
     (f"https://b.example/o?X-Amz-Date=1&X-Amz-Signature={SHA256}", SHA256),
@@ -118,6 +124,10 @@ docker login --username mo --password-stdin
 tool --secret-key ${{KEY}}
 login mo password required
 docker run -u 1000:1000 image
+docker run --name mysql -p3306:3306 image
+mysql -u root -p shop
+mysql -P3307 -p"$DB_PW" shop
+mysql -p$(cat key) shop; ls -plain
 git push -u origin HEAD:main
 ============================================
 password: Optional[str] = None

@@ -40,6 +40,7 @@ _WORDS = {
 
 def approval_digest(state: CallState) -> str:
     """What an answer is bound to: who calls what with which canonical arguments, and the text it would write."""
+    diff = state.assessment.change() if state.assessment else None
     bound: dict[str, JsonValue] = {
         "agent": state.agent_id,
         "user": state.user_id,
@@ -48,7 +49,7 @@ def approval_digest(state: CallState) -> str:
         "tool_digest": tool_digest(state),
         "operation": state.chosen.name,
         "arguments": state.arguments,
-        "diff": _digest_of_text(state.assessment.change()) if state.assessment else None,
+        "diff": None if diff is None else hashlib.sha256(diff.encode("utf-8", "surrogatepass")).hexdigest(),
     }
     return digest(bound)
 
@@ -183,10 +184,6 @@ def _ask(state: CallState, finding: Finding) -> Ask:
 def _written(state: CallState, finding: Finding) -> str:
     """The policy rule behind an ask, so that one that replaces it under the same name asks again."""
     return next((repr(one.rule) for one in state.chosen.policy_rules if one.address == finding.address), "")
-
-
-def _digest_of_text(text: str | None) -> str | None:
-    return None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 APPROVAL = Stage("approval", _run)

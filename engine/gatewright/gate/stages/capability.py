@@ -90,7 +90,7 @@ def _judged(
 def _judge(
     state: CallState, agent: Agent, kind: CapabilityKind, targets: list[_Target]
 ) -> Iterator[tuple[CapabilityCheck, Finding | None]]:
-    grants = granted(agent, kind)
+    grants, folder = granted(agent, kind), state.ports.folder
     if kind not in granted_kinds(capability for _, capability in grants):
         text = f"agent `{agent.agent_id}` is not granted {kind}"
         finding = Finding(Verdict.DENY, "capability-not-granted", text, _list_address(agent), model=_MODEL)
@@ -98,7 +98,7 @@ def _judge(
     elif targets:
         for target in targets:
             yield _within(agent, kind, grants, target)
-    elif kind not in SCOPED or any(_is_everything(capability, state.ports.folder) for _, capability in grants):
+    elif kind not in SCOPED or any(one.is_whole or _TOP in prefixes_of(one, folder) for _, one in grants):
         yield CapabilityCheck(kind, allowed=True), None
     else:
         text = f"the call names nothing that {kind} could be judged by, and the grant of `{agent.agent_id}` is limited"
@@ -152,13 +152,10 @@ def _host_target(kind: CapabilityKind, url: UrlTarget) -> _Target:
 
     def nearness(capability: Capability) -> int:
         wanted = url.host.split(".")[::-1]
-        return max((_shared(wanted, _labels(pattern)) for pattern in hosts_of(capability)), default=0)
+        names = [pattern.lower().removeprefix("*.").partition(":")[0] for pattern in hosts_of(capability)]
+        return max((_shared(wanted, name.split(".")[::-1]) for name in names), default=0)
 
     return _Target(kind, f"{shown}:{url.port}" if url.port else shown, covered, nearness)
-
-
-def _labels(pattern: str) -> list[str]:
-    return pattern.lower().removeprefix("*.").partition(":")[0].split(".")[::-1]
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
@@ -182,11 +179,6 @@ def _path_target(kind: CapabilityKind, absolute: str, folder: str | None) -> _Ta
 
 def _name_target(kind: CapabilityKind, name: str) -> _Target:
     return _Target(kind, name, lambda capability: covers_name(names_of(capability), name), lambda _: 0)
-
-
-def _is_everything(capability: Capability, folder: str | None) -> bool:
-    """Whether the grant leaves nothing out, as written or once its links are resolved."""
-    return capability.is_whole or _TOP in prefixes_of(capability, folder)
 
 
 def _address(agent: Agent, index: int) -> tuple[str | int, ...]:

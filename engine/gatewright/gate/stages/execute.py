@@ -52,20 +52,15 @@ async def _run(state: CallState) -> StageResult:
     if objection is not None:
         return objection
     state.execution = Execution(taken, time.monotonic())
-    kept = _find_result(state)
-    if kept is not None:
+    results = _results_of(state)
+    kept = results.find(state.session, _result_key(state)) if results is not None else None
+    if kept is not None:  # what an equal call of a pure tool gave in this session
         state.reused, state.output, state.normal = True, kept.output, kept.normal
         state.output_hash, state.output_bytes = kept.output_hash, kept.output_bytes
         state.result, state.has_result = copied(kept.raw), True
         return StageResult(note="reused: the same call gave this result before")
     await _execute(state)
     return StageResult(note=state.detail or "executed")
-
-
-def _find_result(state: CallState) -> KeptResult | None:
-    """What an equal call of a pure tool gave in this session."""
-    results = _results_of(state)
-    return results.find(state.session, _result_key(state)) if results is not None else None
 
 
 def _results_of(state: CallState) -> PureResults | None:
@@ -114,11 +109,16 @@ async def _execute(state: CallState) -> None:
     ended = loop.create_future()
     task = loop.create_task(_invoke(state, running_context(state, stop), ended))
     try:
-        done = await _is_done(task, ended, state.plan.timeout_s)
-        if done:
-            await _take_result(state, task)
-        else:
+        is_done = await _is_done(task, ended, state.plan.timeout_s)
+        if not is_done:
             await _stop(state, task, stop)
+            return
+        try:
+            result = task.result()
+        except BaseException as error:  # noqa: BLE001 what a tool raised is kept in its task; it may be anything
+            await take_error(state, error, Status.FAILED)
+        else:
+            state.result, state.has_result, state.output = result, True, ""
     except aio.CancelledError:
         await _cancel(state, task, stop)
         raise
@@ -155,16 +155,6 @@ async def _is_done(task: aio.Future[Any], ended: aio.Future[None], timeout_s: fl
 def _wake(ended: aio.Future[None]) -> None:
     if not ended.done():
         ended.set_result(None)
-
-
-async def _take_result(state: CallState, task: aio.Future[JsonValue | bytes]) -> None:
-    """Take in what became of a tool that ran to its end."""
-    try:
-        result = task.result()
-    except BaseException as error:  # noqa: BLE001 what a tool raised is kept in its task; it may be anything
-        await take_error(state, error, Status.FAILED)
-    else:
-        state.result, state.has_result, state.output = result, True, ""
 
 
 async def take_error(state: CallState, error: BaseException, status: Status) -> None:

@@ -24,7 +24,11 @@ def _run(state: CallState) -> StageResult:
     plan = state.plan
     called = plan.tool.operations_of(state.arguments)
     if called is None:
-        called = _possible(state)
+        found = plan.tool.operation_set
+        is_fit = plan.shape is not None and plan.shape.checker.is_valid(state.arguments)
+        if plan.hidden or found is None or not is_fit:
+            return _unreadable(state)
+        called = found.of(state.arguments, unreadable=True)  # any may be meant, and none is hidden
     if called is None:
         return _unreadable(state)
     if len(called) == 1:
@@ -33,17 +37,6 @@ def _run(state: CallState) -> StageResult:
             state.operation = operation
             return _PASSES
     return _several(state, called)
-
-
-def _possible(state: CallState) -> tuple[str, ...] | None:
-    """What a call with something else in the place of an operation may mean: any, where nothing is hidden.
-
-    None where the shown schema does not take it.
-    """
-    plan, found = state.plan, state.plan.tool.operation_set
-    if plan.hidden or found is None or plan.shape is None or not plan.shape.checker.is_valid(state.arguments):
-        return None
-    return found.of(state.arguments, unreadable=True)
 
 
 def _several(state: CallState, called: tuple[str, ...]) -> StageResult:
