@@ -51,9 +51,12 @@ def kind_of(content_type: str) -> str:
 def page_of(url: str, answer: Answer, *, raw: bool) -> WebPage:
     """The page; ``raw``: HTML as it was sent."""
     content_type = answer.header("content-type")
-    kind = kind_of(content_type) or _kind_by_look(answer.body)
-    if kind in {"text", "json"} and b"\0" in answer.body[:_LOOKED_AT] and not answer.body.startswith(_UTF16):
-        kind = "binary" if "utf-16" not in content_type.lower() else kind
+    kind, begin = kind_of(content_type), answer.body[:_LOOKED_AT]
+    is_binary = b"\0" in begin and not begin.startswith(_UTF16)
+    if not kind:
+        kind = "html" if _PAGE.match(begin) else "binary" if is_binary else "text"
+    elif kind in {"text", "json"} and is_binary and "utf-16" not in content_type.lower():
+        kind = "binary"
     size, is_cut, title = len(answer.body), answer.is_cut, ""
     charset = found[1] if (found := _CHARSET.search(content_type)) else ""
     if kind == "binary":
@@ -108,9 +111,3 @@ def decoded(body: bytes, charset: str) -> str:
 
 def _mime(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()[:100]
-
-
-def _kind_by_look(body: bytes) -> str:
-    if _PAGE.match(body[:_LOOKED_AT]):
-        return "html"
-    return "binary" if b"\0" in body[:_LOOKED_AT] and not body.startswith(_UTF16) else "text"

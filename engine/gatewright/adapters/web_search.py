@@ -74,7 +74,18 @@ def _question(
 def _results(engine: SearchEngine, answer: Answer) -> Found:
     match engine:
         case SearchEngine.DUCKDUCKGO:
-            return _of_duckduckgo(answer)
+            page = document_of(answer.body, "")
+            found: Found = []
+            for result in page.select(".result"):
+                link, snippet = result.select_one("a.result__a"), result.select_one(".result__snippet")
+                if link is not None and "result--ad" not in str(result.attrs.get("class") or ""):
+                    url = _behind(str(link.attrs.get("href") or ""))
+                    found.append((link.text, url, snippet.text if snippet is not None else ""))
+            if not found and page.select_one(".no-results") is None:
+                raise ToolFailure(
+                    "it wants to know whether a human asks, or has changed its pages", code="search-failed"
+                )
+            return found
         case SearchEngine.SEARXNG:
             return _rows(_json(answer), "results", ("title", "url", "content"))
         case SearchEngine.GOOGLE:
@@ -82,19 +93,6 @@ def _results(engine: SearchEngine, answer: Answer) -> Found:
             if "searchInformation" not in data and "items" not in data and data.get("kind") != "customsearch#search":
                 raise ToolFailure(_UNREADABLE, code="search-failed")
             return _rows({"items": [], **data}, "items", ("title", "link", "snippet"))
-
-
-def _of_duckduckgo(answer: Answer) -> Found:
-    page = document_of(answer.body, "")
-    found: Found = []
-    for result in page.select(".result"):
-        link, snippet = result.select_one("a.result__a"), result.select_one(".result__snippet")
-        if link is not None and "result--ad" not in str(result.attrs.get("class") or ""):
-            url = _behind(str(link.attrs.get("href") or ""))
-            found.append((link.text, url, snippet.text if snippet is not None else ""))
-    if not found and page.select_one(".no-results") is None:
-        raise ToolFailure("it wants to know whether a human asks, or has changed its pages", code="search-failed")
-    return found
 
 
 def _behind(href: str) -> str:
