@@ -58,7 +58,8 @@ def accept(
     if catalog_id is None and (tiers or instructions):
         raise UsageProblem("say of which catalog: --tier and --instructions go with an ID")
     with opened(policy, state=state) as workspace:
-        chosen = [catalog_id] if catalog_id is not None else _with_pins(workspace)
+        pinned = (state.catalog.catalog_id for state in workspace.catalog_states() if state.pin is not None)
+        chosen = pinned if catalog_id is None else (catalog_id,)
         asked = _Asked(all_, tuple(names or ()), tuple(tiers or ()), instructions or all_, not no_capabilities)
         found = [_accept_one(workspace, policy, one, asked) for one in chosen]
     if json:
@@ -85,10 +86,6 @@ class _Asked:
     def acts(self) -> bool:
         """Whether anything is accepted, not only shown."""
         return bool(self.everything or self.names or self.tiers or self.instructions)
-
-
-def _with_pins(workspace: Workspace) -> list[str]:
-    return [state.catalog.catalog_id for state in workspace.catalog_states() if state.pin is not None]
 
 
 def _accept_one(
@@ -149,21 +146,18 @@ def _print_state(state: CatalogState) -> None:
     trust = "" if state.is_trusted is None else ", trusted" if state.is_trusted else ", not trusted"
     print_line(f"{catalog.catalog_id}  {catalog.kind}{trust}: {catalog.runs or catalog.manifest}")
     open_count = len(state.tool_names) - len(state.held)
-    print_line(f"  {plural(open_count, 'tool')}, {len(state.held):,} held{_drift_words(pin)}")
+    drifted: list[str] = []
+    if pin is not None:
+        rows = (("new", pin.drift.new), ("changed", pin.drift.changed), ("vanished", pin.drift.vanished))
+        drifted = [f"{len(names):,} {what} ({', '.join(names)})" for what, names in rows if names]
+        drifted += ["other instructions"] if pin.drift.instructions else []
+    drift = ": " + ", ".join(drifted) if drifted else ""
+    print_line(f"  {plural(open_count, 'tool')}, {len(state.held):,} held{drift}")
     if pin is not None:
         server = f"{pin.listing.name} {pin.listing.version}".strip()
         print_line(f"  digest {pin.digest}" + (f", server {server}" if server else ""))
     elif state.is_trusted is not None:
         print_line("  its tools were never imported")
-
-
-def _drift_words(pin: Pin | None) -> str:
-    if pin is None or pin.drift.is_empty:
-        return ""
-    drift = pin.drift
-    rows = (("new", drift.new), ("changed", drift.changed), ("vanished", drift.vanished))
-    told = [f"{len(names):,} {what} ({', '.join(names)})" for what, names in rows if names]
-    return ": " + ", ".join([*told, *(["other instructions"] if drift.instructions else [])])
 
 
 def _print_accept(

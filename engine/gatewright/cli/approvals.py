@@ -9,6 +9,7 @@ import json as jsonlib
 import queue
 import time
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from typing import Annotated
 
@@ -34,14 +35,11 @@ def list_(
     state: StateOption = None,
 ) -> None:
     """Print the calls that wait for an answer, and the answers that still stand."""
-    broker = permission_broker(policy, state=state)
-    try:
+    with closing(permission_broker(policy, state=state)) as broker:
         if watch:
             _watch(broker, json=json)
         _print(broker.pending(), broker.standing(), json=json)
         _print_notes(broker)
-    finally:
-        broker.close()
 
 
 def answer(
@@ -67,19 +65,22 @@ def answer(
         if not deny:
             raise UsageProblem("--because goes with --deny")
         given = replace(given, reason=because)
-    broker = permission_broker(policy, state=state)
-    try:
+    with closing(permission_broker(policy, state=state)) as broker:
         answered = broker.answer(request_id, given)
         if answered is None:
             near = near_hint(request_id, (one.request_id for one in broker.pending()), listed=True)
             raise UsageProblem(f"no open question `{request_id}`{near}")
         _print_notes(broker)
-    finally:
-        broker.close()
+    lasting = {"remember": str(answered.remember), "seconds": answered.seconds, "grant": answered.grant_id or None}
+    how_long = ""
+    if answered.seconds is not None:
+        how_long = f" for {format_duration(answered.seconds)} as {answered.grant_id}"
+    elif answered.remember is Remember.SCOPE:
+        how_long = f" for its scope as {answered.grant_id}"
     if json:
-        print_json({"id": request_id, **_answer_json(answered)})
+        print_json({"id": request_id, "approved": answered.approved, "who": answered.who, **lasting})
     else:
-        print_line(f"{request_id} {'allowed' if answered.approved else 'refused'}{_how_long(answered)}")
+        print_line(f"{request_id} {'allowed' if answered.approved else 'refused'}{how_long}")
 
 
 def revoke(
@@ -90,14 +91,11 @@ def revoke(
     state: StateOption = None,
 ) -> None:
     """Take a standing answer back; calls that wait are decided without it."""
-    broker = permission_broker(policy, state=state)
-    try:
+    with closing(permission_broker(policy, state=state)) as broker:
         grant = broker.revoke(grant_id, who or user_name())
         if grant is None:
             near = near_hint(grant_id, (one.grant_id for one in broker.standing()), listed=True)
             raise UsageProblem(f"no standing answer `{grant_id}`{near}")
-    finally:
-        broker.close()
     if json:
         print_json({"revoked": grant.to_json()})
     else:
@@ -190,22 +188,6 @@ def _print_request(request: ApprovalRequest) -> None:
     for one in request.records:
         stands = jsonlib.dumps(one.record, ensure_ascii=False)
         print_line(f"  {one.argument} {one.value} stands for {stands}, by {one.called}")
-
-
-def _answer_json(answered: Approval) -> dict[str, object]:
-    return {
-        "approved": answered.approved,
-        "who": answered.who,
-        "remember": str(answered.remember),
-        "seconds": answered.seconds,
-        "grant": answered.grant_id or None,
-    }
-
-
-def _how_long(answered: Approval) -> str:
-    if answered.seconds is not None:
-        return f" for {format_duration(answered.seconds)} as {answered.grant_id}"
-    return f" for its scope as {answered.grant_id}" if answered.remember is Remember.SCOPE else ""
 
 
 def _print_notes(broker: PermissionBroker) -> None:

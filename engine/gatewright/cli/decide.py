@@ -95,10 +95,14 @@ def call(
             more = {"messages": [message.to_json() for message in messages]} if messages else {}
             print_json({**outcome.to_json(), **more})
         else:
-            _print_outcome(outcome)
+            if outcome.decision.verdict is Verdict.ALLOW:
+                print_text(outcome.output or "")
+            else:
+                _print_decision(outcome.decision)
             _print_examples(workspace, agent_id, tool, outcome.decision)
             print_messages(messages)
-    raise typer.Exit(_exit_of(outcome))
+    is_failed = outcome.decision.verdict is Verdict.ALLOW and outcome.status is not Status.ALLOWED
+    raise typer.Exit(Exit.TOOL_FAILED if is_failed else VERDICT_EXIT[outcome.decision.verdict])
 
 
 async def _called(
@@ -156,12 +160,6 @@ def _answer() -> str:
     return sys.stdin.readline().casefold()
 
 
-def _exit_of(outcome: Outcome) -> Exit:
-    if outcome.decision.verdict is not Verdict.ALLOW:
-        return VERDICT_EXIT[outcome.decision.verdict]
-    return Exit.OK if outcome.status is Status.ALLOWED else Exit.TOOL_FAILED
-
-
 def _print_decision(decision: Decision) -> None:
     print_line(f"{decision.verdict} at {decision.stage} [{decision.code}]")
     print_passage("  ", decision.reason)
@@ -183,10 +181,3 @@ def _print_examples(workspace: Workspace, agent_id: str, tool: str, decision: De
     for example in plan.examples:
         if called is None or plan.tool.operations_of(example) == called:
             print_error(f"for example: --args {shlex.quote(jsonlib.dumps(dict(example), ensure_ascii=False))}")
-
-
-def _print_outcome(outcome: Outcome) -> None:
-    if outcome.decision.verdict is Verdict.ALLOW:
-        print_text(outcome.output or "")
-    else:
-        _print_decision(outcome.decision)

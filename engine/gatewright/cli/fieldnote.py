@@ -34,12 +34,9 @@ def unlisted(looked: Survey, field: str) -> str:
     free = next((one for one in looked.free if one.field == field), None)
     if free is None:
         return f"`{field}` lists no operations; where it takes a text, declare them with `--operations a,b`"
-    return f"`{field}` is free text: declare its operations with `{_options(field, free.suggested)}`"
-
-
-def _options(field: str, names: tuple[str, ...]) -> str:
-    usable = [name for name in names if "," not in name] or ["a", "b"]
-    return f"--operations {shlex.quote(','.join(usable))} --field {shlex.quote(field)}"
+    usable = [name for name in free.suggested if "," not in name] or ["a", "b"]
+    options = f"--operations {shlex.quote(','.join(usable))} --field {shlex.quote(field)}"
+    return f"`{field}` is free text: declare its operations with `{options}`"
 
 
 def _holds(schema: Schema, field: str) -> bool:

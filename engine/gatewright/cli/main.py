@@ -70,7 +70,8 @@ def _run(words: list[str]) -> int:
 
             return complete(COMPLETION)
         words = _with_command(words)
-        if _opens_app(words):
+        is_plain = len(words) <= 2 and not any(word.startswith("-") for word in words[1:])
+        if words[0] == "gui" and is_plain:  # with nothing that has to be read
             from gatewright.cli.launch import launch
 
             return launch(*map(Path, words[1:]))
@@ -78,16 +79,17 @@ def _run(words: list[str]) -> int:
 
         return run(words)
     except PolicyInvalid as error:
-        return _report_problems(error, as_json="--json" in words)
+        from gatewright.cli.output import print_error, print_json
+
+        if "--json" in words:
+            print_json({"ok": False, "problems": [problem.to_json() for problem in error.problems]})
+        for problem in error.problems:
+            print_error(str(problem))
+        return 1
     except GatewrightError as error:
         from gatewright.cli.exit import exit_of
 
         return _refuse(f"gatewright: {error}", status=exit_of(error))
-
-
-def _opens_app(words: list[str]) -> bool:
-    """Whether they are ``gui`` or ``gui WORKSPACE`` and nothing that has to be read."""
-    return words[0] == "gui" and len(words) <= 2 and not any(word.startswith("-") for word in words[1:])
 
 
 def _refuse(text: str, *, status: int = 2) -> int:
@@ -95,16 +97,6 @@ def _refuse(text: str, *, status: int = 2) -> int:
 
     print_error(text)
     return status
-
-
-def _report_problems(error: PolicyInvalid, *, as_json: bool) -> int:
-    from gatewright.cli.output import print_error, print_json
-
-    if as_json:
-        print_json({"ok": False, "problems": [problem.to_json() for problem in error.problems]})
-    for problem in error.problems:
-        print_error(str(problem))
-    return 1
 
 
 def _with_command(words: list[str]) -> list[str]:

@@ -11,8 +11,6 @@ from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.cli.fieldnote import unlisted
 from gatewright.schema import (
-    OpenEnd,
-    Operation,
     OperationSet,
     PathCandidate,
     Survey,
@@ -95,16 +93,13 @@ class OperationReport:
     def _guessed(self) -> Iterator[str]:
         """What counts only once the policy says so."""
         for free in self.survey.free:
-            yield from self._free_lines(free)
+            names = ", ".join(free.suggested)
+            yield f"{self.name}: `{free.field}` is free text" + (f"; its description names: {names}" if names else "")
+            yield from _advice("to enforce a list", self.name, free.field, free.suggested or ("...",))
         doubtful = None if self.is_enforced else next((one for one in self.survey.readings if one.operations), None)
         if doubtful is not None:
             yield from _table(self.name, doubtful, ": off by default, since it may be an ordinary parameter")
             yield from _advice("to take it for operations all the same", self.name, doubtful.field, None)
-
-    def _free_lines(self, free: OperationSet) -> Iterator[str]:
-        names = ", ".join(free.suggested)
-        yield f"{self.name}: `{free.field}` is free text" + (f"; its description names: {names}" if names else "")
-        yield from _advice("to enforce a list", self.name, free.field, free.suggested or ("...",))
 
 
 def report_of(tool: ToolDefinition, field: str | None, operations: tuple[str, ...] | None) -> OperationReport:
@@ -113,23 +108,15 @@ def report_of(tool: ToolDefinition, field: str | None, operations: tuple[str, ..
         looked = survey(tool.input_schema, tool.description)
         paths = discover_paths(tool.input_schema, tool=tool.name, description=tool.description)
         if field is None and operations is None:
-            return OperationReport(tool.name, _likeliest(looked), looked, paths=paths)
+            # what would be enforced, else what should be looked at first
+            told = [one for one in looked.free if one.suggested]
+            ends = [OperationSet(end.field, (), OPEN_ENDED, "low") for end in looked.open_ends]
+            likeliest = looked.found or next(iter((*told, *ends, *looked.readings, *looked.free)), None)
+            return OperationReport(tool.name, likeliest, looked, paths=paths)
         found = None if field == "" else discover_operations(tool.input_schema, field=field, operations=operations)
     except RecursionError:
         raise SchemaError(f"the schema of `{tool.name}` is nested too deeply") from None
     return OperationReport(tool.name, found, looked, is_named=True, field=field, paths=paths)
-
-
-def _likeliest(looked: Survey) -> OperationSet | None:
-    """What would be enforced, else what should be looked at first."""
-    told = [one for one in looked.free if one.suggested]
-    ends = [_as_set(end) for end in looked.open_ends]
-    rest = [*told, *ends, *looked.readings, *looked.free]
-    return looked.found or next(iter(rest), None)
-
-
-def _as_set(end: OpenEnd) -> OperationSet:
-    return OperationSet(end.field, (), OPEN_ENDED, "low")
 
 
 def _table(name: str, found: OperationSet, note: str) -> Iterator[str]:
@@ -138,13 +125,9 @@ def _table(name: str, found: OperationSet, note: str) -> Iterator[str]:
     yield f"{name}: field `{found.field}`{also} ({found.shape}, confidence {found.confidence}{default}){note}"
     width = max((len(operation.name) for operation in found.operations), default=0)
     for operation in found.operations:
-        yield f"  {operation.name.ljust(width)}  {_parameters(operation)}"
-
-
-def _parameters(operation: Operation) -> str:
-    required = ", ".join((*operation.required, *operation.inner_required)) or "nothing"
-    optional = ", ".join((*operation.optional, *operation.inner_optional)) or "nothing"
-    return f"needs {required}; may take {optional}"
+        required = ", ".join((*operation.required, *operation.inner_required)) or "nothing"
+        optional = ", ".join((*operation.optional, *operation.inner_optional)) or "nothing"
+        yield f"  {operation.name.ljust(width)}  needs {required}; may take {optional}"
 
 
 def _advice(why: str, name: str, field: str, operations: tuple[str, ...] | None) -> Iterator[str]:

@@ -12,7 +12,6 @@ from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened
 from gatewright.cli.output import decode, print_json, print_line
-from gatewright.workspace import Workspace
 
 
 def permission(
@@ -27,8 +26,11 @@ def permission(
 ) -> None:
     """Print the permission level of each path (a trailing / means a folder) and the rule that gives it."""
     with opened(policy, state=state, trust=trust) as workspace:
-        source_id = _require_source(workspace, source)
-        rows = workspace.explain_paths(source_id, _paths(paths))
+        known = [one.source_id for one in workspace.policy.file_sources]
+        if source not in known:
+            near = near_hint(source, known, listed=True)
+            raise UsageProblem(f"no source `{source}` in {workspace.policy_path}{near}")
+        rows = workspace.explain_paths(source, _paths(paths))
     if json:
         print_json([row.to_json() for row in rows])
         return
@@ -47,11 +49,3 @@ def _paths(paths: list[str] | None) -> list[str]:
     if paths and paths != ["-"]:
         return paths
     return [line for line in decode(sys.stdin.buffer.read(), "stdin").splitlines() if line]
-
-
-def _require_source(workspace: Workspace, source_id: str) -> str:
-    known = [source.source_id for source in workspace.policy.file_sources]
-    if source_id in known:
-        return source_id
-    near = near_hint(source_id, known, listed=True)
-    raise UsageProblem(f"no source `{source_id}` in {workspace.policy_path}{near}")

@@ -54,17 +54,11 @@ def preview(
         raise UsageProblem("a policy needs `--agent`, to say whose tools are meant")
     if words := choice.words():
         raise UsageProblem(f"`{words[0]}` is for JSON; what an agent sees of a policy is what the policy says")
-    _print_agent(Path(source), agent, format, as_json=json, state=state, trust=trust)
-
-
-def _print_agent(
-    policy: Path, agent: str, form: str, *, as_json: bool, state: Path | None = None, trust: bool = False
-) -> None:
-    with opened(policy, state=state, trust=trust) as workspace:
+    with opened(Path(source), state=state, trust=trust) as workspace:
         view = workspace.view(require_agent(workspace, agent))
-        print_json(view.tools(form))
-        if not as_json:
-            for line in notes(view.listings(), form, view.unrestricted_listings()):
+        print_json(view.tools(format))
+        if not json:
+            for line in notes(view.listings(), format, view.unrestricted_listings()):
                 print_error(line)
 
 

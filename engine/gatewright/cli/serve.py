@@ -13,6 +13,7 @@ import typer
 
 from gatewright.base.clock import iso_utc
 from gatewright.base.duration import parse_duration
+from gatewright.base.plural import plural
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.opening import JsonOption, StateOption, TrustOption, opened, require_agent
 from gatewright.cli.output import print_error, print_json, print_line
@@ -143,11 +144,10 @@ def _print_serving(processes: tuple[ServingProcess, ...], *, as_json: bool) -> N
         )
         for client in process.clients:
             by = " ".join(word for word in (client.user_id, client.token_id) if word)
-            calls = "1 call" if client.calls == 1 else f"{client.calls:,} calls"
             waits = f", {len(client.waits):,} wait for an operator" if client.waits else ""
             print_line(
                 f"  {client.client or 'a client without a name'} as {client.agent_id}"
-                f"{f' ({by})' if by else ''}: {calls}, {client.denied:,} denied{waits}"
+                f"{f' ({by})' if by else ''}: {plural(client.calls, 'call')}, {client.denied:,} denied{waits}"
             )
         if not process.clients:
             print_line("  no client is connected")

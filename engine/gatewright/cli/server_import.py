@@ -71,12 +71,16 @@ def import_server(
             raise UsageProblem(f"there is a catalog `{catalog_id}` already, which is another server: {hint}")
         if there is None:
             workspace.apply(add_catalog(workspace.policy, made))
-    catalog_now(workspace, catalog_id)
+    catalog = catalog_now(workspace, catalog_id)
     if trust:
         workspace.trust_server(catalog_id)
     elif not workspace.trusts_server(catalog_id):
         workspace.save()
-        _print_untrusted(workspace, catalog_id, as_json=as_json)
+        if as_json:
+            print_json({"catalog": catalog_id, "trusted": False, "command": catalog.runs})
+        print_error(f"gatewright: catalog `{catalog_id}` is in the policy; its server was not asked, since nothing is")
+        print_error("started or reached before exactly this was trusted. Look at it, then say --trust:")
+        print_error(f"  {catalog.runs}")
         raise typer.Exit(Exit.PROBLEMS)
     pin = asyncio.run(workspace.servers.refresh(catalog_id))
     workspace.save()
@@ -102,15 +106,6 @@ def catalog_now(workspace: Workspace, catalog_id: str) -> Catalog:
     if found is None:
         raise UsageProblem(f"the policy has no catalog `{catalog_id}`: write `-- COMMAND ARGS...`, or --url")
     return found
-
-
-def _print_untrusted(workspace: Workspace, catalog_id: str, *, as_json: bool) -> None:
-    catalog = catalog_now(workspace, catalog_id)
-    if as_json:
-        print_json({"catalog": catalog_id, "trusted": False, "command": catalog.runs})
-    print_error(f"gatewright: catalog `{catalog_id}` is in the policy; its server was not asked, since nothing is")
-    print_error("started or reached before exactly this was trusted. Look at it, then say --trust:")
-    print_error(f"  {catalog.runs}")
 
 
 def print_pin(workspace: Workspace, catalog_id: str, pin: Pin, rows: Sequence[Waiting]) -> None:

@@ -93,7 +93,8 @@ def run(words: list[str]) -> int:
         from gatewright.cli.serve import with_command
 
         words = with_command(words)
-    table = command_line(_asked_for(words))
+    known = COMMANDS.keys() | GROUPS.keys()
+    table = command_line(words[:1] if words and words[0] in known else known)  # the others need not be loaded
     if not gc.isenabled():  # a process of its own: what was read in stays
         gc.freeze()
         gc.enable()
@@ -111,12 +112,6 @@ def run(words: list[str]) -> int:
         print_error(text if is_help else f"gatewright: {text}", keep="\n" if is_help else "\t")
         return Exit.USAGE
     return result if isinstance(result, int) else Exit.OK
-
-
-def _asked_for(words: list[str]) -> Collection[str]:
-    """The command that is to run, since the others need not be loaded for it; all of them where the words name none."""
-    known = COMMANDS.keys() | GROUPS.keys()
-    return words[:1] if words and words[0] in known else known
 
 
 def _load(place: tuple[str, str]) -> Callable[..., Any]:

@@ -78,15 +78,11 @@ def tool_file(value: object, what: str, stem: str) -> ToolFile:
     if not isinstance(value, dict):
         raise UsageProblem(f"{what} holds no JSON object and no list of tools")
     table = cast("Schema", value)
-    if _is_list(table):
+    if isinstance(table.get("tools"), list) and not table.keys() & {"properties", "$defs", "allOf", "anyOf"}:
         return _list(table, what)
     wrapped = table.get("function")
     tool = cast("Schema", wrapped) if isinstance(wrapped, dict) and "properties" not in table else table
     return _tool(table, tool, what) if _is_tool(tool) or tool is wrapped else _schema(table, what, stem)
-
-
-def _is_list(table: Schema) -> bool:
-    return isinstance(table.get("tools"), list) and not table.keys() & {"properties", "$defs", "allOf", "anyOf"}
 
 
 def _is_tool(table: Schema) -> bool:

@@ -39,7 +39,10 @@ class ArrayEdit:
         if not any(step.what == "keep" for step in plan):
             self._write_anew(after)
             return
-        self._end_without_comma(plan, count)
+        grows = any(step.what == "insert" and step.i_end == count for step in plan)
+        if self._by_line and not grows and plan[-1].what == "delete" and self._item.elements[-1].comma < 0:
+            last = self._item.elements[plan[-1].i - 1]  # another one becomes the last, and has no comma either
+            self._splices.replace(last.comma, last.comma + 1, "")
         moved = pairing.moved
         going = {i for step in plan if step.what == "delete" for i in range(step.i, step.i_end)}
         gone = going.difference(moved.values())
@@ -74,14 +77,6 @@ class ArrayEdit:
                 splices.replace(first, last, "".join(f"{indent}{literal(row)},\n" for row in after))
                 return
         splices.replace(start, end, literal(list(after)))
-
-    def _end_without_comma(self, plan: Sequence[Step], count: int) -> None:
-        """Where the author writes no comma behind the last element, and another one becomes the last."""
-        elements = self._item.elements
-        grows = any(step.what == "insert" and step.i_end == count for step in plan)
-        if self._by_line and not grows and plan[-1].what == "delete" and elements[-1].comma < 0:
-            last = elements[plan[-1].i - 1]
-            self._splices.replace(last.comma, last.comma + 1, "")
 
     def _has_own_lines(self, element: Item) -> bool:
         splices = self._splices

@@ -91,15 +91,14 @@ def _rule(rule: ToolRule) -> dict[str, object]:
 
 
 def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
-    defaults = policy.defaults
-    if agent.approvals or defaults.approvals:
-        yield "the approvals"
-    if (defaults.max_output_bytes, defaults.timeout_s) != (Defaults().max_output_bytes, None):
-        yield "the limits of [defaults]"
-    if defaults.check_formats:
-        yield "the check of formats"
-    if any(settings != ToolSettings() for settings in policy.tools.values()):
-        yield "the settings of [tools]"
+    defaults, own_limits = policy.defaults, (policy.defaults.max_output_bytes, policy.defaults.timeout_s)
+    lost = {
+        "the approvals": agent.approvals or defaults.approvals,
+        "the limits of [defaults]": own_limits != (Defaults().max_output_bytes, None),
+        "the check of formats": defaults.check_formats,
+        "the settings of [tools]": any(settings != ToolSettings() for settings in policy.tools.values()),
+    }
+    yield from (words for words, is_lost in lost.items() if is_lost)
     for name, settings in policy.tools.items():
         if settings.declares:
             yield f"the operations declared for {_on_one_line(name)}"
@@ -107,15 +106,18 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         yield f"the catalog {_on_one_line(catalog.catalog_id)}: its tools must be known there by other means"
     for name in policy.roots.folders:
         yield f"the root {name}"
-    if policy.shell != ShellSettings():
-        yield "what shell commands may start"
-    if policy.endpoints not in (Endpoints(), PATTERN_ENDPOINTS):
-        yield "where messages may go"
-    if policy.web != Web():
-        yield "what web tools may reach, and who is asked to search"
-    if agent.capabilities:
-        yield "the capabilities"
-    yield from _lost_policy(policy, agent)
+    lost = {
+        "what shell commands may start": policy.shell != ShellSettings(),
+        "where messages may go": policy.endpoints not in (Endpoints(), PATTERN_ENDPOINTS),
+        "what web tools may reach, and who is asked to search": policy.web != Web(),
+        "the capabilities": agent.capabilities,
+    }
+    yield from (words for words, is_lost in lost.items() if is_lost)
+    if policy.default is not Verdict.ALLOW:
+        yield f"the policy default {policy.default}: a call that no policy rule matches is allowed there"
+    for rule in policy.rules:
+        if rule.agents is None or agent.agent_id in rule.agents:
+            yield f"the policy rule {_on_one_line(rule.name)} ({rule.effect})"
     if agent.user_id is not None:
         yield "the user_id"
     for name in agent.tools or ():
@@ -123,14 +125,6 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
             yield f"the major version in {name}"
     for number, rule in enumerate(agent.tool_rules, 1):
         yield from (f"{fault} of rule {number}" for fault in _lost_rule(rule))
-
-
-def _lost_policy(policy: Policy, agent: Agent) -> Iterator[str]:
-    if policy.default is not Verdict.ALLOW:
-        yield f"the policy default {policy.default}: a call that no policy rule matches is allowed there"
-    for rule in policy.rules:
-        if rule.agents is None or agent.agent_id in rule.agents:
-            yield f"the policy rule {_on_one_line(rule.name)} ({rule.effect})"
 
 
 def _on_one_line(text: str) -> str:

@@ -124,9 +124,9 @@ def _conditions(
 
 def _check_kind(row: Row, names: Names, rule: ToolRule, listed: Listed) -> None:
     """What the kind itself says about tools, operations and arguments."""
-    payload, place = written_payload(row)
     match rule.rule_type:
         case AllowedOperations():
+            payload, place = written_payload(row)
             facts = names.seen(rule.tool_name, listed)
             if rule.tool_name == ANY_TOOL:
                 message = "`AllowedOperations` names operations of one tool: it cannot stand with `*`"
@@ -138,11 +138,13 @@ def _check_kind(row: Row, names: Names, rule: ToolRule, listed: Listed) -> None:
                     if isinstance(operation, str):
                         names.operation(facts, operation, (*place, index))
         case ExclusiveGroups(groups):
+            place = written_payload(row)[1]
             for index, group in enumerate(groups):
                 for position, written in enumerate(group):
                     if written != ANY_TOOL:
                         names.tool(written, (*place, index, position))
         case ArgumentConstraints():
+            place = written_payload(row)[1]
             check_schemas(rule.rule_type, place, row.report)
             if (facts := _constrained(rule, names, listed)) is not None:
                 check_constraints(rule, facts, place, row.report)

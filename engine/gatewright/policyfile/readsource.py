@@ -109,22 +109,24 @@ def _source(row: Row, names: Names) -> Source | None:
 
 
 def _common(row: Row, level_of_rules: Permission | None) -> tuple[Permission, int, tuple[PermissionRule, ...]]:
+    """Level, size and rules; ``level_of_rules``: of a rule that says none, where it may do without."""
     level = row.choice("default_permission", LEVELS) or Permission.READ_ONLY
     size = row.integer("max_file_bytes", 1) or DEFAULT_MAX_FILE_BYTES
-    rules = [_permission_rule(entry, level_of_rules) for entry in row.rows("permission_rules")]
-    return level, size, tuple(rule for rule in rules if rule is not None)
-
-
-def _permission_rule(row: Row, otherwise: Permission | None) -> PermissionRule | None:
-    row.only(PERMISSION_KEYS, "a permission rule")
-    pattern = row.text("pattern") if row.require("pattern", "a permission rule") else None
-    if pattern is not None and (why := check_pattern(pattern)):
-        row.fault("pattern", "bad-glob", why)
-    level = otherwise
-    if "permission" in row.raw or otherwise is None:
-        level = row.choice("permission", LEVELS) if row.require("permission", "a permission rule") else None
-    comment = row.text("comment")
-    return None if pattern is None or level is None else PermissionRule(pattern, level, comment)
+    rules: list[PermissionRule] = []
+    for entry in row.rows("permission_rules"):
+        entry.only(PERMISSION_KEYS, "a permission rule")
+        pattern = entry.text("pattern") if entry.require("pattern", "a permission rule") else None
+        if pattern is not None and (why := check_pattern(pattern)):
+            entry.fault("pattern", "bad-glob", why)
+        permission = level_of_rules
+        if "permission" in entry.raw or level_of_rules is None:
+            permission = (
+                entry.choice("permission", LEVELS) if entry.require("permission", "a permission rule") else None
+            )
+        comment = entry.text("comment")
+        if pattern is not None and permission is not None:
+            rules.append(PermissionRule(pattern, permission, comment))
+    return level, size, tuple(rules)
 
 
 def path_error(path: str) -> str | None:

@@ -32,7 +32,12 @@ def regions_of(text: str, top_keys: Iterable[str]) -> dict[str, Span]:
     elsewhere: frozenset[str] = frozenset()
     if marks is None:
         sections = scan(text).sections
-        marks, elsewhere = list(_scanned_marks(text, sections)), frozenset(_dotted(sections))
+        marks, elsewhere = list[Mark](), frozenset(_dotted(sections))
+        for before, section in pairwise(sections):
+            end = text.find("\n", before.end)
+            is_top = not before.segments and not before.statements
+            behind = before.start if is_top else len(text) if end < 0 else end + 1
+            marks.append((behind, text.rfind("\n", 0, section.start) + 1, agent_at(section.path)))
     found: dict[str, Span] = {}
     torn: set[str] = set(elsewhere)
     held: str | None = None
@@ -71,13 +76,6 @@ def _gap_above(text: str, line: int) -> int:
             break
         line = above
     return line
-
-
-def _scanned_marks(text: str, sections: Sequence[Section]) -> Iterator[Mark]:
-    for before, section in pairwise(sections):
-        end = text.find("\n", before.end)
-        behind = before.start if not before.segments and not before.statements else len(text) if end < 0 else end + 1
-        yield behind, text.rfind("\n", 0, section.start) + 1, agent_at(section.path)
 
 
 def agent_at(path: RawPath) -> str | None:

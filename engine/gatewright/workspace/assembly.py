@@ -28,7 +28,7 @@ from gatewright.sources.rootfolder import RootFolders
 from gatewright.sources.stream import Streams
 from gatewright.tools import Ports, Tool, ToolRegistry
 from gatewright.workspace.attachment import Attachments
-from gatewright.workspace.catalog import CatalogBook, HostTools
+from gatewright.workspace.catalog import CatalogBook, RegisteredTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
 from gatewright.workspace.location import policy_path_of
 from gatewright.workspace.roots import RootTools, absences
@@ -82,7 +82,7 @@ class Parts:
     folder: Path
     attachments: Attachments
     registry: ToolRegistry
-    host: HostTools
+    host: RegisteredTools
     rooted: RootTools
     protection: GrowingProtection
     blocks: BlockStore
@@ -192,7 +192,7 @@ def assemble(
     for tool in (*builtin_tools(), *(() if no_notes else note_tools()), *tools):
         registry.register(tool)
     host, rooted_tools, given = (
-        HostTools(registry),
+        RegisteredTools(registry),
         RootTools(registry, tools, shell, messages),
         book.tools(policy.catalogs),
     )

@@ -202,8 +202,17 @@ class CatalogBook:
         tools: list[DefinedTool] = []
         instructions = manifest.pin.instructions if manifest.pin is not None else ""
         for entry in manifest.entries:
-            if catalog.kind is CatalogType.HOST and catalog.prefix is None and self._is_here(entry):
-                drifted += self._drift(where, entry)
+            own, is_bare = self._own.get(entry.key), catalog.kind is CatalogType.HOST and catalog.prefix is None
+            is_same = is_bare and own is not None and _is_same(own, entry.definition)
+            is_the_programs = entry.definition.name in self._program and (
+                own is not None or entry.key in self._reserved
+            )
+            if is_bare and (is_same or is_the_programs):  # the program itself has the tool
+                if own is not None and not is_same:
+                    text = (
+                        f"`{entry.definition.name}` is not what the manifest of {where} says; the program's own counts"
+                    )
+                    drifted.append((Severity.WARNING, "manifest-drift", f"{text}: write the manifest anew"))
                 continue
             try:
                 name = self._name(catalog, entry, plain)
@@ -214,15 +223,14 @@ class CatalogBook:
             except (RegistrationError, RecursionError) as error:
                 why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
                 aside.append(set_aside(where, entry.definition.name, why, ""))
-        problems = (*few(where, aside), *few(where, drifted), *few(where, _unchecked(where, tools)))
+        why = "has patterns that cannot run in linear time; results are checked without them"
+        unchecked = [
+            (Severity.WARNING, "output-not-checked", f"the output schema of `{tool.name}` of {where} {why}")
+            for tool in tools
+            if tool.has_unchecked_output
+        ]
+        problems = (*few(where, aside), *few(where, drifted), *few(where, unchecked))
         return _Named(tuple(tools), problems)
-
-    def _is_here(self, entry: Entry) -> bool:
-        """Whether what a program says of its own tools is about one that is here by itself."""
-        if entry.definition.name in self._program:
-            return entry.key in self._own or entry.key in self._reserved
-        own = self._own.get(entry.key)
-        return own is not None and _is_same(own, entry.definition)
 
     def _name(self, catalog: Catalog, entry: Entry, plain: _Wanted) -> str:
         """The name here: the catalog's id stands before one that is ours too, or another catalog's.
@@ -266,23 +274,15 @@ class CatalogBook:
         self._made[key] = _Made(entry, catalog.trusted, tool)
         return tool
 
-    def _drift(self, where: str, entry: Entry) -> list[Finding]:
-        """What is to be said where the program itself has the tool."""
-        own = self._own.get(entry.key)
-        if own is None or _is_same(own, entry.definition):
-            return []
-        message = f"`{entry.definition.name}` is not what the manifest of {where} says; the program's own counts"
-        return [(Severity.WARNING, "manifest-drift", f"{message}: write the manifest anew")]
 
-
-class HostTools:
-    """The tools of catalogs in a registry: they come and go with the policy in force."""
+class RegisteredTools:
+    """Tools in a registry that come and go with the policy in force."""
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
-        self._held: dict[Key, tuple[DefinedTool, Callable[[], None]]] = {}
+        self._held: dict[Key, tuple[Tool, Callable[[], None]]] = {}
 
-    def follow(self, tools: Iterable[DefinedTool]) -> None:
+    def follow(self, tools: Iterable[Tool]) -> None:
         """Have exactly ``tools`` registered; those that are there already stay untouched."""
         wanted = {(tool.name, tool.major): tool for tool in tools}
         for key, (tool, withdraw) in list(self._held.items()):
@@ -338,12 +338,3 @@ def _is_same(own: Tool, definition: ToolDefinition) -> bool:
     from gatewright.tools.manifest import manifest_of
 
     return read_definitions(manifest_of([own]))[0] == (definition,)
-
-
-def _unchecked(where: str, tools: Iterable[DefinedTool]) -> list[Finding]:
-    why = "has patterns that cannot run in linear time; results are checked without them"
-    return [
-        (Severity.WARNING, "output-not-checked", f"the output schema of `{tool.name}` of {where} {why}")
-        for tool in tools
-        if tool.has_unchecked_output
-    ]

@@ -137,18 +137,16 @@ class Gateway:
                 for agent in tuple(self._agents):
                     await agent.refresh()
                 clients = [client for agent in self._agents for client in agent.clients]
-                await self._tell_serving(replace(process, agents=served, clients=tuple(clients[:MOST_CLIENTS])))
+                serving = replace(process, agents=served, clients=tuple(clients[:MOST_CLIENTS]))
+                if serving != self._told:
+                    self._told = serving
+                    try:
+                        await unbroken(asyncio.ensure_future(asyncio.to_thread(self._workspace.serving.tell, serving)))
+                    except WorkspaceError as error:
+                        _log.warning("others cannot see who is served: %s", error)
                 await asyncio.sleep(WATCH_S)
         finally:
             leave()
-
-    async def _tell_serving(self, now: ServingProcess) -> None:
-        if now != self._told:
-            self._told = now
-            try:
-                await unbroken(asyncio.ensure_future(asyncio.to_thread(self._workspace.serving.tell, now)))
-            except WorkspaceError as error:
-                _log.warning("others cannot see who is served: %s", error)
 
     async def _reload(self) -> None:
         """Read the policy again; with errors the last good one stays, which the alarm tells."""

@@ -20,8 +20,8 @@ from gatewright.policy.prefix import covers
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
-from gatewright.tools.parameter import FileParameter, kind_needed
-from gatewright.workspace.roots import root_folders
+from gatewright.tools.parameter import kind_needed
+from gatewright.workspace.roots import file_markers, root_folders
 
 if TYPE_CHECKING:
     Facts = Callable[[], Iterable[ToolFacts]]
@@ -59,13 +59,10 @@ def _idle(policy: Policy, agent: Agent, folders: Mapping[str, str], folder: str)
         tools = tuple(name for name, roots in _roots_by_tool(kind).items() if _has(policy, agent, name, roots))
         roots = {root for name in tools for root in _roots_by_tool(kind)[name] if root in folders}
         prefixes = [prefix for _, one in held for prefix in prefixes_of(one, folder)]
-        if roots and not any(_meet(prefix, folders[root]) for prefix in prefixes for root in roots):
+        pairs = ((prefix, folders[root]) for prefix in prefixes for root in roots)
+        if roots and not any(covers(one, other) or covers(other, one) for one, other in pairs):
             for at, _ in held:
                 yield agent, at, kind, tools
-
-
-def _meet(one: str, other: str) -> bool:
-    return covers(one, other) or covers(other, one)
 
 
 @lru_cache(maxsize=4)
@@ -77,7 +74,7 @@ def _roots_by_tool(kind: CapabilityKind) -> Mapping[str, tuple[str, ...]]:
 
 def _roots_of(tool: RootTool, kind: CapabilityKind) -> tuple[str, ...]:
     """The roots of the paths that the gate judges under a kind: those marked so, else every path where it is needed."""
-    markers = [mark.marker for one in tool.parameters() for mark in one.marks if isinstance(mark.marker, FileParameter)]
+    markers = file_markers(tool)
     own = [marker for marker in markers if kind_needed(marker) is kind]
     judged = own or (markers if kind in tool.capabilities else [])
     return tuple(dict.fromkeys(root for marker in judged for root in marker.roots))
@@ -96,15 +93,12 @@ def _bare(tools: tuple[str, ...]) -> frozenset[str]:
 
 def _others(facts: Iterable[ToolFacts]) -> Mapping[CapabilityKind, frozenset[str]]:
     """By kind: the tools that may need it and are none of ours on roots."""
-    theirs = [one for one in facts if not _is_ours(one)]
+    ours = {name for kind in _FILES for name in _roots_by_tool(kind)}
+    theirs = [one for one in facts if one.origin != _OWN or one.name not in ours]
     return {
         kind: frozenset(one.name for one in theirs if any(_may_need(kind, op) for op in one.operations))
         for kind in _FILES
     }
-
-
-def _is_ours(facts: ToolFacts) -> bool:
-    return facts.origin == _OWN and any(facts.name in _roots_by_tool(kind) for kind in _FILES)
 
 
 def _may_need(kind: CapabilityKind, op: OperationFacts) -> bool:

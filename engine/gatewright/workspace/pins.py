@@ -167,16 +167,12 @@ def accepted_row(catalog: Catalog, before: Pin, after: Pin, who: str) -> AuditEn
         "digest": after.digest,
         "accepted": len(changed),
         "tools": tools,
-        **_forgotten(gone),
     }
+    if gone:
+        body["forgotten"] = [*gone[:_MOST_RECORDED]]
     if after.instructions != before.instructions:
         body["instructions"] = True
     return AuditEntry(RowKind.CATALOG_ACCEPTED, body=body)
-
-
-def _forgotten(names: Iterable[str]) -> dict[str, JsonValue]:
-    listed = list(names)
-    return {"forgotten": [*listed[:_MOST_RECORDED]]} if listed else {}
 
 
 class ServerPins:

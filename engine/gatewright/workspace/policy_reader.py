@@ -92,7 +92,13 @@ class PolicyReader:
         finally:
             self._trusts_all = False
         if trust:
-            self._trust(loaded.policy, book)
+            for catalog_id, manifest, content in book.outside(loaded.policy.catalogs):
+                self._records.trust_manifest(self._path, catalog_id, manifest, content)
+            for catalog in loaded.policy.catalogs:
+                if catalog.kind is CatalogType.MCP:
+                    self._records.trust_server(self._path, catalog)
+            for target in loaded.policy.endpoints.outside:
+                self._records.trust_endpoint(self._path, loaded.policy, target)
             problems = tuple(problem for problem in problems if problem.code not in UNTRUSTED)
         return PolicyState(loaded.policy, PolicyText(self._path, loaded, loaded.policy, book.known), book), problems
 
@@ -120,15 +126,6 @@ class PolicyReader:
         """The tools that a text was held to; of one with edited agents, those of now."""
         known = loaded.reading.known if loaded.reading is not None else None
         return self._facts() if known is None else known.facts
-
-    def _trust(self, policy: Policy, book: CatalogBook) -> None:
-        for catalog_id, manifest, content in book.outside(policy.catalogs):
-            self._records.trust_manifest(self._path, catalog_id, manifest, content)
-        for catalog in policy.catalogs:
-            if catalog.kind is CatalogType.MCP:
-                self._records.trust_server(self._path, catalog)
-        for target in policy.endpoints.outside:
-            self._records.trust_endpoint(self._path, policy, target)
 
 
 def catalog_book(
@@ -203,8 +200,14 @@ def base_problems(
     """Errors for source folders outside the workspace that were not trusted, warnings for those that are missing."""
     found: list[Problem] = []
     for source in sources:
-        address: Address = ("sources", source.source_id, "base_path")
-        problem = _base_problem(source, policy_path, records, trust=trust)
+        source_id, written = source.source_id, source.base_path
+        address: Address = ("sources", source_id, "base_path")
+        try:
+            base = resolved(written, policy_path.parent)
+        except WorkspaceError as error:
+            problem = Severity.WARNING, "unreadable", f"source `{source_id}`: {error}"
+        else:
+            problem = folder_problem("source", source_id, written, base, policy_path, records, trust=trust)
         if problem:
             severity, code, message = problem
             found.append(Problem(severity, code, message, places(address), subject=Subject(address)))
@@ -260,14 +263,3 @@ def endpoint_problems(
             text = f"the endpoint `{target}` is not used before it is trusted: `{url}`; `gatewright check --trust` does"
             severity, place = Severity.WARNING, places(address)
             yield Problem(severity, ENDPOINT_NOT_TRUSTED, text, place, subject=Subject(address))
-
-
-def _base_problem(
-    source: Source, policy_path: Path, records: TrustRecords, *, trust: bool
-) -> tuple[Severity, str, str] | None:
-    try:
-        base = resolved(source.base_path, policy_path.parent)
-    except WorkspaceError as error:
-        return Severity.WARNING, "unreadable", f"source `{source.source_id}`: {error}"
-    source_id, written = source.source_id, source.base_path
-    return folder_problem("source", source_id, written, base, policy_path, records, trust=trust)

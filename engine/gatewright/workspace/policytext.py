@@ -116,7 +116,10 @@ class PolicyText:
         """
         with self._saving:
             if overwrite and self.changed_outside():
-                self._save_over(policy)
+                on_disk = self._on_disk()
+                text = (None if on_disk is None else self._rebased(on_disk, policy)) or self._in_whole(policy).text
+                overwrite_policy_text(self._path, text, seen=on_disk)
+                self._keep(policy, self._read(text))
             elif not self.is_saved(policy):
                 loaded = self._in_whole(policy)
                 write_policy_text(self._path, loaded.text, expected=self.saved)
@@ -200,12 +203,6 @@ class PolicyText:
         """Whether the file on disk is no longer what was read or saved here."""
         return self._on_disk() != self.saved
 
-    def _save_over(self, policy: Policy) -> None:
-        on_disk = self._on_disk()
-        text = (None if on_disk is None else self._rebased(on_disk, policy)) or self._in_whole(policy).text
-        overwrite_policy_text(self._path, text, seen=on_disk)
-        self._keep(policy, self._read(text))
-
     def _keep(self, policy: Policy, loaded: LoadedPolicy) -> None:
         with self._lock:
             self.saved, self.saved_policy, self._saved = loaded.text, policy, loaded
@@ -214,7 +211,13 @@ class PolicyText:
     def _edited(self, policy: Policy) -> LoadedPolicy | None:
         """What changing agents by themselves gives; None where the whole has to be looked at."""
         root, loaded = self._root_of(policy)
-        base = self._without_edited_agents(policy, root)
+        own = {agent.agent_id: agent.identity for agent in root.agents.values()}
+        agents = {
+            agent_id: root.agents[agent_id] if own.get(agent_id) == agent.identity else agent
+            for agent_id, agent in policy.agents.items()
+        }
+        base = replace(policy, agents=agents)  # with the agents as they are in its text; those that are new stay
+        base = root if base.is_same(root) else base
         held = self._editable
         if held is None or held[0] is not loaded or not base.is_same(held[1]):
             held = self._editable = (loaded, base, self._made_editable(base, root, loaded))
@@ -229,17 +232,6 @@ class PolicyText:
         if self._typed is None or self._typed[0] != written:
             self._typed = (written, self._read(written.text))
         return written.policy, self._typed[1]
-
-    @staticmethod
-    def _without_edited_agents(policy: Policy, saved: Policy) -> Policy:
-        """``policy`` with the agents as they are in its text; those that are new stay."""
-        held = {agent.agent_id: agent.identity for agent in saved.agents.values()}
-        agents = {
-            agent_id: saved.agents[agent_id] if held.get(agent_id) == agent.identity else agent
-            for agent_id, agent in policy.agents.items()
-        }
-        base = replace(policy, agents=agents)
-        return saved if base.is_same(saved) else base
 
     def _made_editable(self, base: Policy, root: Policy, of_root: LoadedPolicy) -> EditableText | None:
         from gatewright.policyfile.edited import EditableText

@@ -101,12 +101,19 @@ def replay_rule(workspace: Workspace, index: int | None, rule: PolicyRule) -> Re
     ``index``: the rule that it takes the place of; None: it is a new one. Reads the log, so not for the GUI thread.
     Raises EditRefused for a rule that could not be written, AuditUnavailable.
     """
+    tools = None if rule.tools is None else {split_name(name)[0] for name in rule.tools}
     with closing(AuditIndex(workspace.state_folder)) as log:
         log.read_older()
         looked_at, about = 0, list[tuple[LoggedCall, dict[str, Any]]]()
         for call in islice(_newest(log), NEWEST_OF_RULE):
             looked_at += 1
-            if call.is_call and call.agent in workspace.policy.agents and _is_about(rule, call):
+            if (
+                call.is_call
+                and call.agent in workspace.policy.agents
+                and (rule.agents is None or call.agent in rule.agents)
+                and (tools is None or call.tool in tools)
+                and (rule.operations is None or call.operation in rule.operations)
+            ):
                 about.append((call, sent_of(log.rows_of(call))))
             if len(about) == MOST_OF_RULE:
                 break
@@ -149,14 +156,6 @@ def _newest(index: AuditIndex) -> Iterator[LoggedCall]:
     numbers = index.numbers(AuditFilter())
     for begin in range(0, len(numbers), _AT_ONCE):
         yield from index.calls(numbers[begin : begin + _AT_ONCE])
-
-
-def _is_about(rule: PolicyRule, call: LoggedCall) -> bool:
-    return (
-        (rule.agents is None or call.agent in rule.agents)
-        and (rule.tools is None or call.tool in {split_name(name)[0] for name in rule.tools})
-        and (rule.operations is None or call.operation in rule.operations)
-    )
 
 
 def _decide(workspace: Workspace, call: LoggedCall, sent: Mapping[str, Any]) -> Decision | None:

@@ -19,6 +19,7 @@ from gatewright.policyfile.known import Rooted
 from gatewright.tools import Tool
 from gatewright.tools.parameter import FileParameter
 from gatewright.workspace.attachment import folder_problem
+from gatewright.workspace.catalog import RegisteredTools
 from gatewright.workspace.location import is_inside, resolved
 
 if TYPE_CHECKING:
@@ -54,13 +55,15 @@ def absences() -> dict[str, str]:
 @cache
 def roots_by_tool() -> Mapping[str, tuple[str, ...]]:
     """The roots that each of these tools takes paths in."""
-    return {tool.name: _roots_of(tool) for tool in root_tools()}
+    return {
+        tool.name: tuple(dict.fromkeys(root for marker in file_markers(tool) for root in marker.roots))
+        for tool in root_tools()
+    }
 
 
-def _roots_of(tool: RootTool) -> tuple[str, ...]:
-    markers = (mark.marker for one in tool.parameters() for mark in one.marks)
-    found = (root for marker in markers if isinstance(marker, FileParameter) for root in marker.roots)
-    return tuple(dict.fromkeys(found))
+def file_markers(tool: RootTool) -> list[FileParameter]:
+    """What its parameters say of the files that they name."""
+    return [mark.marker for one in tool.parameters() for mark in one.marks if isinstance(mark.marker, FileParameter)]
 
 
 class RootTools:
@@ -71,31 +74,26 @@ class RootTools:
     def __init__(
         self, registry: ToolRegistry, own: Iterable[Tool], shell: ShellPort | None, messages: MessagePort | None
     ) -> None:
-        self._registry, self._messages = registry, messages
+        self._registered, self._messages = RegisteredTools(registry), messages
         self._own = frozenset((tool.name, tool.major) for tool in own)
         self._tools = tuple(ShellExecTool(shell) if tool.name == ShellExecTool.name else tool for tool in root_tools())
-        self._held: dict[Key, tuple[RootTool, Callable[[], None]]] = {}
+        self._there: dict[Key, RootTool] = {}
         self._sender: tuple[object, RootTool] = (), SendMessageTool()
 
     def follow(self, policy: Policy, taken: Collection[Tool], change: Callable[[], None]) -> None:
         """Have exactly the tools registered that the policy provides for; ``change`` registers ``taken`` meanwhile."""
         names = {*self._own, *((tool.name, tool.major) for tool in taken)}
-        there = (self._sending(policy) if isinstance(tool, SendMessageTool) else tool for tool in self._tools)
-        provided = policy.provides
-        wanted = {key: tool for tool in there if (key := _key(tool)) not in names and tool.is_there(provided)}
-        for key in [key for key, (tool, _) in self._held.items() if wanted.get(key) is not tool]:
-            self._held.pop(key)[1]()
+        reached = policy.endpoints, policy.recipients
+        if self._sender[0] != reached:
+            self._sender = reached, SendMessageTool(policy, self._messages)
+        sender, provided, before = self._sender[1], policy.provides, self._there
+        tools = [sender if isinstance(tool, SendMessageTool) else tool for tool in self._tools]
+        self._there = {
+            key: tool for tool in tools if (key := (tool.name, tool.major)) not in names and tool.is_there(provided)
+        }
+        self._registered.follow(tool for key, tool in before.items() if self._there.get(key) is tool)
         change()
-        for key, tool in wanted.items():
-            if key not in self._held:
-                self._held[key] = tool, self._registry.register(tool)
-
-    def _sending(self, policy: Policy) -> RootTool:
-        """The tool of messages for that policy: the one of before, where nobody else gets any."""
-        key = policy.endpoints, policy.recipients
-        if self._sender[0] != key:
-            self._sender = key, SendMessageTool(policy, self._messages)
-        return self._sender[1]
+        self._registered.follow(self._there.values())
 
 
 def root_problems(
@@ -129,7 +127,3 @@ def _overlap(name: str, folders: Mapping[str, Path]) -> tuple[Severity, str, str
             text = f"the roots `{other}` and `{name}` may not lie in each other: `{folder}` and `{folders[name]}`"
             return Severity.ERROR, "roots-overlap", text
     return None
-
-
-def _key(tool: RootTool) -> Key:
-    return tool.name, tool.major

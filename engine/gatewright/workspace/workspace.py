@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -576,14 +577,12 @@ class Workspace:
 
         if problem not in self.current_problems():
             return ()
-        return tuple(edit for edit in mends(self.policy, self.catalog, problem) if self._would_take(edit))
-
-    def _would_take(self, edit: Edit) -> bool:
-        try:
-            self.check(edit)
-        except (EditRefused, PolicyInvalid):
-            return False
-        return True
+        found: list[Edit] = []
+        for edit in mends(self.policy, self.catalog, problem):
+            with suppress(EditRefused, PolicyInvalid):
+                self.check(edit)
+                found.append(edit)
+        return tuple(found)
 
     def save(self, *, overwrite: bool = False) -> None:
         """Write the difference into the file, atomically. Raises WorkspaceError; the edits are kept then.
