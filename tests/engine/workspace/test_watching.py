@@ -51,6 +51,11 @@ def watchers() -> list[str]:
     return sorted(thread.name for thread in threading.enumerate() if thread.name.startswith("watch "))
 
 
+def thread_of(source_id: str) -> threading.Thread:
+    """What ends a moment after its source is not watched any more."""
+    return next(thread for thread in threading.enumerate() if thread.name == f"watch {source_id}")
+
+
 def watch_edit(workspace: Workspace, source_id: str, *, watch: bool) -> Edit:
     source = workspace.policy.source(source_id)
     assert source is not None
@@ -135,12 +140,15 @@ def test_edits_reloads_and_a_second_watch_are_followed(workspace: Workspace) -> 
     second = workspace.watch_sources(lambda _: None)
     workspace.apply(watch_edit(workspace, "still", watch=True))
     assert (second.ids, watchers()) == (("docs", "still"), ["watch docs", "watch still"])
+    docs, still = (thread_of(name) for name in second.ids)
     workspace.apply(watch_edit(workspace, "docs", watch=False))
-    assert watchers() == ["watch still"]
+    docs.join(WAIT_S)
+    assert (second.ids, watchers()) == (("still",), ["watch still"])
 
     workspace.reload()
+    still.join(WAIT_S)
 
-    assert watchers() == ["watch docs"]
+    assert (second.ids, watchers()) == (("docs",), ["watch docs"])
 
 
 def test_listener_may_change_the_policy_itself(workspace: Workspace) -> None:
