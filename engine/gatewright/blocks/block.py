@@ -15,10 +15,9 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.difftext import diff_text
 from gatewright.blocks.edit import Append, Edit, Overwrite, Redo, Undo, kind_of
-from gatewright.blocks.field import FieldType, check_type
+from gatewright.blocks.field import FieldType, check_type, check_value
 from gatewright.blocks.guard import guarded, passing
 from gatewright.blocks.history import CREATE, Step, redo_target, undo_target, way
-from gatewright.blocks.initial import content_of, with_defaults
 from gatewright.blocks.limit import check_growth, check_parts
 from gatewright.blocks.part import CounterOp, Document, ListOp, MapOp, Op, counter_name, map_name
 from gatewright.blocks.plan import Hand, plan
@@ -69,9 +68,9 @@ class Block:
         hand = hand or Hand()
         block = cls(schema, _new_document(), (), char_limit=char_limit)
         for section, part in block._document.parts.items():
-            own, where = content_of(schema, content, section), section or None
+            own, where = _content_of(schema, content, section), section or None
             if isinstance(part, MapSchema):
-                own = with_defaults(part, own)
+                own = _with_defaults(part, own)
             if own is None:
                 continue
             edits: list[Edit] = [Overwrite(own, where)]
@@ -288,6 +287,33 @@ class Block:
                 if by:
                     now = self._document.counter(section, field.name)
                     check_type(FieldType.COUNTER, now + by, f"field `{field.name}`")
+
+
+def _content_of(schema: BlockSchema, content: JsonValue, section: str) -> JsonValue:
+    """What of the whole content is a section's. Raises ToolFailure."""
+    if not isinstance(schema, CompositeSchema) or content is None:
+        return content
+    names = {item.name for item in schema.sections}
+    if not isinstance(content, dict) or not names.issuperset(content):
+        raise ToolFailure("the content of this block is an object of its sections", code="wrong-type")
+    return content.get(section)
+
+
+def _with_defaults(part: MapSchema, content: JsonValue) -> JsonValue:
+    """The fields that a map begins with. Raises ToolFailure when a required one has no value."""
+    if content is not None and not isinstance(content, dict):
+        raise ToolFailure("the content is an object of fields", code="wrong-type")
+    given = content or {}
+    values: dict[str, JsonValue] = dict(given)
+    for field in part.fields:
+        if given.get(field.name) is not None:
+            continue
+        values.pop(field.name, None)
+        if field.default is not None:
+            values[field.name] = field.default
+        elif field.required and field.type is not FieldType.COUNTER:
+            check_value(field, None)
+    return values
 
 
 def _new_document() -> loro.LoroDoc:

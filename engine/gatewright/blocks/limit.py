@@ -11,42 +11,29 @@ from typing import assert_never
 from gatewright.base.errors import ToolFailure
 from gatewright.blocks.field import FieldType
 from gatewright.blocks.part import Document, ListOp, Op, counter_name, list_name, map_name, text_name
-from gatewright.blocks.schema import MAX_CHARS, MAX_ITEMS, ListSchema, LogSchema, MapSchema, PartSchema, TextSchema
+from gatewright.blocks.schema import MAX_CHARS, MAX_ITEMS, ListSchema, LogSchema, MapSchema, TextSchema
 
 
 def check_growth(document: Document, ops: tuple[Op, ...], char_limit: int | None) -> None:
     """Raises ToolFailure (``too-large``, ``too-many-items``) when the operations would make the block too large."""
-    grown = document.grown(ops)
-    if grown > 0:
-        check_chars(document.chars() + grown, char_limit)
+    grown, limit = document.grown(ops), MAX_CHARS if char_limit is None else min(char_limit, MAX_CHARS)
+    if grown > 0 and (chars := document.chars() + grown) > limit:
+        said = f"the block would have {chars:,} characters, more than its limit of {limit:,}"
+        raise ToolFailure(said, code="too-large")
     counts: dict[str, int] = {}
     for op in ops:
         if isinstance(op, ListOp):
             counts[op.name] = counts.get(op.name, 0) + len(op.inserted) - op.removed
-    if counts:
-        for section, schema in document.parts.items():
-            more = counts.get(list_name(section, schema), 0)
-            if more > 0:
-                check_items(schema, document.item_count(section) + more)
-
-
-def check_chars(chars: int, char_limit: int | None) -> None:
-    """Raises ToolFailure when there are too many characters."""
-    limit = MAX_CHARS if char_limit is None else min(char_limit, MAX_CHARS)
-    if chars > limit:
-        raise ToolFailure(
-            f"the block would have {chars:,} characters, more than its limit of {limit:,}", code="too-large"
-        )
-
-
-def check_items(schema: PartSchema, count: int) -> None:
-    """Raises ToolFailure when there are too many items."""
-    if not isinstance(schema, ListSchema | LogSchema):
-        return
-    limit = MAX_ITEMS if schema.max_items is None else schema.max_items
-    if count > limit:
-        what = "entries" if isinstance(schema, LogSchema) else "items"
-        raise ToolFailure(f"there would be {count:,} {what}, more than the limit of {limit:,}", code="too-many-items")
+    for section, schema in document.parts.items() if counts else ():
+        more = counts.get(list_name(section, schema), 0)
+        if more <= 0 or not isinstance(schema, ListSchema | LogSchema):
+            continue
+        count = document.item_count(section) + more
+        most = MAX_ITEMS if schema.max_items is None else schema.max_items
+        if count > most:
+            what = "entries" if isinstance(schema, LogSchema) else "items"
+            said = f"there would be {count:,} {what}, more than the limit of {most:,}"
+            raise ToolFailure(said, code="too-many-items")
 
 
 def check_parts(document: Document) -> None:
