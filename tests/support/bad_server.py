@@ -163,6 +163,10 @@ def _repeats(asked: dict[str, Any]) -> None:
             say({"id": asked["id"], "error": {"code": -32000, "message": "x" * 1_980 + words}})
         case "result":
             answer(asked, {"isError": True, "content": [{"type": "text", "text": words}]})
+        case "flood":
+            sys.stderr.write(f"{os.environ['TOKEN']}\n" * 4_000 + "the end\n")
+            sys.stderr.flush()
+            answer(asked, {"content": []})
         case _:
             sys.stderr.write(f"{words}\n")
             sys.stderr.flush()

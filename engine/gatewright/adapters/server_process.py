@@ -193,7 +193,9 @@ class ServerProcess:
         stderr = self._process.stderr
         while stderr is not None and (chunk := await stderr.read(_CHUNK)):
             self._stderr += chunk
-            del self._stderr[:-STDERR_BYTES]
+            if len(self._stderr) > STDERR_BYTES:  # whole lines: who takes a secret out of them does not know half of it
+                end = self._stderr.find(b"\n", -STDERR_BYTES - 1, -1)
+                del self._stderr[: end + 1 if end >= 0 else -STDERR_BYTES]
 
 
 def _kill_started(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:

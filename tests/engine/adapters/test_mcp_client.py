@@ -492,6 +492,13 @@ async def test_what_a_server_was_given_stands_in_no_failure_that_it_tells_of(ser
     assert TOKEN not in f"{ended.stderr}{ended.state}"
 
 
+async def test_of_a_flood_on_standard_error_no_half_of_a_secret_is_kept(server: Start) -> None:
+    flood = server("repeats", "flood", TOKEN=TOKEN, secrets=(TOKEN,))
+    await flood.call("one", {})
+    await eventually(lambda: flood.stderr.endswith("the end\n"))
+    assert set(flood.stderr.splitlines()) == {"[REDACTED]", "the end"}
+
+
 async def test_what_is_too_short_to_tell_it_from_chance_stays(server: Start) -> None:
     failed = await server("repeats", "result", TOKEN="seven77", secrets=("seven77",)).call("one", {})
     assert text_of(failed) == "the token seven77 is bad"
