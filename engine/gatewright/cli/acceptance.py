@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,28 +11,41 @@ from gatewright.base.frozen import frozen
 from gatewright.base.plural import plural
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, opened, user_name
+from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, user_name
 from gatewright.cli.output import print_json, print_line, print_passage
 from gatewright.policy.document import Catalog
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.pin import Acceptance, Pin
+from gatewright.workspace import Workspace
 from gatewright.workspace.pins import CatalogState, Waiting, text_difference, waiting
-
-if TYPE_CHECKING:
-    from gatewright.workspace.workspace import Workspace
 
 _TIERS = {str(tier).replace("_", ""): tier for tier in SafetyTier}
 
 
 def list_(policy: PolicyArgument, json: JsonOption = False, state: StateOption = None) -> None:
     """Print each catalog: what it is, whether its server is trusted, which of its tools are held and why."""
-    with opened(policy, state=state) as workspace:
+    with Workspace.open(policy, state=state) as workspace:
         states = workspace.catalog_states()
     if json:
         print_json([_state_json(one) for one in states])
         return
     for one in states:
-        _print_state(one)
+        catalog, pin = one.catalog, one.pin
+        trust = "" if one.is_trusted is None else ", trusted" if one.is_trusted else ", not trusted"
+        print_line(f"{catalog.catalog_id}  {catalog.kind}{trust}: {catalog.runs or catalog.manifest}")
+        open_count = len(one.tool_names) - len(one.held)
+        drifted: list[str] = []
+        if pin is not None:
+            rows = (("new", pin.drift.new), ("changed", pin.drift.changed), ("vanished", pin.drift.vanished))
+            drifted = [f"{len(names):,} {what} ({', '.join(names)})" for what, names in rows if names]
+            drifted += ["other instructions"] if pin.drift.instructions else []
+        drift = ": " + ", ".join(drifted) if drifted else ""
+        print_line(f"  {plural(open_count, 'tool')}, {len(one.held):,} held{drift}")
+        if pin is not None:
+            server = f"{pin.listing.name} {pin.listing.version}".strip()
+            print_line(f"  digest {pin.digest}" + (f", server {server}" if server else ""))
+        elif one.is_trusted is not None:
+            print_line("  its tools were never imported")
     if not states:
         print_line("the policy has no catalogs")
 
@@ -57,7 +70,7 @@ def accept(
     """Show what of a server's tools waits to be accepted, with what changed; accept those that are named, or --all."""
     if catalog_id is None and (tiers or instructions):
         raise UsageProblem("say of which catalog: --tier and --instructions go with an ID")
-    with opened(policy, state=state) as workspace:
+    with Workspace.open(policy, state=state) as workspace:
         pinned = (state.catalog.catalog_id for state in workspace.catalog_states() if state.pin is not None)
         chosen = pinned if catalog_id is None else (catalog_id,)
         asked = _Asked(all_, tuple(names or ()), tuple(tiers or ()), instructions or all_, not no_capabilities)
@@ -139,25 +152,6 @@ def _tier(text: str, catalog: Catalog, pin: Pin) -> tuple[tuple[str, str], Safet
             name = max(fitting, key=len)
             return (name, start[len(name) + 1 :]), tier
     return (_listed_name(whole, catalog, pin), ""), tier
-
-
-def _print_state(state: CatalogState) -> None:
-    catalog, pin = state.catalog, state.pin
-    trust = "" if state.is_trusted is None else ", trusted" if state.is_trusted else ", not trusted"
-    print_line(f"{catalog.catalog_id}  {catalog.kind}{trust}: {catalog.runs or catalog.manifest}")
-    open_count = len(state.tool_names) - len(state.held)
-    drifted: list[str] = []
-    if pin is not None:
-        rows = (("new", pin.drift.new), ("changed", pin.drift.changed), ("vanished", pin.drift.vanished))
-        drifted = [f"{len(names):,} {what} ({', '.join(names)})" for what, names in rows if names]
-        drifted += ["other instructions"] if pin.drift.instructions else []
-    drift = ": " + ", ".join(drifted) if drifted else ""
-    print_line(f"  {plural(open_count, 'tool')}, {len(state.held):,} held{drift}")
-    if pin is not None:
-        server = f"{pin.listing.name} {pin.listing.version}".strip()
-        print_line(f"  digest {pin.digest}" + (f", server {server}" if server else ""))
-    elif state.is_trusted is not None:
-        print_line("  its tools were never imported")
 
 
 def _print_accept(

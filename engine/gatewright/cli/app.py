@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from gatewright.cli.launch import launch, run_app
-from gatewright.cli.opening import JsonOption
+from gatewright.cli.option import JsonOption
 from gatewright.cli.output import print_json
 
 WorkspaceArgument = Annotated[

@@ -19,7 +19,7 @@ from gatewright.base.clock import iso_utc
 from gatewright.base.duration import format_duration, parse_duration
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, user_name
+from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, user_name
 from gatewright.cli.output import print_error, print_json, print_line, print_passage
 from gatewright.workspace import Approval, ApprovalRequest, Grant, PermissionBroker, Remember, permission_broker
 

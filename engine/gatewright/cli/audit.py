@@ -11,7 +11,7 @@ import typer
 
 from gatewright.base.clock import iso_utc
 from gatewright.cli.exit import Exit, UsageProblem
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, user_name
+from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, user_name
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.gate.audit_index import AuditFilter, AuditIndex, LoggedCall
 from gatewright.policy.verdict import Verdict

@@ -15,18 +15,18 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.schema import TextSchema
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import (
+from gatewright.cli.option import (
     AgentOption,
     JsonOption,
     PolicyArgument,
     StateOption,
-    opened,
     require_agent,
     user_name,
 )
 from gatewright.cli.output import decode, print_json, print_line, print_text, read_content
 from gatewright.memory.record import BlockType
 from gatewright.policy.permission import Action, Permission
+from gatewright.workspace import Workspace
 
 if TYPE_CHECKING:
     from gatewright.blocks.edit import Edit
@@ -45,7 +45,7 @@ PinOption = Annotated[bool | None, typer.Option("--pin/--unpin", help="whether i
 
 def context(policy: PolicyArgument, agent: AgentOption, json: JsonOption = False, state: StateOption = None) -> None:
     """Print what the host of an agent puts into its prompt: the core blocks and the pinned ones, as Markdown."""
-    with opened(policy, state=state) as workspace:
+    with Workspace.open(policy, state=state) as workspace:
         found = workspace.context(require_agent(workspace, agent))
     if json:
         print_json(found.to_json())
@@ -251,7 +251,7 @@ def delete(
 @contextmanager
 def _blocks(policy: Path, agent: str | None, state: Path | None) -> Generator[BlockService]:
     """The blocks of an agent, or the shared ones; what cannot be done with them is a usage problem."""
-    with opened(policy, state=state) as workspace:
+    with Workspace.open(policy, state=state) as workspace:
         try:
             yield workspace.blocks("" if agent is None else require_agent(workspace, agent))
         except ToolFailure as failure:

@@ -9,7 +9,7 @@ import typer
 
 from gatewright.base.errors import PolicyInvalid
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import AgentOption, JsonOption, PolicyArgument, StateOption, opened, require_agent
+from gatewright.cli.option import AgentOption, JsonOption, PolicyArgument, StateOption, require_agent
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.workspace import Workspace
 
@@ -80,7 +80,7 @@ def import_(
         )
     from gatewright.cli.client_import import import_client_servers
 
-    with opened(policy, state=state) as workspace:
+    with Workspace.open(policy, state=state) as workspace:
         import_client_servers(workspace, file, only or (), trust=trust, accept=accept, as_json=json)
 
 
@@ -100,7 +100,7 @@ def client_config(
     """
     from gatewright.workspace.client_file import client_file, gateway_edit, write_client_file
 
-    with opened(policy, state=state) as workspace:
+    with Workspace.open(policy, state=state) as workspace:
         agent_id = require_agent(workspace, agent)
         change = gateway_edit(client_file(client, write), workspace.policy.catalogs, workspace.policy_path, agent_id)
     backup = write_client_file(change) if write is not None and change.edit.difference else None

@@ -8,8 +8,9 @@ import typer
 
 from gatewright.base.errors import PolicyInvalid
 from gatewright.cli.exit import Exit, UsageProblem
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened
+from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, TrustOption
 from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.workspace import Workspace
 
 _ENDPOINTS = "endpoints."
 
@@ -32,11 +33,11 @@ def check(
     trusted: dict[str, str] = {}
     try:
         if only:
-            with opened(policy, state=state) as workspace:
+            with Workspace.open(policy, state=state) as workspace:
                 for name in only:
                     target = name.removeprefix(_ENDPOINTS)
                     workspace.trust_server(name) if target == name else workspace.trust_endpoint(target)
-        with opened(policy, state=state, trust=trust and not only) as workspace:
+        with Workspace.open(policy, state=state, trust=trust and not only) as workspace:
             problems = workspace.problems
             if trust:
                 named = {catalog.catalog_id: catalog.runs for catalog in workspace.policy.catalogs if catalog.runs}

@@ -14,13 +14,12 @@ from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered
 from gatewright.cli.exit import VERDICT_EXIT, Exit
 from gatewright.cli.inbox import print_messages
-from gatewright.cli.opening import (
+from gatewright.cli.option import (
     AgentOption,
     JsonOption,
     PolicyArgument,
     StateOption,
     TrustOption,
-    opened,
     require_agent,
 )
 from gatewright.cli.output import print_error, print_json, print_line, print_passage, print_text, read_argument
@@ -58,7 +57,7 @@ def decide(
     trust: TrustOption = False,
 ) -> None:
     """Say what the gate would do with a call, and why; nothing is executed, asked or recorded."""
-    with opened(policy, state=state, trust=trust) as workspace:
+    with Workspace.open(policy, state=state, trust=trust) as workspace:
         agent_id = require_agent(workspace, agent)
         held = workspace.session(agent_id, session)
         decision = workspace.decide(agent_id, tool, read_argument(args), session=held)
@@ -82,7 +81,7 @@ def call(
     trust: TrustOption = False,
 ) -> None:
     """Send a call through the gate and execute it when it is allowed."""
-    with opened(policy, state=state, trust=trust) as workspace:
+    with Workspace.open(policy, state=state, trust=trust) as workspace:
         approver = None if approve is Approve.NEVER else _Approver(approve)
         agent_id = require_agent(workspace, agent)
         if not workspace.is_executable(tool):

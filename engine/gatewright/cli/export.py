@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gatewright.cli.exit import Exit, UsageProblem
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened, require_agent
+from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, TrustOption, require_agent
 from gatewright.cli.output import print_error, print_json, print_line, print_text
 from gatewright.workspace import Workspace, verify_export
 
@@ -39,7 +39,7 @@ def export(
         raise typer.Exit(_verify(policy, as_json=json))
     if team and (out is None or dialect != DialectName.GATEWRIGHT):
         raise UsageProblem("`--team` writes a folder in our own dialect: name it with `--out`")
-    with opened(policy, state=state, trust=trust) as workspace:
+    with Workspace.open(policy, state=state, trust=trust) as workspace:
         agent_id = require_agent(workspace, agent) if agent else None
         if out is not None:
             files = workspace.export(out, dialect=dialect, agent_id=agent_id, team=team)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gatewright.base.clock import iso_utc
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, opened, require_agent
+from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, require_agent
 from gatewright.cli.output import print_json, print_passage
+from gatewright.workspace import Workspace
 
 if TYPE_CHECKING:
     from gatewright.memory.inbox import Received
@@ -26,7 +27,7 @@ def inbox(
     state: StateOption = None,
 ) -> None:
     """Print the messages that wait, the oldest first."""
-    with opened(policy, state=state) as workspace:
+    with Workspace.open(policy, state=state) as workspace:
         held = workspace.inbox("" if agent is None else require_agent(workspace, agent))
         messages = held.take(limit=limit) if take else held.list(limit=limit)
     if json:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import JsonOption
+from gatewright.cli.option import JsonOption
 from gatewright.cli.output import print_json, print_line
 from gatewright.workspace import create_workspace, example_names, name_schema, template_names
 

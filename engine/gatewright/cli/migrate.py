@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import JsonOption
+from gatewright.cli.option import JsonOption
 from gatewright.cli.output import print_error, print_json, print_line, print_text
 from gatewright.policyfile import write_policy_text
 from gatewright.workspace import migrate

@@ -10,8 +10,9 @@ import typer
 from gatewright.base.printable import printable
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened
+from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, TrustOption
 from gatewright.cli.output import decode, print_json, print_line
+from gatewright.workspace import Workspace
 
 
 def permission(
@@ -25,7 +26,7 @@ def permission(
     trust: TrustOption = False,
 ) -> None:
     """Print the permission level of each path (a trailing / means a folder) and the rule that gives it."""
-    with opened(policy, state=state, trust=trust) as workspace:
+    with Workspace.open(policy, state=state, trust=trust) as workspace:
         known = [one.source_id for one in workspace.policy.file_sources]
         if source not in known:
             near = near_hint(source, known, listed=True)

@@ -9,19 +9,18 @@ import typer
 
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.listing import Choice, is_tool_file, preview_file
-from gatewright.cli.opening import (
+from gatewright.cli.option import (
     AgentOption,
     JsonOption,
     PolicyArgument,
     StateOption,
     TrustOption,
-    opened,
     require_agent,
 )
 from gatewright.cli.output import print_error, print_json, print_text
 from gatewright.cli.schema import ChosenToolOption, FieldOption, OperationsOption
 from gatewright.cli.toolnote import notes
-from gatewright.workspace import format_names
+from gatewright.workspace import Workspace, format_names
 
 
 def preview(
@@ -54,7 +53,7 @@ def preview(
         raise UsageProblem("a policy needs `--agent`, to say whose tools are meant")
     if words := choice.words():
         raise UsageProblem(f"`{words[0]}` is for JSON; what an agent sees of a policy is what the policy says")
-    with opened(Path(source), state=state, trust=trust) as workspace:
+    with Workspace.open(Path(source), state=state, trust=trust) as workspace:
         view = workspace.view(require_agent(workspace, agent))
         print_json(view.tools(format))
         if not json:
@@ -70,7 +69,7 @@ def rules(
     trust: TrustOption = False,
 ) -> None:
     """Print the usage rules that the model of one agent gets, and what the servers of its tools say, as Markdown."""
-    with opened(policy, state=state, trust=trust) as workspace:
+    with Workspace.open(policy, state=state, trust=trust) as workspace:
         text = workspace.view(require_agent(workspace, agent)).instructions
     if json:
         print_json({"rules": text})

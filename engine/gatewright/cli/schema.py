@@ -11,8 +11,8 @@ from gatewright.base.errors import SchemaError
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.fieldnote import missing_field, unlisted
-from gatewright.cli.opening import JsonOption
 from gatewright.cli.operationreport import OperationReport, report_of
+from gatewright.cli.option import JsonOption
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.cli.toolfile import ToolFile, read_tool_file
 from gatewright.policyfile import policy_schema as schema_of_policies
@@ -77,8 +77,10 @@ def filter(  # noqa: A001 - the command's name
     if result is None:
         print_json(None)
         print_error("no operations found in this schema")
-        for line in _hints(chosen[0], chosen[1]):
-            print_error(line)
+        looked = survey(chosen[0].input_schema, chosen[0].description)
+        for name in [one.field for one in looked.free] if chosen[1] is None else [chosen[1]]:
+            if name:  # where its operations could be declared
+                print_error(unlisted(looked, name))
         raise typer.Exit(Exit.PROBLEMS)
     print_json(result.schema)
     if not json:
@@ -120,13 +122,6 @@ def filtered(
     for name in sorted(set(allowed) - set(known)):
         raise UsageProblem(f"no operation `{name}`{near_hint(name, known)}")
     return result
-
-
-def _hints(tool: ToolDefinition, field: str | None) -> Iterable[str]:
-    """How operations could be declared: at the field that is named, else at each free text."""
-    looked = survey(tool.input_schema, tool.description)
-    fields = [one.field for one in looked.free] if field is None else [field] if field else []
-    return [unlisted(looked, one) for one in fields]
 
 
 def unusable(tool: ToolDefinition, error: Exception) -> UsageProblem:

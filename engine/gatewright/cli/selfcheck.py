@@ -5,15 +5,16 @@ from __future__ import annotations
 import typer
 
 from gatewright.cli.exit import Exit
-from gatewright.cli.opening import JsonOption, PolicyArgument, StateOption, TrustOption, opened
+from gatewright.cli.option import JsonOption, PolicyArgument, StateOption, TrustOption
 from gatewright.cli.output import print_json, print_line
+from gatewright.workspace import Workspace
 
 
 def selfcheck(
     policy: PolicyArgument, json: JsonOption = False, state: StateOption = None, trust: TrustOption = False
 ) -> None:
     """Compare what is shown with what can be called; exit 1 when they differ."""
-    with opened(policy, state=state, trust=trust) as workspace:
+    with Workspace.open(policy, state=state, trust=trust) as workspace:
         result = workspace.selfcheck()
     if json:
         print_json(result.to_json())

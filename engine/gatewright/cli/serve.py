@@ -15,7 +15,7 @@ from gatewright.base.clock import iso_utc
 from gatewright.base.duration import parse_duration
 from gatewright.base.plural import plural
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import JsonOption, StateOption, TrustOption, opened, require_agent
+from gatewright.cli.option import JsonOption, StateOption, TrustOption, require_agent
 from gatewright.cli.output import print_error, print_json, print_line
 from gatewright.gate import ApprovalLimits
 from gatewright.workspace import Workspace
@@ -79,7 +79,7 @@ def serve(
         raise UsageProblem("serve what? a policy, or `-- COMMAND`")
     if json and not list_:
         raise UsageProblem("`--json` goes with `--list`")
-    with opened(policy, state=state, trust=trust, approvals=_limits(wait)) as workspace:
+    with Workspace.open(policy, state=state, trust=trust, approvals=_limits(wait)) as workspace:
         if list_:
             _print_serving(workspace.serving.list(workspace.policy_path), as_json=json)
             return

@@ -8,8 +8,9 @@ import typer
 
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
-from gatewright.cli.opening import AgentOption, JsonOption, PolicyArgument, opened, require_agent
+from gatewright.cli.option import AgentOption, JsonOption, PolicyArgument, require_agent
 from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.workspace import Workspace
 
 
 def add(
@@ -22,7 +23,7 @@ def add(
     json: JsonOption = False,
 ) -> None:
     """Make a token for one agent and user, and print it: it is not kept and cannot be shown again."""
-    with opened(policy) as workspace:
+    with Workspace.open(policy) as workspace:
         made, secret = workspace.tokens.add(require_agent(workspace, agent), user_id=user, elicit=elicit)
     if json:
         print_json({**made.to_json(), "token": secret})
@@ -33,7 +34,7 @@ def add(
 
 def list_(policy: PolicyArgument, json: JsonOption = False) -> None:
     """Print the tokens of a policy, without what they are."""
-    with opened(policy) as workspace:
+    with Workspace.open(policy) as workspace:
         tokens = workspace.tokens.list()
     if json:
         print_json([token.to_json() for token in tokens])
@@ -51,7 +52,7 @@ def revoke(
     json: JsonOption = False,
 ) -> None:
     """Take a token back; what is connected by it is cut off."""
-    with opened(policy) as workspace:
+    with Workspace.open(policy) as workspace:
         tokens = workspace.tokens
         revoked = tokens.revoke(token_id)
         if revoked is None:

@@ -82,14 +82,10 @@ def tool_file(value: object, what: str, stem: str) -> ToolFile:
         return _list(table, what)
     wrapped = table.get("function")
     tool = cast("Schema", wrapped) if isinstance(wrapped, dict) and "properties" not in table else table
-    return _tool(table, tool, what) if _is_tool(tool) or tool is wrapped else _schema(table, what, stem)
-
-
-def _is_tool(table: Schema) -> bool:
-    if not isinstance(table.get("name"), str):
-        return False
-    held = [table[key] for key in _SCHEMA_KEYS if key in table]
-    return any(isinstance(value, dict) for value in held) or (bool(held) and not table.keys() & _ROOT_KEYS)
+    held = [tool[key] for key in _SCHEMA_KEYS if key in tool]
+    has_schema = any(isinstance(one, dict) for one in held) or (bool(held) and not tool.keys() & _ROOT_KEYS)
+    is_tool = tool is wrapped or (has_schema and isinstance(tool.get("name"), str))
+    return _tool(table, tool, what) if is_tool else _schema(table, what, stem)
 
 
 def _list(value: object, what: str) -> ToolFile:

@@ -8,7 +8,7 @@ from gatewright.base.report import RawPath, Report
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.requirement import Majors
 from gatewright.policy.right import ToolFacts
-from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints, ToolRule
+from gatewright.policy.rule import ANY_TOOL, ArgumentConstraints
 from gatewright.policy.toolname import chosen_tools, names_tool
 from gatewright.policy.verdict import Verdict
 
@@ -16,7 +16,7 @@ from gatewright.policy.verdict import Verdict
 def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Majors, report: Report) -> None:
     """Warn once of each such tool: at its own setting, else at the first rule that constrains it."""
     rules = [
-        (agent, index, rule)
+        (agent, index, rule.tool_name, rule.rule_type.arguments)
         for agent in agents
         for index, rule in enumerate(agent.tool_rules)
         if isinstance(rule.rule_type, ArgumentConstraints)
@@ -29,11 +29,14 @@ def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Major
         is_open = facts.extra_arguments is Verdict.ALLOW
         if not is_open and (facts.extra_arguments is Verdict.DENY or setting is not Verdict.ALLOW):
             continue
+        taken = {name for operation in facts.operations for name in operation.parameters}
         place: RawPath | None = next(
             (
                 ("agents", agent.agent_id, "tool_rules", index, "rule_type")
-                for agent, index, rule in rules
-                if _constrains(rule, facts) and _lists(policy, agent, facts, majors)
+                for agent, index, written, arguments in rules
+                if names_tool(written, facts.name, facts.major)
+                and (written != ANY_TOOL or not taken.isdisjoint(arguments))
+                and _lists(policy, agent, facts, majors)
             ),
             None,
         )
@@ -45,15 +48,6 @@ def warn_open_arguments(policy: Policy, agents: Collection[Agent], majors: Major
         why = "its schema itself lets them through" if is_open else "this setting lets them through"
         message = f"calls of `{facts.name}` may give arguments that its schema does not name: {why}"
         report.warning(place, "arguments-open", message, at_value=True, tools=((facts.name, None),))
-
-
-def _constrains(rule: ToolRule, facts: ToolFacts) -> bool:
-    """Whether the rule names the tool, or is on every tool and the tool takes one of its arguments."""
-    kind = rule.rule_type
-    if not isinstance(kind, ArgumentConstraints) or not names_tool(rule.tool_name, facts.name, facts.major):
-        return False
-    taken = (name for operation in facts.operations for name in operation.parameters)
-    return rule.tool_name != ANY_TOOL or not set(kind.arguments).isdisjoint(taken)
 
 
 def _lists(policy: Policy, agent: Agent, facts: ToolFacts, majors: Majors) -> bool:

@@ -77,7 +77,17 @@ def read_data_sources(table: Row, taken: set[str]) -> list[Source]:
             continue
         kind = row.text("type")
         if kind == "file":
-            found += _of_paths(row, key, taken)
+            for foreign in FOREIGN_DATA_KEYS:
+                if foreign in row.raw and foreign != "name":
+                    row.report.warning(row.at(foreign), "pattern-key", f"`{foreign}` of a data source is not read")
+            row.only((*FILE_DATA_KEYS, *FOREIGN_DATA_KEYS), "a data source")
+            level, size, rules = _common(row, Permission.READ_WRITE)
+            paths = row.texts("paths") if row.require("paths", f"data source {shown(key)}") else []
+            for index, path in paths:
+                if why := path_error(path):
+                    row.report.error(row.at("paths", index), "bad-value", f"a path {why}")
+            ids = ids_of_paths(key, len(paths), taken)
+            found += [Source(name, path, level, rules, size) for name, (_, path) in zip(ids, paths, strict=True)]
         elif kind in DATA_TYPES:
             text = f"data sources of type `{kind}` are not read: nothing of {shown(key)} is enforced here"
             row.report.warning(row.path, "pattern-key", text)
@@ -134,17 +144,3 @@ def path_error(path: str) -> str | None:
     if not path.strip():
         return "may not be blank"
     return "may not hold control characters" if any(char < " " or char == "\x7f" for char in path) else None
-
-
-def _of_paths(row: Row, key: str, taken: set[str]) -> list[Source]:
-    for foreign in FOREIGN_DATA_KEYS:
-        if foreign in row.raw and foreign != "name":
-            row.report.warning(row.at(foreign), "pattern-key", f"`{foreign}` of a data source is not read")
-    row.only((*FILE_DATA_KEYS, *FOREIGN_DATA_KEYS), "a data source")
-    level, size, rules = _common(row, Permission.READ_WRITE)
-    paths = row.texts("paths") if row.require("paths", f"data source {shown(key)}") else []
-    for index, path in paths:
-        if why := path_error(path):
-            row.report.error(row.at("paths", index), "bad-value", f"a path {why}")
-    ids = ids_of_paths(key, len(paths), taken)
-    return [Source(name, path, level, rules, size) for name, (_, path) in zip(ids, paths, strict=True)]

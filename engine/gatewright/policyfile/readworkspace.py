@@ -11,7 +11,7 @@ from gatewright.arguments.shell import EVERY
 from gatewright.arguments.shell_program import is_option_that_runs
 from gatewright.arguments.url import UrlRefused, parse_url
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.report import RawPath, Report, shown
+from gatewright.base.report import Report, shown
 from gatewright.base.row import Raw, Row, kind_of, option
 from gatewright.base.shape import FLAG, NAME, TEXT, Shape, one_of, several, table, told
 from gatewright.policy.document import (
@@ -101,29 +101,28 @@ def _web(row: Row) -> Web:
     if not 0 < len(entries) <= MAX_PROVIDERS and isinstance(row.raw["search"], list):
         message = f"`search` names one to {MAX_PROVIDERS} of {', '.join(f'`{name}`' for name in _ENGINES)}"
         row.fault("search", "bad-value", message)
-    found = [_provider(entry, row.at("search", index), row) for index, entry in enumerate(entries)]
-    return Web(web.allow_private, tuple(one for one in found if one is not None))
-
-
-def _provider(entry: object, path: RawPath, web: Row) -> SearchProvider | None:
-    if isinstance(entry, str):
-        row, engine = Row({}, path, web.report), option(entry, path, web.report, "an entry of `search`", _ENGINES)
-    elif isinstance(entry, dict):
-        row = Row(cast("Raw", entry), path, web.report)
-        row.only(_PROVIDER_KEYS, "an entry of `search`")
-        engine = row.choice("engine", _ENGINES) if row.require("engine", "an entry of `search`") else None
-    else:
-        web.report.error(path, "wrong-type", f"an entry of `search` must be text or a table, not {kind_of(entry)}")
-        return None
-    if engine is None:
-        return None
-    url, key, engine_id = row.text("url"), _variable(row, "api_key_env"), _variable(row, "engine_id_env")
-    if url is not None and (isinstance(parse_url(url, allow_private=True), UrlRefused) or {"?", "#"} & set(url)):
-        row.fault("url", "bad-value", "`url` is the address of a search engine: `https://host/path`")
-    for needed in _NEEDS.get(engine, ()):
-        if not row.require(needed, _CALLED[engine]):
-            break
-    return SearchProvider(engine, url, key, engine_id)
+    found: list[SearchProvider] = []
+    for index, entry in enumerate(entries):
+        path, what = row.at("search", index), "an entry of `search`"
+        if isinstance(entry, str):
+            one, engine = Row({}, path, row.report), option(entry, path, row.report, what, _ENGINES)
+        elif isinstance(entry, dict):
+            one = Row(cast("Raw", entry), path, row.report)
+            one.only(_PROVIDER_KEYS, what)
+            engine = one.choice("engine", _ENGINES) if one.require("engine", what) else None
+        else:
+            row.report.error(path, "wrong-type", f"{what} must be text or a table, not {kind_of(entry)}")
+            continue
+        if engine is None:
+            continue
+        url, key, engine_id = one.text("url"), _variable(one, "api_key_env"), _variable(one, "engine_id_env")
+        if url is not None and (isinstance(parse_url(url, allow_private=True), UrlRefused) or {"?", "#"} & set(url)):
+            one.fault("url", "bad-value", "`url` is the address of a search engine: `https://host/path`")
+        for needed in _NEEDS.get(engine, ()):
+            if not one.require(needed, _CALLED[engine]):
+                break
+        found.append(SearchProvider(engine, url, key, engine_id))
+    return Web(web.allow_private, tuple(found))
 
 
 def _variable(row: Row, key: str) -> str | None:

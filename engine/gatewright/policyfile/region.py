@@ -63,19 +63,15 @@ def _plain_marks(text: str, top_keys: frozenset[str]) -> list[Mark] | None:
         if header is None or header[1] not in top_keys or (header[1] == AGENTS and header[2] is None):
             return None
         agent_id = key_of(header[2]) if header[1] == AGENTS else None
-        found.append((_gap_above(text, bracket.start()), bracket.start(), agent_id))
+        above = bracket.start()
+        while above > 0:  # the blank lines and comments directly above belong to it too
+            line = text.rfind("\n", 0, above - 1) + 1
+            stripped = text[line:above].lstrip(" \t\r\n\ufeff")
+            if stripped and stripped[0] != "#":
+                break
+            above = line
+        found.append((above, bracket.start(), agent_id))
     return None if not found or _ON_TOP.search(text, 0, found[0][1]) else found
-
-
-def _gap_above(text: str, line: int) -> int:
-    """Where the blank lines and comments directly above a line begin."""
-    while line > 0:
-        above = text.rfind("\n", 0, line - 1) + 1
-        stripped = text[above:line].lstrip(" \t\r\n\ufeff")
-        if stripped and stripped[0] != "#":
-            break
-        line = above
-    return line
 
 
 def agent_at(path: RawPath) -> str | None:

@@ -269,8 +269,10 @@ class CatalogBook:
             capabilities=accepted.capabilities if accepted else frozenset(),
         )
         tool.check()
-        if kept is not None and _is_same_tool(kept.tool, tool):
-            tool = kept.tool
+        if kept is not None and kept.tool.digest == tool.digest and kept.tool.definition == tool.definition:
+            said = tool.side_effects, tool.instructions, tool.facts()
+            if said == (kept.tool.side_effects, kept.tool.instructions, kept.tool.facts()):
+                tool = kept.tool  # whatever was compiled of it holds
         self._made[key] = _Made(entry, catalog.trusted, tool)
         return tool
 
@@ -325,13 +327,6 @@ def _count_names(
 def _counts(entry: Entry) -> bool:
     """Whether it may keep a bare name from others: a server cannot do so by listing a tool that nobody accepted."""
     return not entry.held or entry.acceptance is not None
-
-
-def _is_same_tool(one: DefinedTool, other: DefinedTool) -> bool:
-    """Whether whatever was compiled of the one holds for the other."""
-    alike = one.digest == other.digest and one.definition == other.definition
-    alike = alike and one.side_effects == other.side_effects and one.instructions == other.instructions
-    return alike and one.facts() == other.facts()
 
 
 def _is_same(own: Tool, definition: ToolDefinition) -> bool:

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gatewright.base.problem import Address, Place, Problem, Severity, Subject
-from gatewright.builtins import RootTool, root_tools
+from gatewright.builtins import root_tools
 from gatewright.gate.scope import prefixes_of
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.kinds.capability import CapabilityKind, kind_of
 from gatewright.policy.prefix import covers
-from gatewright.policy.right import OperationFacts, ToolFacts
+from gatewright.policy.right import ToolFacts
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.parameter import kind_needed
@@ -52,11 +52,18 @@ def grant_problems(policy: Policy, folder: Path, facts: Facts, places: Places) -
 
 def _idle(policy: Policy, agent: Agent, folders: Mapping[str, str], folder: str) -> Iterator[_Idle]:
     """The grants of a kind which all lie apart from every root that tools on roots need it for, and those tools."""
+    if agent.tools is None and policy.defaults.unlisted_tools is not Verdict.ALLOW:
+        return
+    listed = None if agent.tools is None else _bare(agent.tools)
     for kind in _FILES:
         held = [(at, one) for at, one in enumerate(agent.capabilities) if kind_of(one) is kind and one.scope]
         if not held:
             continue
-        tools = tuple(name for name, roots in _roots_by_tool(kind).items() if _has(policy, agent, name, roots))
+        tools = tuple(
+            name
+            for name, roots in _roots_by_tool(kind).items()
+            if (listed is None or name in listed) and not folders.keys().isdisjoint(roots)
+        )
         roots = {root for name in tools for root in _roots_by_tool(kind)[name] if root in folders}
         prefixes = [prefix for _, one in held for prefix in prefixes_of(one, folder)]
         pairs = ((prefix, folders[root]) for prefix in prefixes for root in roots)
@@ -68,21 +75,15 @@ def _idle(policy: Policy, agent: Agent, folders: Mapping[str, str], folder: str)
 @lru_cache(maxsize=4)
 def _roots_by_tool(kind: CapabilityKind) -> Mapping[str, tuple[str, ...]]:
     """The tools on roots that need a kind, and the roots that they need it for."""
-    found = ((tool.name, _roots_of(tool, kind)) for tool in root_tools())
-    return {name: roots for name, roots in found if roots}
-
-
-def _roots_of(tool: RootTool, kind: CapabilityKind) -> tuple[str, ...]:
-    """The roots of the paths that the gate judges under a kind: those marked so, else every path where it is needed."""
-    markers = file_markers(tool)
-    own = [marker for marker in markers if kind_needed(marker) is kind]
-    judged = own or (markers if kind in tool.capabilities else [])
-    return tuple(dict.fromkeys(root for marker in judged for root in marker.roots))
-
-
-def _has(policy: Policy, agent: Agent, name: str, roots: Iterable[str]) -> bool:
-    lists = policy.defaults.unlisted_tools is Verdict.ALLOW if agent.tools is None else name in _bare(agent.tools)
-    return lists and any(policy.roots.folder(root) is not None for root in roots)
+    found: dict[str, tuple[str, ...]] = {}
+    for tool in root_tools():
+        markers = file_markers(tool)
+        own = [marker for marker in markers if kind_needed(marker) is kind]
+        # what the gate judges under a kind: the paths marked so, else every path where it is needed
+        judged = own or (markers if kind in tool.capabilities else [])
+        if roots := tuple(dict.fromkeys(root for marker in judged for root in marker.roots)):
+            found[tool.name] = roots
+    return found
 
 
 @lru_cache(maxsize=512)
@@ -95,15 +96,14 @@ def _others(facts: Iterable[ToolFacts]) -> Mapping[CapabilityKind, frozenset[str
     """By kind: the tools that may need it and are none of ours on roots."""
     ours = {name for kind in _FILES for name in _roots_by_tool(kind)}
     theirs = [one for one in facts if one.origin != _OWN or one.name not in ours]
-    return {
-        kind: frozenset(one.name for one in theirs if any(_may_need(kind, op) for op in one.operations))
-        for kind in _FILES
-    }
-
-
-def _may_need(kind: CapabilityKind, op: OperationFacts) -> bool:
-    """Whether a grant of the kind may be of use: it is needed, or some path may be given that is in no source."""
-    return kind in op.capabilities or (kind in op.judgeable and not op.actions)
+    found: dict[CapabilityKind, frozenset[str]] = {}
+    for kind in _FILES:  # a grant may be of use where it is needed, or where a path may be given that is in no source
+        found[kind] = frozenset(
+            one.name
+            for one in theirs
+            if any(kind in op.capabilities or (kind in op.judgeable and not op.actions) for op in one.operations)
+        )
+    return found
 
 
 def _problem(

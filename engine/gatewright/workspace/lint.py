@@ -42,7 +42,10 @@ def _undeclared(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]
         listing.update((split_name(written)[0], agent.agent_id) for written in agent.tools or ())
     everyone = next((agent.agent_id for agent in policy.agents.values() if agent.tools is None), None)
     for tool in overridden_all(policy, tuple(facts)):
-        open_ends = {one.argument: one for row in tool.operations for one in row.paths if not _is_settled(one)}
+        open_ends: dict[str, PathArgument] = {}
+        for path in (path for row in tool.operations for path in row.paths):
+            if path.confidence != "declared" and (path.use is None or not path.counts):
+                open_ends[path.argument] = path  # neither the policy nor the tool's own words say what is done there
         agent_id = listing.get(tool.name, everyone)
         if agent_id is None or not open_ends:
             continue
@@ -58,11 +61,6 @@ def _undeclared(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]
         address: Address = ("tools", written) if written else ("agents", agent_id, "tools")
         place = loaded.places.place(address)
         yield Problem(Severity.WARNING, "undeclared-paths", message, place, subject=Subject(address))
-
-
-def _is_settled(path: PathArgument) -> bool:
-    """Whether it is known what is done there: by the policy, or by the tool's own words."""
-    return path.confidence == "declared" or (path.counts and path.use is not None)
 
 
 @lru_cache(maxsize=64)

@@ -159,24 +159,19 @@ def _pinned(catalog: Catalog, manifest: Manifest, pin: Pin) -> Manifest:
 
 def _held(catalog: Catalog, pin: Pin) -> Iterator[Finding]:
     """One warning for all that waits to be accepted."""
-    waits = [
-        f"{words} ({_some(names)})"
-        for words, names in (
-            (f"{len(pin.drift.new):,} never accepted", pin.drift.new),
-            (f"{len(pin.drift.changed):,} changed since", pin.drift.changed),
-            (f"{len(pin.drift.vanished):,} not listed any more", pin.drift.vanished),
-        )
-        if names
-    ]
+    waits: list[str] = []
+    for words, names in (
+        ("never accepted", pin.drift.new),
+        ("changed since", pin.drift.changed),
+        ("not listed any more", pin.drift.vanished),
+    ):
+        more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
+        if names:
+            waits.append(f"{len(names):,} {words} ({', '.join(f'`{name}`' for name in names[:MAX_NAMED])}{more})")
     if waits:
         hint = f"`gatewright catalog accept POLICY {catalog.catalog_id}` shows and accepts them"
         text = f"tools of catalog `{catalog.catalog_id}` are held, no agent sees them: {', '.join(waits)}; {hint}"
         yield Severity.WARNING, "tools-held", text
-
-
-def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(f'`{name}`' for name in names[:MAX_NAMED])}{more}"
 
 
 def _left_out(catalog: Catalog, refused: Iterable[DefinitionProblem]) -> list[Finding]:

@@ -6,6 +6,7 @@ Every method may be called from any thread; text, policy and what was read of bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -210,6 +211,8 @@ class PolicyText:
 
     def _edited(self, policy: Policy) -> LoadedPolicy | None:
         """What changing agents by themselves gives; None where the whole has to be looked at."""
+        from gatewright.policyfile.edited import EditableText
+
         root, loaded = self._root_of(policy)
         own = {agent.agent_id: agent.identity for agent in root.agents.values()}
         agents = {
@@ -220,9 +223,13 @@ class PolicyText:
         base = root if base.is_same(root) else base
         held = self._editable
         if held is None or held[0] is not loaded or not base.is_same(held[1]):
-            held = self._editable = (loaded, base, self._made_editable(base, root, loaded))
-        editable = held[2]
-        return None if editable is None else editable.edited(policy)
+            editable: EditableText | None = None
+            with suppress(NotSupported, WeMustFix):
+                of_base = loaded if base is root else self._read(self._patched(base))
+                if base is root or of_base.policy == base:
+                    editable = EditableText.of(of_base, base, str(self._path))
+            held = self._editable = (loaded, base, editable)
+        return None if held[2] is None else held[2].edited(policy)
 
     def _root_of(self, policy: Policy) -> tuple[Policy, LoadedPolicy]:
         """What the text of ``policy`` is an edit of, and what was read of it."""
@@ -232,17 +239,6 @@ class PolicyText:
         if self._typed is None or self._typed[0] != written:
             self._typed = (written, self._read(written.text))
         return written.policy, self._typed[1]
-
-    def _made_editable(self, base: Policy, root: Policy, of_root: LoadedPolicy) -> EditableText | None:
-        from gatewright.policyfile.edited import EditableText
-
-        if base is root:
-            return EditableText.of(of_root, base, str(self._path))
-        try:
-            loaded = self._read(self._patched(base))
-        except (NotSupported, WeMustFix):
-            return None
-        return EditableText.of(loaded, base, str(self._path)) if loaded.policy == base else None
 
     def _in_whole(self, policy: Policy) -> LoadedPolicy:
         """What is to be saved: read from end to end, whatever its parts said."""

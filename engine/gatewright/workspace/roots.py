@@ -106,24 +106,18 @@ def root_problems(
 ) -> tuple[Problem, ...]:
     """Errors for folders that lie in each other, or outside and not trusted; warnings for missing ones."""
     folders, found = root_folders(roots, policy_path.parent), list[Problem]()
+    before: dict[str, Path] = {}
     for name, folder in folders.items():
-        written = roots.folders[name]
-        problem = _overlap(name, folders) or folder_problem(
-            "root", name, written, folder, policy_path, records, trust=trust
-        )
+        # two may be one folder on disk, or one in the other, through links
+        other = next((one for one, held in before.items() if is_inside(folder, held) or is_inside(held, folder)), None)
+        before[name] = folder
+        if other is not None:
+            text = f"the roots `{other}` and `{name}` may not lie in each other: `{before[other]}` and `{folder}`"
+            problem = Severity.ERROR, "roots-overlap", text
+        else:
+            problem = folder_problem("root", name, roots.folders[name], folder, policy_path, records, trust=trust)
         if problem is not None:
             severity, code, message = problem
             address: Address = ("workspace", "roots", name)
             found.append(Problem(severity, code, message, places(address), subject=Subject(address)))
     return tuple(found)
-
-
-def _overlap(name: str, folders: Mapping[str, Path]) -> tuple[Severity, str, str] | None:
-    """Two roots that are one folder on disk, or one in the other, through links perhaps."""
-    for other, folder in folders.items():
-        if other == name:
-            return None
-        if is_inside(folders[name], folder) or is_inside(folder, folders[name]):
-            text = f"the roots `{other}` and `{name}` may not lie in each other: `{folder}` and `{folders[name]}`"
-            return Severity.ERROR, "roots-overlap", text
-    return None

@@ -103,7 +103,8 @@ class Servers:
         held = self._lists.get(catalog_id)
         if held is not None and held[0] is said:
             return held[1]
-        listing = await in_own_thread(_listing_of, said)
+        about = {"name": said.name, "version": said.version, "instructions": said.instructions}
+        listing = await in_own_thread(lambda: Listing.of(list(said.tools), **about))
         self._lists[catalog_id] = said, listing
         return listing
 
@@ -230,7 +231,3 @@ def _variable(name: str, lent: Mapping[str, str]) -> str:
     if value is None:
         raise ServerFailed(f"the environment variable `{name}`, which the catalog passes on, is not set")
     return value
-
-
-def _listing_of(said: ServerList) -> Listing:
-    return Listing.of(list(said.tools), name=said.name, version=said.version, instructions=said.instructions)

@@ -1,21 +1,16 @@
-"""What commands share: the options that name a workspace, opening it, choosing an agent. It does not print results."""
+"""What commands share: options that name a workspace, choosing an agent, who types. It does not print results."""
 
 from __future__ import annotations
 
 import getpass
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.workspace import Workspace
-
-if TYPE_CHECKING:
-    from gatewright.gate import ApprovalLimits
 
 PolicyArgument = Annotated[Path, typer.Argument(metavar="POLICY", help="a policy file, or the folder that holds one")]
 AgentOption = Annotated[str, typer.Option("--agent", metavar="ID", help="the agent")]
@@ -30,18 +25,6 @@ TrustOption = Annotated[
         help="trust the servers, endpoints, and folders and manifests outside the workspace, that the policy names",
     ),
 ]
-
-
-@contextmanager
-def opened(
-    policy: Path, *, state: Path | None = None, trust: bool = False, approvals: ApprovalLimits | None = None
-) -> Generator[Workspace]:
-    """The workspace of a policy, closed afterwards. Raises WorkspaceError or PolicyInvalid."""
-    workspace = Workspace.open(policy, state=state, trust=trust, approvals=approvals)
-    try:
-        yield workspace
-    finally:
-        workspace.close()
 
 
 def require_agent(workspace: Workspace, agent_id: str) -> str:
