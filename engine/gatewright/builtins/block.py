@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, MemoryTool, noted, text_argument
-from gatewright.builtins.result import agreed, done, place
+from gatewright.builtins.blockplace import Label, MemoryTool, noted
+from gatewright.builtins.result import agreed, done, place, place_of_label, text_argument, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import FILE_LABEL, Assessment, Located
@@ -94,7 +93,7 @@ class BlockTool(MemoryTool):
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """The action, and what speaks for asking. Raises ToolFailure for a refused place."""
-        label, source_id = text_argument(arguments, "label") or "", text_argument(arguments, "source_id")
+        label, source_id = text_of(arguments, "label"), text_argument(arguments, "source_id")
         note = _NOTES.get(operation)
         if note is not None:
             return context.require_blocks().assess(label, note, agent_id=context.agent_id)
@@ -108,10 +107,7 @@ def _is_file(label: str, source_id: str | None) -> bool:
 
 
 def _file_at(context: ToolExecutionContext, label: str, source_id: str | None) -> Located:
-    sources, allowed = context.require_sources(), context.source_ids
     if source_id is not None and not label.startswith(FILE_LABEL):
-        return place(sources.locate(label, source_id=source_id, allowed=allowed))
-    at = place(sources.locate_label(label, allowed=allowed))
-    if source_id not in (None, at.source_id):
-        raise ToolFailure("the label belongs to another source", code="bad-argument")
-    return at
+        sources = context.require_sources()
+        return place(sources.locate(label, source_id=source_id, allowed=context.source_ids))
+    return place_of_label(context, label, source_id)

@@ -12,8 +12,8 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, MemoryTool, edited, text_argument
-from gatewright.builtins.result import done
+from gatewright.builtins.blockplace import Label, MemoryTool, edited
+from gatewright.builtins.result import done, text_argument, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
@@ -147,13 +147,13 @@ def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> Edit | None:
         case "append":
             return Append(arguments.get("content"), section)
         case "replace":
-            old, new = text_argument(arguments, "old") or "", text_argument(arguments, "new") or ""
+            old, new = text_of(arguments, "old"), text_of(arguments, "new")
             mode, nth = arguments.get("mode", "first"), arguments.get("nth")
             return _replace(old, new, cast("Mode", mode), nth if isinstance(nth, int) else None, section)
         case "patch":
-            return Patch(text_argument(arguments, "patch") or "", section)
+            return Patch(text_of(arguments, "patch"), section)
         case "set_field":
-            return SetField(text_argument(arguments, "field") or "", arguments.get("value"), section)
+            return SetField(text_of(arguments, "field"), arguments.get("value"), section)
         case "undo":
             return Undo()
         case "redo":

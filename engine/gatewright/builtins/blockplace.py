@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -43,12 +42,6 @@ def no_file_block(label: str, failure: ToolFailure) -> ToolFailure:
     if failure.code == "unknown-block" and label.startswith(FILE_LABEL):
         return ToolFailure("this file has no block yet: its text has to be taken into one first", code="no-block")
     return failure
-
-
-def text_argument(arguments: Mapping[str, JsonValue], name: str) -> str | None:
-    """An argument that is a text; None for any other."""
-    value = arguments.get(name)
-    return value if isinstance(value, str) else None
 
 
 async def edited(context: ToolExecutionContext, label: str, edit: Edit) -> JsonValue:

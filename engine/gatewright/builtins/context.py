@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, MemoryTool, edited, noted, text_argument
-from gatewright.builtins.result import done
+from gatewright.builtins.blockplace import Label, MemoryTool, edited, noted
+from gatewright.builtins.result import done, text_argument, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
@@ -78,12 +78,12 @@ class ContextTool(MemoryTool):
         """The action, and the change to the block."""
         from gatewright.blocks.edit import Append, Replace
 
-        label = text_argument(arguments, "label") or ""
+        label = text_of(arguments, "label")
         change: Edit | Note | None = _NOTES.get(operation)
         if operation == "append":
-            change = Append(text_argument(arguments, "value") or "")
+            change = Append(text_of(arguments, "value"))
         elif operation == "replace":
-            change = Replace(text_argument(arguments, "old") or "", text_argument(arguments, "new") or "")
+            change = Replace(text_of(arguments, "old"), text_of(arguments, "new"))
         if change is not None:
             return context.require_blocks().assess(label, change, agent_id=context.agent_id)
         away, back = text_argument(arguments, "archive"), text_argument(arguments, "load")

@@ -6,7 +6,7 @@ What the model is told names no operation outside that operation's own line, sin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Annotated
 
 from pydantic import Field
@@ -14,7 +14,7 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import ObjectTool, agreed, done, place
+from gatewright.builtins.result import ObjectTool, agreed, done, place, place_of_label, text_argument, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Approved, Assessment, Later, Located
@@ -247,9 +247,10 @@ class FileTool(ObjectTool):
             case "delete":
                 return sources.assess_delete(_of(arguments, context), recursive=arguments.get("recursive") is True)
             case "create":
-                return sources.assess_create(_of(arguments, context), _text(arguments, "content") or "")
+                return sources.assess_create(_of(arguments, context), text_of(arguments, "content"))
             case "append" | "replace" | "insert" | "patch":
-                return Assessment(known.action, later=Later(partial(_diff_of, operation, arguments, context)))
+                later = Later(lambda: _diff_at(context, _of(arguments, context), _edit_of(operation, arguments)))
+                return Assessment(known.action, later=later)
             case _:
                 return known
 
@@ -269,19 +270,12 @@ def _at_either(context: ToolExecutionContext, path: str | None, label: str | Non
         return _at_path(context, path, source_id)
     if label is None:
         raise ToolFailure("a path or a label is needed", code="bad-argument")
-    at = place(context.require_sources().locate_label(label, allowed=context.source_ids))
-    if source_id not in (None, at.source_id):
-        raise ToolFailure("the label belongs to another source", code="bad-argument")
-    return at
+    return place_of_label(context, label, source_id)
 
 
 def _of(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Located:
-    return _at_either(context, _text(arguments, "path"), _text(arguments, "label"), _text(arguments, "source"))
-
-
-def _text(arguments: Mapping[str, JsonValue], name: str) -> str | None:
-    value = arguments.get(name)
-    return value if isinstance(value, str) else None
+    path, label, source_id = (text_argument(arguments, name) for name in ("path", "label", "source"))
+    return _at_either(context, path, label, source_id)
 
 
 def _named(at: Located) -> dict[str, JsonValue]:
@@ -297,15 +291,15 @@ class _Edit:
 
 
 def _edit_of(operation: str, arguments: Mapping[str, JsonValue]) -> _Edit:
-    content = _text(arguments, "content") or ""
+    content = text_of(arguments, "content")
     match operation:
         case "insert":
             line = arguments.get("line")
             return _inserted(line if isinstance(line, int) else 1, content)
         case "patch":
-            return _patched(_text(arguments, "patch") or "")
+            return _patched(text_of(arguments, "patch"))
         case "replace":
-            return _replaced(_text(arguments, "old") or "", _text(arguments, "new") or "")
+            return _replaced(text_of(arguments, "old"), text_of(arguments, "new"))
         case _:
             return _added(content)
 
@@ -329,11 +323,6 @@ def _added(content: str) -> _Edit:
 
 def _edit_agreed(context: ToolExecutionContext, at: Located, edit: _Edit) -> Approved:
     return agreed(context, lambda: _diff_at(context, at, edit))
-
-
-def _diff_of(operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> str | None:
-    """What an edit would change, of a call that was not carried out yet. Raises ToolFailure for a refused place."""
-    return _diff_at(context, _of(arguments, context), _edit_of(operation, arguments))
 
 
 def _diff_at(context: ToolExecutionContext, at: Located, edit: _Edit) -> str | None:

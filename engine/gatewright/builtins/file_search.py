@@ -67,7 +67,10 @@ class FileSearchTool(ReadingTool):
         """Give the hits."""
         roots, find = context.require_roots(), finder(arguments)
         data = await roots.search(arguments.path, find, hits=arguments.max_hits, stopped=until_stopped(context))
-        data = _told_of_long(data, find)
+        if isinstance(find, _Matching) and find.long and isinstance(data, dict):
+            skipped = data.get("skipped")
+            told: JsonValue = {**(skipped if isinstance(skipped, dict) else {}), "long_lines": find.long}
+            data = {**data, "skipped": told}
         count = counted(data, "hits")
         what = plural(count, "hit") if count else "no hits"
         return done(f"{what} in `{roots.shown(arguments.path)}`", data)
@@ -89,13 +92,6 @@ class _Matching:
             return found.span()[0]
         self.long += 1
         return None
-
-
-def _told_of_long(data: JsonValue, find: Callable[[str], int | None]) -> JsonValue:
-    if not isinstance(find, _Matching) or not find.long or not isinstance(data, dict):
-        return data
-    skipped = data.get("skipped")
-    return {**data, "skipped": {**(skipped if isinstance(skipped, dict) else {}), "long_lines": find.long}}
 
 
 def finder(wanted: FileSearch) -> Callable[[str], int | None]:

@@ -11,8 +11,8 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.plural import plural
-from gatewright.builtins.result import ObjectTool, done
-from gatewright.builtins.rooted import Input, text_of
+from gatewright.builtins.result import ObjectTool, done, text_of
+from gatewright.builtins.rooted import Input
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment, Later
 from gatewright.policy.tier import SafetyTier

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, MemoryTool, text_argument
-from gatewright.builtins.result import done
+from gatewright.builtins.blockplace import Label, MemoryTool
+from gatewright.builtins.result import done, text_argument
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment

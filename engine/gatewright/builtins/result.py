@@ -1,8 +1,8 @@
-"""The common result of built-in tools (``{success, message, data?}``), and what they were agreed to."""
+"""What built-in tools have in common: texts and places of a call, their result (``{success, message, data?}``)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
@@ -18,6 +18,17 @@ class ObjectTool(Tool, abstract=True):
 
     result_type = ResultType.OBJECT
     normalization = Normalization.JSON
+
+
+def text_argument(arguments: Mapping[str, JsonValue], name: str) -> str | None:
+    """An argument that is a text; None for any other."""
+    value = arguments.get(name)
+    return value if isinstance(value, str) else None
+
+
+def text_of(arguments: Mapping[str, JsonValue], name: str) -> str:
+    """An argument that is a text; of any other kind, none."""
+    return text_argument(arguments, name) or ""
 
 
 def done(message: str, data: JsonValue = None) -> JsonValue:
@@ -38,6 +49,14 @@ def place(found: Located | Refusal) -> Located:
     if isinstance(found, Refusal):
         raise ToolFailure(found.hint, code=found.code)
     return found
+
+
+def place_of_label(context: ToolExecutionContext, label: str, source_id: str | None) -> Located:
+    """The place of the file whose block has that label. Raises ToolFailure, also where another source has it."""
+    at = place(context.require_sources().locate_label(label, allowed=context.source_ids))
+    if source_id not in (None, at.source_id):
+        raise ToolFailure("the label belongs to another source", code="bad-argument")
+    return at
 
 
 def agreed(context: ToolExecutionContext, now: Callable[[], str | None]) -> Approved:

@@ -14,7 +14,7 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.plural import plural
-from gatewright.builtins.result import agreed, done
+from gatewright.builtins.result import agreed, done, text_of
 from gatewright.builtins.rooted import (
     FROM_VAULT,
     OPEN_ROOTS,
@@ -25,7 +25,6 @@ from gatewright.builtins.rooted import (
     ReadingTool,
     RootTool,
     counted,
-    text_of,
     until_stopped,
 )
 from gatewright.policy.permission import Action
@@ -60,22 +59,20 @@ class FileReadTool(ReadingTool):
         return done(f"text of `{roots.shown(arguments.path)}`", await roots.read(arguments.path))
 
 
-class ReadFile(Input):
-    """What to read."""
+class ReadFile(FileRead):
+    """What to read, as it was said before."""
 
     path: Annotated[str, READ, Field(description="File path to read, below `shared/` or `tmp/`.")]
 
 
-class ReadFileTool(ReadingTool):
+class ReadFileTool(FileReadTool):
     """The same as ``file_read`` for agents that know the older name, whose result is ``{content}`` without more."""
 
     name = "read_file"
     description = "Reads a text file in UTF-8 and gives its content. A path that names no folder begins in `shared`."
-    resource_bounds = ResourceBounds(timeout_s=10.0)
-    examples = ({"path": "shared/notes.txt"},)
     input_model = ReadFile
 
-    async def run(self, arguments: ReadFile, context: ToolExecutionContext) -> JsonValue:
+    async def run(self, arguments: FileRead, context: ToolExecutionContext) -> JsonValue:
         """Give its text."""
         roots = context.require_roots()
         data = await roots.read(arguments.path)

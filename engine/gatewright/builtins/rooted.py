@@ -73,12 +73,6 @@ def why_absent(name: str, needs: tuple[tuple[str, ...], ...]) -> str:
     return f"`{name}` comes with `[workspace] roots`, where the policy has to name a folder for {wanted}{shell}"
 
 
-def text_of(arguments: Mapping[str, JsonValue], name: str) -> str:
-    """An argument that is a text; of any other kind, none."""
-    value = arguments.get(name)
-    return value if isinstance(value, str) else ""
-
-
 def until_stopped(context: ToolExecutionContext) -> Callable[[], bool]:
     """Whether it is time to come to an end."""
 

@@ -10,8 +10,8 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import done
-from gatewright.builtins.rooted import Input, RootTool, text_of
+from gatewright.builtins.result import done, text_of
+from gatewright.builtins.rooted import Input, RootTool
 from gatewright.policy.document import ROOT_NAMES, SHELL
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier

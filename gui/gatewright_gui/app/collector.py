@@ -32,7 +32,8 @@ class Collector(QObject):
         if self._seen is None:
             self._seen = gc.get_freeze_count()  # it counts one by one: not while the window comes up
         self.collect()
-        if _is_unused() and gc.get_freeze_count() > self._seen + DOSE:
+        is_used = QGuiApplication.applicationState() == Qt.ApplicationState.ApplicationActive
+        if not is_used and gc.get_freeze_count() > self._seen + DOSE:
             self.sweep()
 
     def collect(self) -> None:
@@ -57,7 +58,3 @@ class Collector(QObject):
         self._timer.stop()
         gc.unfreeze()
         gc.enable()
-
-
-def _is_unused() -> bool:
-    return QGuiApplication.applicationState() != Qt.ApplicationState.ApplicationActive

@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -29,9 +28,14 @@ async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | N
     collector = Collector(app)
     ended = asyncio.Event()
     window.closed.connect(ended.set)
-    hook = sys.excepthook
-    sys.excepthook = _hook(window)
-    _on_signals(window.close_now)
+
+    def report(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+        window.report_failure(f"{kind.__name__}: {error}", error)
+
+    hook, sys.excepthook = sys.excepthook, report
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, ValueError):
+            asyncio.get_running_loop().add_signal_handler(number, window.close_now)
     try:
         window.deriver.hold()
         window.show()
@@ -66,16 +70,3 @@ async def open_first(window: MainWindow, workspace: Path | None) -> None:
     if last is not None:
         window.preferences.forget_recent_workspace(last)
         window.document.say("warning", tr("`{path}` is not there any more", path=last))
-
-
-def _on_signals(stop: Callable[[], None]) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError, ValueError):
-            asyncio.get_running_loop().add_signal_handler(number, stop)
-
-
-def _hook(window: MainWindow) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
-    def report(kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
-        window.report_failure(f"{kind.__name__}: {error}", error)
-
-    return report
