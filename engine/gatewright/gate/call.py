@@ -17,6 +17,7 @@ from gatewright.compile.agent import AgentSnapshot
 from gatewright.compile.finding import Finding
 from gatewright.compile.operation_plan import OperationPlan
 from gatewright.compile.plan import ToolPlan
+from gatewright.compile.rule_test import RuleBook
 from gatewright.gate.audit import RowBuilder
 from gatewright.gate.decision import NO_FACTS
 from gatewright.gate.idrecord import EarlierResults
@@ -96,6 +97,7 @@ class CallState:
     key.
     ``arguments`` are what the tool is given, ``policy_arguments`` (from the arguments stage on) the same as conditions
     and constraints see them: a path on disk relative to its root instead of absolute.
+    ``book``: the rules of the called operation, of a batch those of each; ``sources``: those that the call goes to.
     ``named``: where texts of the arguments lead that no marker speaks of.
     ``uses``: how often a batch uses each operation; None: it calls one, once.
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
@@ -103,7 +105,8 @@ class CallState:
     tool itself was called; ``stopped``: it does not run any more. ``reused``: an earlier result
     stands for it. ``detail``: what went wrong in the execution, for the operator. ``again``: see
     `ToolExecutionContext`; ``led_to``: the hosts that it let the call go on to.
-    The defaults stand in the class: a call costs only what it fills in.
+    The defaults stand in the class: a call costs only what it fills in. ``book`` and ``sources`` have none: where the
+    rules stage did not run nothing may be decided by them.
     """
 
     answer: Answer | None = None
@@ -114,6 +117,8 @@ class CallState:
     tool: ToolPlan | None = None
     operation: OperationPlan | None = None
     uses: Mapping[str, int] | None = None
+    book: RuleBook
+    sources: frozenset[str]
     places: tuple[Located, ...] = ()
     urls: tuple[UrlTarget, ...] = ()
     files: tuple[FileTarget, ...] = ()

@@ -13,9 +13,9 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from gatewright.base.pattern import LinearMatch, LinearPattern, compile_linear
+from gatewright.base.pattern import LinearMatch, LinearPattern, compile_linear, linear_test
 from gatewright.base.regex import late_regex
 
 Span = tuple[int, int]
@@ -106,6 +106,11 @@ _NAME = string.ascii_letters + string.digits + "_.-"
 _LOOK_BACK = 128
 
 
+@cache
+def _may_hold_any() -> Callable[[str], bool]:
+    return linear_test(_HINT)
+
+
 @lru_cache(maxsize=16)
 def _pattern(text: str) -> LinearPattern:
     return compile_linear(text)
@@ -113,7 +118,7 @@ def _pattern(text: str) -> LinearPattern:
 
 def secret_spans(text: str, *, unlabelled: bool = True) -> list[Span]:
     """Where the secrets of ``text`` stand, in order and apart. ``unlabelled`` False: random strings alone are none."""
-    if _SHORT_WORD.fullmatch(text) or _pattern(_HINT).search(text) is None:
+    if _SHORT_WORD.fullmatch(text) or not _may_hold_any()(text):
         return []
     kinds = (*_KINDS, (_RUN, _random)) if unlabelled else _KINDS
     return _merged([span for pattern, judge in kinds for span in _judged(pattern, text, judge)])

@@ -16,7 +16,6 @@ from gatewright.compile.finding import Finding
 from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 from gatewright.gate.context import context_of
-from gatewright.gate.stages.rules import routed
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.target import NOT_PERMITTED, Assessment, BlockTarget, LevelDecision, Located, NamedPlace
 from gatewright.policy.verdict import Verdict
@@ -69,7 +68,7 @@ def _closed(state: CallState, levels: _Levels) -> Finding | None:
             reason = f"neither the agent nor the workspace has a block `{block.label}`"
             return Finding(Verdict.DENY, "unknown-block", reason, model=message.NO_BLOCK)
     denials = state.chosen.source_denials
-    for source_id in sorted(routed(state)) if denials else ():
+    for source_id in sorted(state.sources) if denials else ():
         if denial := denials.get(source_id):
             return replace(denial, model=denial.model or _NOT_THERE)
     return None

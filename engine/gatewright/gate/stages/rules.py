@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from gatewright.compile.finding import Finding
-from gatewright.compile.rule_test import BoundRule, RateTest, RuleBook, applies, report_order
+from gatewright.compile.rule_test import BoundRule, RateTest, applies, report_order
 from gatewright.gate.breach import broken, times_of
 from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.constrained import Found, broken_fields
@@ -21,7 +21,6 @@ from gatewright.policy.rule import RequiresConsent
 from gatewright.policy.verdict import Verdict
 from gatewright.tools.parameter import Role
 
-_EMPTY = RuleBook()
 _SOURCE = Role.SOURCE
 _NOWHERE: frozenset[str] = frozenset()
 _NO_RULE, _PASSES = StageResult(note="no rule limits it"), StageResult(note="within every limit")
@@ -29,13 +28,20 @@ _UNUSABLE = "how often this tool may be called cannot be checked now; try again 
 
 
 def _run(state: CallState) -> StageResult:
-    book, constraints = book_of(state), state.chosen.constraints
+    chosen, constraints = state.chosen, state.chosen.constraints
+    if state.agent is None:
+        raise LookupError("a stage asked for the rules of a call that has no agent")
+    rules, state.sources = state.agent.rules, _routed(state)
+    if chosen.parts:
+        state.book = rules.book_of(state.tool_name, frozenset(part.name for part in chosen.parts))
+    else:
+        state.book = rules.book(state.tool_name, chosen.name)
+    book, sources = state.book, state.sources
     if book.is_empty and not constraints:
         return _NO_RULE
-    sources = routed(state)
-    found = _session(state, book, state.facts or state.session.facts(), state.now_s, sources)
+    found = _session(state, state.facts or state.session.facts(), state.now_s)
     if book.rates:
-        found += _rates(state, book, sources)
+        found += _rates(state)
     for one in constraints:
         if one.source_id is None or one.source_id in sources:
             found += broken_fields(state, one, state.policy_arguments)
@@ -50,16 +56,16 @@ def reserve(state: CallState) -> Reservation | Finding:
 
     The finding is the denial of a call that another one forestalled since it was decided.
     """
-    book, sources, now_s = book_of(state), routed(state), state.services.clock.monotonic_s()
+    now_s = state.services.clock.monotonic_s()
 
     def test(facts: SessionFacts) -> Finding | None:
-        found = _session(state, book, facts, now_s, sources)
+        found = _session(state, facts, now_s)
         return min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
 
-    slot = state.session.reserve(state.tool_name, _used(state), now_s, sources=sorted(sources), test=test)
+    slot = state.session.reserve(state.tool_name, _used(state), now_s, sources=sorted(state.sources), test=test)
     if isinstance(slot, Finding):
         return slot
-    short = _take(state, book, sources)
+    short = _take(state)
     if short is None:
         return slot
     state.session.release(slot)
@@ -69,7 +75,7 @@ def reserve(state: CallState) -> Reservation | Finding:
 def release(state: CallState, slot: Reservation) -> None:
     """Give slot and starts back because execution never began. Starts that cannot be given back still count."""
     state.session.release(slot)
-    rates, clock = _bound_rates(state, book_of(state), routed(state)), state.services.clock
+    rates, clock = _bound_rates(state), state.services.clock
     if rates and state.services.rates is not None:
         with suppress(RatesUnavailable):
             ago_s = clock.monotonic_s() - slot.start_s
@@ -78,9 +84,8 @@ def release(state: CallState, slot: Reservation) -> None:
 
 def succeeded(state: CallState) -> None:
     """Record the success; where the call ends the loop, the session ends."""
-    sources = routed(state)
-    ends = book_of(state).ends_loop(sources)
-    state.session.succeeded(state.tool_name, _used(state), ends_loop=ends, sources=sorted(sources))
+    ends = state.book.ends_loop(state.sources)
+    state.session.succeeded(state.tool_name, _used(state), ends_loop=ends, sources=sorted(state.sources))
 
 
 def _used(state: CallState) -> Operations:
@@ -88,17 +93,7 @@ def _used(state: CallState) -> Operations:
     return state.chosen.name if state.uses is None else state.uses
 
 
-def book_of(state: CallState) -> RuleBook:
-    """The rules of the called operation, in a batch those of each."""
-    if state.agent is None:
-        return _EMPTY
-    rules, chosen = state.agent.rules, state.chosen
-    if not chosen.parts:
-        return rules.book(state.tool_name, chosen.name)
-    return rules.book_of(state.tool_name, frozenset(part.name for part in chosen.parts))
-
-
-def routed(state: CallState) -> frozenset[str]:
+def _routed(state: CallState) -> frozenset[str]:
     """The sources that the call goes to: those of its places, and one that it names."""
     roles = state.chosen.roles
     found = [place.source_id for place in state.places]
@@ -110,21 +105,19 @@ def routed(state: CallState) -> frozenset[str]:
     return frozenset(found) if found else _NOWHERE
 
 
-def _session(
-    state: CallState, book: RuleBook, facts: SessionFacts, now_s: float, sources: frozenset[str]
-) -> list[Found]:
+def _session(state: CallState, facts: SessionFacts, now_s: float) -> list[Found]:
     agent = state.agent
     if agent is None:
         return []
-    found = broken(book, state.tool_name, facts, now_s, sources, state.uses)
+    found = broken(state.book, state.tool_name, facts, now_s, state.sources, state.uses)
     return [(test.bound, finding_of(test, violation, agent)) for test, violation in found]
 
 
-def _rates(state: CallState, book: RuleBook, sources: frozenset[str]) -> list[Found]:
+def _rates(state: CallState) -> list[Found]:
     """The rates that the call has to wait for. The state notes how long for each; what it knows already counts."""
     waits: dict[str, float] = {}
     found: list[Found] = []
-    for test in _bound_rates(state, book, sources):
+    for test in _bound_rates(state):
         rate = test.rate
         wait_s = state.rates.get(rate.key)
         if wait_s is None:
@@ -147,8 +140,8 @@ def _book(state: CallState) -> RateBook:
     return state.services.rates
 
 
-def _take(state: CallState, book: RuleBook, sources: frozenset[str]) -> Finding | None:
-    bound = _bound_rates(state, book, sources)
+def _take(state: CallState) -> Finding | None:
+    bound = _bound_rates(state)
     if not bound:
         return None
     try:
@@ -162,11 +155,11 @@ def _take(state: CallState, book: RuleBook, sources: frozenset[str]) -> Finding 
     return rate_finding(test, state.tool_name, wait_s)
 
 
-def _bound_rates(state: CallState, book: RuleBook, sources: frozenset[str]) -> list[RateTest]:
+def _bound_rates(state: CallState) -> list[RateTest]:
     """The rates that the call comes under, of a batch with as many calls as it counts for each."""
-    if not book.rates:
+    if not state.book.rates:
         return []
-    tests = [test for test in book.rates if applies(test.bound, sources)]
+    tests = [test for test in state.book.rates if applies(test.bound, state.sources)]
     if state.uses is None:
         return tests
     times = [times_of(state.uses, test.bound.operations) for test in tests]
@@ -179,11 +172,9 @@ def _unusable(bound: BoundRule, reason: str) -> Finding:
 
 def source_consents(state: CallState) -> tuple[Finding, ...]:
     """What the sources that the call goes to ask for; the stage approval counts it with the other consents."""
-    consents = book_of(state).consents
-    sources = routed(state) if consents else _NOWHERE
     found: list[Finding] = []
-    for bound in consents:
-        if applies(bound, sources):
+    for bound in state.book.consents:
+        if applies(bound, state.sources):
             kind = bound.rule.rule_type
             scope = kind.scope if isinstance(kind, RequiresConsent) else None
             said = f" (scope {scope})" if scope else ""
