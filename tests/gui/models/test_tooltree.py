@@ -11,7 +11,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright_gui.pages.agents.row_state import Asking, RowState
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
 from gatewright_gui.pages.agents.tool_fit import Filters, State
-from gatewright_gui.pages.agents.tool_tree import ASKING, COUNT, REASONS, STATE, VERDICT, Column, ToolTreeModel, Verbs
+from gatewright_gui.pages.agents.tool_tree import ASKING, COUNT, REASONS, STATE, VERDICT, Column, ToolTreeModel
 from tests.gui.models.values import CATALOG, FREE, LIMITED, rights_of
 
 CHECK = Qt.ItemDataRole.CheckStateRole
@@ -26,18 +26,15 @@ class Asked:
         self.operations: list[tuple[str, str, bool]] = []
         self.many: list[tuple[dict[str, tuple[str, ...]], bool]] = []
 
-    def verbs(self) -> Verbs:
-        return Verbs(self._tool, self._operation, self._many)
-
-    def _many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
+    def tick_many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
         self.many.append(({tool: tuple(names) for tool, names in operations.items()}, on))
         return True
 
-    def _tool(self, tool: str, on: bool) -> bool:
+    def tick_tool(self, tool: str, on: bool) -> bool:
         self.tools.append((tool, on))
         return True
 
-    def _operation(self, tool: str, operation: str, on: bool) -> bool:
+    def tick_operation(self, tool: str, operation: str, on: bool) -> bool:
         self.operations.append((tool, operation, on))
         return True
 
@@ -49,7 +46,7 @@ def asked() -> Asked:
 
 @pytest.fixture
 def tree(asked: Asked, qapp: object) -> ToolTreeModel:
-    made = ToolTreeModel(asked.verbs())
+    made = ToolTreeModel(asked)
     made.set_agent(LIMITED, rights_of(LIMITED))
     return made
 

@@ -20,6 +20,7 @@ from gatewright_gui.pages.agents.agent_rules import (
 )
 from gatewright_gui.pages.agents.rule_table import LINK, RuleDelegate, RuleTable
 from gatewright_gui.pages.agents.rules_pane import RulesPane
+from gatewright_gui.pages.agents.tool_view import WISH_KEYS
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, named
@@ -34,7 +35,6 @@ from gatewright_gui.qt.widget.value_field import ValueField
 from gatewright_gui.session.verbs import approvals, capabilities
 
 WIDTHS = {int(Column.WHAT): (112, 150), int(Column.ABOUT): (80, 170), int(Column.WHERE): (60, 90)}
-_KEYS = {Qt.Key.Key_A: Verdict.ALLOW, Qt.Key.Key_K: Verdict.ASK, Qt.Key.Key_D: Verdict.DENY}
 
 
 class AgentRulesView(RuleTable):
@@ -45,9 +45,8 @@ class AgentRulesView(RuleTable):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """The keys of the list."""
-        verdict = _KEYS.get(Qt.Key(event.key()))
-        if verdict is not None and event.modifiers() == Qt.KeyboardModifier.AltModifier:
-            self.verdict_requested.emit(verdict)
+        if event.key() in WISH_KEYS and event.modifiers() == Qt.KeyboardModifier.AltModifier:
+            self.verdict_requested.emit(Verdict(WISH_KEYS[event.key()]))
         else:
             super().keyPressEvent(event)
 

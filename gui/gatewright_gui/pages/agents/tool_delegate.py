@@ -14,6 +14,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QCursor, QFont, QFontMetrics, QMouseEvent, QPainter
 from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QTreeView
 
+from gatewright.workspace.api import Verdict
 from gatewright_gui.pages.agents.row_state import Asking, RowState
 from gatewright_gui.pages.agents.share_counter import paint_share
 from gatewright_gui.pages.agents.tool_tree import (
@@ -32,7 +33,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import CheckState, Role, current_look
 from gatewright_gui.qt.plaintext import line_text
 from gatewright_gui.qt.table_model import Index
-from gatewright_gui.qt.widget.chip import chip_width, paint_chip
+from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.tool_groups import ToolGroup
@@ -51,11 +52,6 @@ _BOXES = {
     RowState.OFF: CheckState.OFF,
     RowState.MIXED: CheckState.MIXED,
     RowState.OVERRULED: CheckState.BLOCKED,
-}
-_CHIPS: dict[str, tuple[str, Role]] = {
-    "allow": ("circle-check", "allow"),
-    "ask": ("hand", "ask"),
-    "deny": ("ban", "deny"),
 }
 _GUESSED: tuple[str, Role] = ("circle-help", "ask")
 _MARKS: dict[str, tuple[str, Role]] = {
@@ -177,7 +173,8 @@ class ToolDelegate(Delegate):
             painter.setPen(QColor(current_look().palette.muted))
             _words(painter, rect.adjusted(6, 0, -4, 0), text)
             return
-        icon, role = _CHIPS[str(index.data(VERDICT))]
+        verdict = Verdict(index.data(VERDICT)).value
+        icon, role = VERDICT_ICONS[verdict], verdict
         if RowState(index.data(STATE)) is RowState.OVERRULED:
             icon, role = "triangle-alert", "ask"
         elif text == tr("mixed"):

@@ -24,7 +24,7 @@ from gatewright_gui.pages.agents.share_counter import ShareCounter
 from gatewright_gui.pages.agents.source_bar import SourceBar, advice_for
 from gatewright_gui.pages.agents.tool_filter import ToolFilterModel
 from gatewright_gui.pages.agents.tool_fit import NO_FILTERS
-from gatewright_gui.pages.agents.tool_tree import ASKING, OPERATION, REASONS, SHARE, TOOL, ToolTreeModel, Verbs
+from gatewright_gui.pages.agents.tool_tree import ASKING, OPERATION, REASONS, SHARE, TOOL, ToolTreeModel
 from gatewright_gui.pages.agents.tool_view import ToolView
 from gatewright_gui.pages.agents.why_pane import Step, ladder
 from gatewright_gui.pages.page import PageContext
@@ -62,7 +62,7 @@ class ToolPane(QWidget):
         super().__init__(parent)
         self._context = context
         self._document, self._selection = context.document, context.selection
-        self.model = ToolTreeModel(Verbs(self._tick_tool, self._tick_operation, self._tick_many), self)
+        self.model = ToolTreeModel(self, self)
         self.rows = ToolFilterModel(self.model, self)
         self.view = ToolView(self.model, self.rows)
         self.detail = DetailPane(context)
@@ -444,17 +444,20 @@ class ToolPane(QWidget):
 
     # what is asked for
 
-    def _tick_tool(self, tool: str, on: bool) -> bool:
+    def tick_tool(self, tool: str, on: bool) -> bool:
+        """Tick a tool, or take its tick away."""
         from gatewright_gui.session.verbs import rights as verbs
 
         return verbs.tick_tool(self._document, self._agent_id, tool, on=on)
 
-    def _tick_operation(self, tool: str, operation: str, on: bool) -> bool:
+    def tick_operation(self, tool: str, operation: str, on: bool) -> bool:
+        """Tick an operation, or take its tick away."""
         from gatewright_gui.session.verbs import rights as verbs
 
         return verbs.tick_operations(self._document, self._agent_id, tool, (operation,), on=on)
 
-    def _tick_many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
+    def tick_many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
+        """Tick operations of several tools as they were before, or take their ticks away."""
         from gatewright_gui.session.verbs.rights import Target
 
         targets = tuple(Target(tool, tuple(names)) for tool, names in operations.items())

@@ -7,11 +7,11 @@ row before it is asked for. Tools of one group follow each other; `ToolFilterMod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from itertools import accumulate, groupby
-from typing import Any
+from typing import Any, Protocol
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt, Signal
 
-from gatewright.workspace.api import Agent, Catalog, OperationRight, Source, ToolRight, frozen
+from gatewright.workspace.api import Agent, Catalog, OperationRight, Source, ToolRight
 from gatewright_gui.pages.agents.limits import limits_of
 from gatewright_gui.pages.agents.row_state import (
     ASK_TIPS,
@@ -77,14 +77,20 @@ LEAF_FLAGS = tuple(flags | Qt.ItemFlag.ItemNeverHasChildren for flags in FLAGS)
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
 
 
-@frozen
-class Verbs:
+class Verbs(Protocol):
     """What the boxes ask for. Each returns whether the policy changed."""
 
-    tick_tool: Callable[[str, bool], bool]
-    tick_operation: Callable[[str, str, bool], bool]
-    tick_many: Callable[[Mapping[str, Sequence[str]], bool], bool]
-    """Operations by tool."""
+    def tick_tool(self, tool: str, on: bool) -> bool:
+        """A tool as a whole."""
+        ...
+
+    def tick_operation(self, tool: str, operation: str, on: bool) -> bool:
+        """One operation."""
+        ...
+
+    def tick_many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
+        """Operations by tool."""
+        ...
 
 
 class ToolTreeModel(QAbstractItemModel):

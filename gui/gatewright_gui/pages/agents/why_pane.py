@@ -38,8 +38,6 @@ LAYER_WORDS = {
     Layer.APPROVALS: mark("approval"),
 }
 """In the order of the ladder."""
-
-
 _UNLISTED = frozenset({"tool-not-listed", "unlisted-tool", "outmoded-tool"})
 """Codes of the reasons by which the box of a whole tool is off."""
 _OFF = mark("the box is off")

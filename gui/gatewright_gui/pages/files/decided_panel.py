@@ -106,11 +106,7 @@ def _said(operation: OperationFacts, level: PathLevel) -> Iterable[tuple[Verdict
 
 
 _NOTHING = mark("Choose a file or folder above, or type a path.")
-
-
 _BY_LEVEL = mark("By the level of this path alone: an agent also needs the operation on, and nothing else against it.")
-
-
 _BY_SOURCE = mark("An agent without this source gets to none of its files, whatever the levels say.")
 
 

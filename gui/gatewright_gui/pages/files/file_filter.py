@@ -31,8 +31,6 @@ class TreeFilter:
 
 
 NO_FILTER = TreeFilter()
-
-
 Key = tuple[str, str]
 
 

@@ -19,25 +19,15 @@ from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.flow_layout import FlowLayout
 
 TYPED_MS = 150
-
-
 _ICON = 12
-
-
 _LEVEL_TIPS = {str(level): look.explanation for level, look in LEVELS.items()} | {
     PROTECTED_WORD: mark("belongs to the policy, its state, its keys or a source that was moved: no rule opens it")
 }
-
-
 _LOOKS: Mapping[str, tuple[str, Role]] = {
     **{str(level): (look.icon, look.role) for level, look in LEVELS.items()},
     PROTECTED_WORD: (PROTECTED_ICON, "none"),
 }
-
-
 WORDS = tuple(_LOOKS)
-
-
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 
 

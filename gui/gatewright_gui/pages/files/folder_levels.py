@@ -8,8 +8,6 @@ from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, PRO
 
 _NAMED = 2
 """Deciders that are named in a narrow column."""
-
-
 _STRICTEST_FIRST = (PROTECTED_WORD, *map(str, Permission))
 
 

@@ -42,12 +42,8 @@ from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.session.courtesy import painting
 
 _ICON = 16
-
-
 _TREE_PAD = 7
 """From the edge of a cell to its words."""
-
-
 _KIND_ICONS = {"folder": "folder", "file": "file-text", "note": "info"}
 
 
@@ -86,8 +82,6 @@ class FolderDelegate(Delegate):
 
 Given = Callable[[str], Permission | None]
 """The level that a path has now; None where no rule can give it another."""
-
-
 _NO_FILES = (mark("The folder is empty"), mark("Files that are put into it appear here"))
 
 

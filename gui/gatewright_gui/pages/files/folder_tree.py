@@ -23,45 +23,23 @@ from gatewright_gui.session.file_state import FileStanding, FolderStanding, Stan
 from gatewright_gui.session.files import FolderEntry, FolderListing, PathLevel, inside
 
 NAME, LEVEL, RULE, STATE = range(4)
-
-
 HEADERS = (mark("Name"), mark("Level"), mark("Decided by"), mark("State"))
-
-
 PAGE = 500
 """Entries of one folder that are rows at a time: the view looks at each of them whenever rows come or go."""
-
-
 PATH_LEVEL = Qt.ItemDataRole.UserRole + 1
 """PathLevel of a row; None for a row that only says something."""
-
-
 RELATIVE = Qt.ItemDataRole.UserRole + 2
 """Path from the base; a folder's ends with `/`."""
-
-
 KIND = Qt.ItemDataRole.UserRole + 3
 """`folder`, `file` or `note`."""
-
-
-STANDING = Qt.ItemDataRole.UserRole + 4
-"""FileStanding or FolderStanding of a row; None where no block is."""
-
-
-SHOWN = Qt.ItemDataRole.UserRole + 5
+SHOWN = Qt.ItemDataRole.UserRole + 4
 """FolderRow: all that is drawn of a row."""
-
-
 _ENTRY = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
-
-
 _FLAGS = {
     "folder": _ENTRY,
     "file": _ENTRY | Qt.ItemFlag.ItemNeverHasChildren,
     "note": Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemNeverHasChildren,
 }
-
-
 _ANSWERED = frozenset(
     map(
         int,
@@ -72,21 +50,14 @@ _ANSWERED = frozenset(
             PATH_LEVEL,
             RELATIVE,
             KIND,
-            STANDING,
             SHOWN,
         ),
     )
 )
 """A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
-
-
 State = Literal["unread", "reading", "read"]
-
-
 Judge = Callable[[str, Permission], Verdict]
 """What an operation comes to at a path that has this level."""
-
-
 Below = Callable[[str], FilesBelow | None]
 """Which levels the files of a folder have, whose path ends with `/`; None where that is not known."""
 
@@ -393,8 +364,6 @@ class FolderTreeModel(QAbstractItemModel):
                 return None if node.kind == "note" else self._level(node)
             case _ if role == RELATIVE:
                 return None if node.kind == "note" else _model_path(node)
-            case _ if role == STANDING:
-                return self.standing_at(index)
             case _ if role == KIND:
                 return node.kind
             case _:

@@ -20,23 +20,11 @@ from gatewright_gui.session.file_index import PROTECTED_WORD
 from gatewright_gui.session.files import PathLevel
 
 PROTECTED_ICON = "lock"
-
-
 OUTSIDE_WORD = mark("outside")
-
-
 OUTSIDE_ICON = "circle-slash"
-
-
 UNUSABLE_WORD = mark("unusable")
-
-
 UNUSABLE_ICON = "ban"
-
-
 MIXED_WORD = mark("mixed")
-
-
 MIXED_ICON = "layers"
 
 
@@ -63,8 +51,6 @@ LEVELS: Mapping[Permission, LevelLook] = {
     Permission.READ_WRITE: LevelLook("read_write", "pencil", mark("read and write; deleting asks first")),
     Permission.ADMIN: LevelLook("admin", "shield", mark("everything, deleting too")),
 }
-
-
 ACTION_WORDS: Mapping[Action, str] = {
     Action.READ: mark("read"),
     Action.APPEND: mark("append"),
@@ -118,14 +104,8 @@ def mark_of(level: PathLevel) -> LevelMark:
 
 
 _PAD = 6
-
-
 _MARKED = QStyle.StateFlag.State_Selected | QStyle.StateFlag.State_MouseOver | QStyle.StateFlag.State_HasFocus
-
-
 _EXPLANATION = Qt.ItemDataRole.UserRole + 1
-
-
 _ROLE = Qt.ItemDataRole.UserRole + 2
 
 

@@ -17,8 +17,6 @@ from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.widget import SearchField
 
 MAX_LISTED = 20
-
-
 _NAMED = 3
 
 

@@ -20,12 +20,8 @@ from gatewright_gui.session.files import Hits
 
 PATTERN, NUMBER, LEVEL, HITS, COMMENT = range(5)
 """The pattern comes first, since it stays when rows are put in; a view shows the number before it."""
-
-
 SHOWN = Qt.ItemDataRole.UserRole + 1
 """RuleRow: all that is drawn of a row."""
-
-
 _ANSWERED = frozenset(
     map(
         int,
@@ -40,8 +36,6 @@ _ANSWERED = frozenset(
     )
 )
 """A view asks for a dozen roles of every cell that it paints: most end at one look into this."""
-
-
 DEFAULT_TEXT = mark("no rule matched")
 _DEAD_SAME = mark(
     "dead, it can never decide: whatever it matches is decided above it, with the same level, so that it can go,"
@@ -50,22 +44,14 @@ _DEAD_SAME = mark(
 _DEAD_OTHER = mark(
     "dead, it can never decide: whatever it matches is decided above it, with another level, by rule {rules}"
 )
-
-
 _RULE = (
     Qt.ItemFlag.ItemIsEnabled
     | Qt.ItemFlag.ItemIsSelectable
     | Qt.ItemFlag.ItemNeverHasChildren
     | Qt.ItemFlag.ItemIsDragEnabled
 )
-
-
 _DEFAULT = _RULE & ~Qt.ItemFlag.ItemIsDragEnabled
-
-
 _EDITED_RULE, _EDITED_DEFAULT = _RULE | Qt.ItemFlag.ItemIsEditable, _DEFAULT | Qt.ItemFlag.ItemIsEditable
-
-
 _BROAD = frozenset({"*", "**", "/*", "/**", "**/*"})
 """Patterns of rules that stand in for the default."""
 

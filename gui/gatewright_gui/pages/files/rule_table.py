@@ -49,20 +49,10 @@ from gatewright_gui.qt.widget.item_view import OrderedTable
 from gatewright_gui.session.courtesy import painting
 
 _NUMBERS = frozenset({rule_model.NUMBER, rule_model.HITS})
-
-
 _MUTED = frozenset({rule_model.NUMBER, rule_model.COMMENT})
-
-
 _DEAD: tuple[str, Role] = ("circle-slash", "ask")
-
-
 _NO_FILE: tuple[str, Role] = ("clock", "neutral")
-
-
 _LEFT = "left"
-
-
 CELL_PAD = 9
 """From the edge of a cell to its words, as the style sheet has it: border, padding, margin."""
 
@@ -213,23 +203,13 @@ _EDITS = (
     | QAbstractItemView.EditTrigger.EditKeyPressed
     | QAbstractItemView.EditTrigger.AnyKeyPressed
 )
-
-
 _NARROW = 136
 """Pixels that the column of patterns takes at least."""
-
-
 _COMMENT = 126
 """Pixels that the last column takes at least; `no file yet` is whole in it."""
-
-
 _MEASURED = 200
-
-
 _EDIT_BY_VIEW = 3
 """How many arguments `edit` has when the view calls it: index, trigger, event."""
-
-
 _KEYS = (
     ("Alt+Up", "move_asked", (-1,)),
     ("Alt+Down", "move_asked", (1,)),

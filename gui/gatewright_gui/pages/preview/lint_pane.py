@@ -64,22 +64,14 @@ LEVEL_LOOKS: dict[Level, tuple[str, Role]] = {
     "narrower": ("funnel", "ask"),
     "note": ("info", "accent"),
 }
-
-
 LEVEL_TIPS = {
     "refused": mark("the provider would not take the tool"),
     "looser": mark("what the provider checks accepts more than the gate will"),
     "narrower": mark("what the provider checks accepts less than the gate would"),
     "note": mark("nothing changes for calls"),
 }
-
-
 _LEFT = 8
-
-
 _GAP = 8
-
-
 _WRAPPED = Qt.AlignmentFlag.AlignLeft | Qt.TextFlag.TextWordWrap
 
 

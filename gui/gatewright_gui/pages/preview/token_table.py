@@ -17,11 +17,7 @@ from gatewright_gui.session.tokens import TokenReport, TokenRow, count_words
 
 SHARE = Qt.ItemDataRole.UserRole + 1
 """Of the tokens of the largest tool, 0 to 1."""
-
-
 HEADINGS = (mark("Tool"), mark("Tokens"), mark("Unrestricted"), mark("Saved"))
-
-
 TIPS = (
     mark("Every tool of the catalog"),
     mark("What the model is sent of it"),
