@@ -193,20 +193,16 @@ class OperationListModel(RowModel[_Row]):
 def _rows(choice: Choice, ticked: Sequence[str]) -> Iterator[_Row]:
     if not choice.is_free:
         for operation in choice.operations:
-            yield _Row(operation.name, _parameters(operation), is_on=True)
+            needs = ", ".join((*operation.required, *operation.inner_required))
+            takes = ", ".join((*operation.optional, *operation.inner_optional))
+            said = (
+                tr("needs {arguments}", arguments=needs) if needs else "",
+                tr("takes {arguments}", arguments=takes) if takes else "",
+            )
+            yield _Row(operation.name, "; ".join(filter(None, said)), is_on=True)
         return
     for name in choice.suggested:
         yield _Row(name, tr("suggested"), is_on=name in ticked)
     for name in ticked:
         if name not in choice.suggested:
             yield _Row(name, tr("declared"), is_on=True, is_own=True)
-
-
-def _parameters(operation: Operation) -> str:
-    needs = ", ".join((*operation.required, *operation.inner_required))
-    takes = ", ".join((*operation.optional, *operation.inner_optional))
-    said = (
-        tr("needs {arguments}", arguments=needs) if needs else "",
-        tr("takes {arguments}", arguments=takes) if takes else "",
-    )
-    return "; ".join(text for text in said if text)

@@ -273,12 +273,12 @@ class MatrixPane(QWidget):
         return tuple(target for target in kept if target.operations)
 
     def _follow(self) -> None:
-        self._context.tasks.start(self._tell_soon(), FOLLOW, replace=True)
+        async def tell_soon() -> None:
+            await asyncio.sleep(FOLLOW_S)
+            if self.view.current_agent is not None and self.view.current_place is not None:
+                self.cell_chosen.emit(self.view.current_agent, self.view.current_place)
 
-    async def _tell_soon(self) -> None:
-        await asyncio.sleep(FOLLOW_S)
-        if self.view.current_agent is not None and self.view.current_place is not None:
-            self.cell_chosen.emit(self.view.current_agent, self.view.current_place)
+        self._context.tasks.start(tell_soon(), FOLLOW, replace=True)
 
     def _ask_row(self) -> None:
         if self.view.current_agent is not None and self.view.current_place is not None:

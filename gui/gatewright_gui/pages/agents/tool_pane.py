@@ -267,15 +267,16 @@ class ToolPane(QWidget):
     def _show_agent(self, _why: object = None) -> None:
         """Show the rights of the chosen agent: at once, or as soon as they are worked out where that takes long."""
         agent_id = self._selection.agent_id or ""
+
+        async def show_later() -> None:
+            await self._document.work_out_rights(agent_id)
+            self._show_rights(agent_id)
+
         self._context.tasks.cancel(TASK_RIGHTS)
         if self._document.has_rights(agent_id):
             self._show_rights(agent_id)
         else:
-            self._context.tasks.start(self._show_later(agent_id), TASK_RIGHTS, replace=True)
-
-    async def _show_later(self, agent_id: str) -> None:
-        await self._document.work_out_rights(agent_id)
-        self._show_rights(agent_id)
+            self._context.tasks.start(show_later(), TASK_RIGHTS, replace=True)
 
     def _show_rights(self, agent_id: str) -> None:
         agent = self._document.policy.agents.get(agent_id)

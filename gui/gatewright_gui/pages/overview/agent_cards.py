@@ -71,7 +71,7 @@ def today_words(made: int, denied: int) -> str:
 
 
 class AgentCardDelegate(Delegate):
-    """Name and calls, the bar, the counts."""
+    """Name and calls; the bar, solid: on, dots: ask first, stripes: blocked; the counts."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:  # noqa: N802
         """All of one height."""
@@ -97,25 +97,21 @@ class AgentCardDelegate(Delegate):
         painter.setPen(QColor(look.palette.text))
         name = line_text(painter.fontMetrics(), card.agent_id, first.width() - taken - _PAD)
         painter.drawText(first, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, name)
-        _paint_share(painter, QRect(room.left(), room.top() + 22, room.width(), _BAR), card.share)
+        share, verdict = card.share, look.palette.verdict
+        parts = (
+            ()
+            if share is None
+            else (
+                (share.on, verdict.allow.fg, Qt.BrushStyle.SolidPattern),
+                (share.asks, verdict.ask.fg, Qt.BrushStyle.Dense4Pattern),
+                (share.blocked, verdict.ask.fg, Qt.BrushStyle.BDiagPattern),
+            )
+        )  # what is off stays ground
+        bar = QRect(room.left(), room.top() + 22, room.width(), _BAR)
+        paint_bar(painter, bar, share.every if share is not None else 0, parts)
         painter.setFont(look.small_font)
         painter.setPen(QColor(look.palette.muted))
         last = QRect(room.left(), room.top() + 34, room.width(), 16)
         words = line_text(painter.fontMetrics(), share_words(card.share), last.width())
         painter.drawText(last, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
         painter.restore()
-
-
-def _paint_share(painter: QPainter, room: QRect, share: RightShare | None) -> None:
-    """Solid: on; dots: ask first; stripes: blocked; what is off stays ground."""
-    palette = current_look().palette
-    parts = (
-        ()
-        if share is None
-        else (
-            (share.on, palette.verdict.allow.fg, Qt.BrushStyle.SolidPattern),
-            (share.asks, palette.verdict.ask.fg, Qt.BrushStyle.Dense4Pattern),
-            (share.blocked, palette.verdict.ask.fg, Qt.BrushStyle.BDiagPattern),
-        )
-    )
-    paint_bar(painter, room, share.every if share is not None else 0, parts)

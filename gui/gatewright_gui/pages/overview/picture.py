@@ -232,29 +232,27 @@ class RightsCanvas(QFrame):
         painter, until = QPainter(fresh), time.monotonic() + TURN_S
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.translate(PAD, PAD)
+        palette = current_look().palette
         for band in self._bands_left:
-            self._paint_band(painter, band)
+            every = band.allow + band.ask
+            allow, lit = band.lit_allow / every, (band.lit_allow + band.lit_ask) / every
+            if lit < 1:
+                _fill(painter, band, (lit, 1), _thin(palette.neutral.soft, _QUIET if lit else 255))
+            if band.lit_allow:
+                _fill(painter, band, (0, allow), _thin(palette.verdict.allow.fg, _ALLOW))
+            if band.lit_ask:
+                ask = palette.verdict.ask
+                _fill(painter, band, (allow, lit), _thin(ask.fg, _ASK), QColor(ask.soft))
             if time.monotonic() > until:
                 self._turn.start()
                 return
         painter.setFont(current_look().small_font)
         for rect, words in self._drawing.headings:
-            painter.setPen(QColor(current_look().palette.muted))
+            painter.setPen(QColor(palette.muted))
             self._write(painter, rect, words, Qt.AlignmentFlag.AlignLeft)
         for box in self._drawing.boxes:
             self._paint_box(painter, box)
         self._painted, self._fresh = fresh, None
-
-    def _paint_band(self, painter: QPainter, band: Band) -> None:
-        palette, every = current_look().palette, band.allow + band.ask
-        allow, lit = band.lit_allow / every, (band.lit_allow + band.lit_ask) / every
-        if lit < 1:
-            _fill(painter, band, (lit, 1), _thin(palette.neutral.soft, _QUIET if lit else 255))
-        if band.lit_allow:
-            _fill(painter, band, (0, allow), _thin(palette.verdict.allow.fg, _ALLOW))
-        if band.lit_ask:
-            ask = palette.verdict.ask
-            _fill(painter, band, (allow, lit), _thin(ask.fg, _ASK), QColor(ask.soft))
 
     def _paint_box(self, painter: QPainter, box: Box) -> None:
         look = current_look()

@@ -147,27 +147,20 @@ def _bands(flows: Iterable[Flow], lit: Iterable[Flow], places: dict[int, QRectF]
             count[at] += flow.allow
             count[at + 1] += flow.ask
     ordered = sorted(counts, key=lambda part: (places[part[0]].y(), places[part[1]].y()))
-    begins, ends = (_ends(counts, ordered, places, side) for side in (0, 1))
-    bands = (Band(part, begins[part], ends[part], *counts[part]) for part in ordered)
+    ends: tuple[dict[Part, QRectF], dict[Part, QRectF]] = ({}, {})
+    for side, found in enumerate(ends):  # one below the other along each box
+        whole: defaultdict[int, int] = defaultdict(int)
+        done: defaultdict[int, float] = defaultdict(float)
+        for part, count in counts.items():
+            whole[part[side]] += count[0] + count[1]
+        for part in ordered:
+            edge, rect = part[side], places[part[side]]
+            thick = rect.height() * (counts[part][0] + counts[part][1]) / max(whole[edge], 1)
+            x = rect.right() if side == 0 else rect.left()
+            found[part] = QRectF(x, rect.top() + done[edge], 0, thick)
+            done[edge] += thick
+    bands = (Band(part, ends[0][part], ends[1][part], *counts[part]) for part in ordered)
     return tuple(sorted(bands, key=lambda band: band.lit_allow + band.lit_ask > 0))  # lit ones over the others
-
-
-def _ends(
-    counts: dict[Part, list[int]], ordered: Sequence[Part], places: dict[int, QRectF], side: int
-) -> dict[Part, QRectF]:
-    """The ends of the bands at one side, one below the other along each box."""
-    whole: defaultdict[int, int] = defaultdict(int)
-    for part, count in counts.items():
-        whole[part[side]] += count[0] + count[1]
-    done: defaultdict[int, float] = defaultdict(float)
-    found: dict[Part, QRectF] = {}
-    for part in ordered:
-        edge, rect = part[side], places[part[side]]
-        thick = rect.height() * (counts[part][0] + counts[part][1]) / max(whole[edge], 1)
-        x = rect.right() if side == 0 else rect.left()
-        found[part] = QRectF(x, rect.top() + done[edge], 0, thick)
-        done[edge] += thick
-    return found
 
 
 def words_of(picture: RightsPicture, part: Part) -> str:

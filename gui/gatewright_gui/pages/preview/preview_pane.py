@@ -68,7 +68,9 @@ class PreviewPane(QWidget):
         self.code.keep_wrapping("preview", context.sizes)
         self.empty = EmptyState("bot", tr("No agent"), tr(NO_AGENT))
         self.table = TokenTable()
-        self.copy_tokens = CopyButton(tr("Copy the table ({keys})", keys=COPY_KEYS), self._token_table)
+        self.copy_tokens = CopyButton(
+            tr("Copy the table ({keys})", keys=COPY_KEYS), lambda: as_table(self._answers.report, self.table.order)
+        )
         self.lints = LintPane()
         self.counts = ElidedLabel(role="muted")
         self.tokens = ElidedLabel(role="text")
@@ -297,9 +299,6 @@ class PreviewPane(QWidget):
             self.code.copy_button.set_name(f"{tr(COPY_NAMES[part])} ({COPY_KEYS})")
         report = self._answers.report if is_table else None
         self.about.set_text(context_words(report.total.tokens) if report is not None else "")
-
-    def _token_table(self) -> str:
-        return as_table(self._answers.report, self.table.order) if self._answers.report is not None else ""
 
     def _go_to_place(self, row: LintRow) -> None:
         """To the tool and the line that a note speaks of, in the text that stands now or the next one."""

@@ -126,11 +126,14 @@ class TokenModel(RowModel[TokenRow]):
                 return saving_words(row)
 
 
-def as_table(report: TokenReport, order: Sequence[str] | None = None) -> str:
-    """The table as text to paste into a spreadsheet: tabs between plain numbers, percent for what is saved.
+def as_table(report: TokenReport | None, order: Sequence[str] | None = None) -> str:
+    """The table as text to paste into a spreadsheet: tabs between plain numbers, percent for what is saved; empty
+    while nothing is counted.
 
     `order`: the tools as they are sorted now; the sum stands above them.
     """
+    if report is None:
+        return ""
     rows = {row.tool: row for row in report.rows}
     chosen = [rows[tool] for tool in order if tool in rows] if order is not None else report.rows
     lines = ["\t".join((*HEADINGS[:3], tr("Saved %")))]
