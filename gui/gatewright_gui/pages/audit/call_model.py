@@ -100,7 +100,9 @@ class CallModel(FlatModel):
             return None
         call = self.call_at(index.row())
         if call is None:
-            self._miss(index.row())
+            self._missed = index.row()
+            if not self._is_asking and not self._ask_soon.isActive():
+                self._ask_soon.start()
             return "…" if role == Qt.ItemDataRole.DisplayRole and index.column() == TIME else None
         match role:
             case Qt.ItemDataRole.DisplayRole:
@@ -115,11 +117,6 @@ class CallModel(FlatModel):
                 return call
             case _:
                 return None
-
-    def _miss(self, row: int) -> None:
-        self._missed = row
-        if not self._is_asking and not self._ask_soon.isActive():
-            self._ask_soon.start()
 
     def _ask(self) -> None:
         """The last row that was missed is the lowest one that is seen."""

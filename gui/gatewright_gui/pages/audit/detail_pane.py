@@ -86,7 +86,12 @@ class DetailPane(QWidget):
         self.rule_button.hide()
         self.rule_note.hide()
         self.again.hide()
-        self._show_facts(detail)
+        while self._facts.rowCount():
+            self._facts.removeRow(0)
+        for name, said in detail.facts:
+            value = Label(said, wraps=True)
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            self._facts.addRow(named(Label(name), kind="small"), value)
         for button in (self.again_button, self.console_button, self.mend_button):
             button.setVisible(call.is_call)
             button.setEnabled(detail.arguments is not None)
@@ -122,14 +127,6 @@ class DetailPane(QWidget):
     def show_chain(self, words: str, icon: str, role: Role) -> None:
         """Say whether the rows of the call are proved."""
         self.chain.set_chip(words, icon, role)
-
-    def _show_facts(self, detail: CallDetail) -> None:
-        while self._facts.rowCount():
-            self._facts.removeRow(0)
-        for name, said in detail.facts:
-            value = Label(said, wraps=True)
-            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-            self._facts.addRow(named(Label(name), kind="small"), value)
 
     def _show_code(self, _part: object = None) -> None:
         detail = self.detail

@@ -1,7 +1,6 @@
 """The audit log: filters and a timeline above the calls, the chosen one at the right."""
 
 import asyncio
-from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer
 from PySide6.QtWidgets import QPushButton, QWidget
@@ -292,14 +291,12 @@ class AuditPage(Page):
             self._document.say("info", words)
             return
         dialog = RuleDialog(self, detail.call.called, mendings)
-        dialog.looked_at.connect(lambda: self._look_at(dialog))
+        tasks = self._context.tasks
+        dialog.looked_at.connect(lambda: tasks.start(self._tell_change(dialog), "audit.change", replace=True))
         dialog.list.setCurrentRow(0)
         if await shown(dialog) and dialog.chosen is not None and self._document.push(dialog.chosen.make):
             await self._again(detail)
             await self._find_rule(detail)  # it stands elsewhere now
-
-    def _look_at(self, dialog: RuleDialog) -> None:
-        self._context.tasks.start(self._tell_change(dialog), "audit.change", replace=True)
 
     async def _tell_change(self, dialog: RuleDialog) -> None:
         mending = dialog.chosen
@@ -352,10 +349,8 @@ class AuditPage(Page):
         )
         start = self._document.workspace.folder / "audit.jsonl"
         path = await choose_save_file(self, what, start, tr("JSON Lines (*.jsonl);;Any file (*)"))
-        if path is not None:
-            await self._write_to(path, wanted)
-
-    async def _write_to(self, path: Path, wanted: AuditFilter) -> None:
+        if path is None:
+            return
         self.strip.start(tr("Writing {file}", file=path.name))
         try:
             count = await write_out(self.trail, wanted, path, self._tell_written)

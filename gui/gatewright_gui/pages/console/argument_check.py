@@ -91,13 +91,10 @@ class ArgumentChecker:
             except SchemaError:
                 self._is_broken = True
         found = self._checker.errors(dict(values)) if self._checker is not None else ()
-        return found or self._lacks(values)
-
-    def _lacks(self, values: Mapping[str, JsonValue]) -> tuple[ArgumentError, ...]:
-        """What the operation needs, where the schema that is shown has all of them in one and cannot say so."""
         operation = values.get(self._selector) if self._selector is not None else None
-        if self._missing is None or not isinstance(operation, str):
-            return ()
+        if found or self._missing is None or not isinstance(operation, str):
+            return found
+        # the schema that is shown may have all operations in one, and cannot say what this one needs
         return tuple(ArgumentError(issue.pointer, issue.message) for issue in self._missing(operation, values))
 
     def faults(self, values: Mapping[str, JsonValue]) -> tuple[PlaceFault, ...]:

@@ -131,7 +131,10 @@ class CallBar(QWidget):
 
     def _began(self, kind: Kind) -> None:
         self._outcome.begin(kind)
-        self._keep_home()
+        focus = QApplication.focusWidget()  # has the keys again when the call has ended
+        self._home = focus if focus is not None and focus.window() is self.window() else None
+        if focus in {self.decide_button, self.run_button}:
+            self._lend_keys()
         self.changed.emit()
 
     def _passed(self, row: StageRow) -> None:
@@ -166,23 +169,14 @@ class CallBar(QWidget):
         self._outcome.end()
         for button in (self.decide_button, self.run_button):
             button.setEnabled(self._request.agent_id is not None)
-        self._go_home()
-        self.changed.emit()
-
-    # the keys
-
-    def _keep_home(self) -> None:
-        focus = QApplication.focusWidget()
-        self._home = focus if focus is not None and focus.window() is self.window() else None
-        if focus in {self.decide_button, self.run_button}:
-            self._lend_keys()
-
-    def _lend_keys(self) -> None:
-        self._outcome.stages.setFocus(Qt.FocusReason.OtherFocusReason)
-
-    def _go_home(self) -> None:
         home, self._home = self._home, None
         focus = QApplication.focusWidget()
         borrowed = {self._outcome.stages, self.cancel_button, self._outcome.strip.cancel_button}
         if home is not None and (focus is None or focus in borrowed):
             home.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.changed.emit()
+
+    # the keys
+
+    def _lend_keys(self) -> None:
+        self._outcome.stages.setFocus(Qt.FocusReason.OtherFocusReason)

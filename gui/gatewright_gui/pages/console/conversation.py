@@ -74,10 +74,12 @@ class ConversationModel(RowModel[Row]):
     @property
     def counts_down(self) -> bool:
         """Whether some row says how long it still takes."""
-        return any(
-            self._left_s(row) > 0 or (row.standing and row.standing.expires_wall_s) or self._fills(row)
-            for row in self.rows
-        )
+        for row in self.rows:
+            window = self._window(row)
+            is_filling = window is not None and bool(window.starts)
+            if is_filling or self._left_s(row) > 0 or (row.standing is not None and row.standing.expires_wall_s):
+                return True
+        return False
 
     def tick(self) -> None:
         """Time passed."""
@@ -103,7 +105,10 @@ class ConversationModel(RowModel[Row]):
         fact = row.fact
         window = self._window(row)
         if fact is not None and window is not None:
-            return _rate_text(window, fact.text)
+            parts = [tr("{count:,} of {all:,} left", count=window.left, all=window.calls)]
+            if window.starts and window.left < 1:
+                parts.append(tr("next in {time}", time=_clock(window.wait_s())))
+            return " \u00b7 ".join([*parts, fact.text])
         if fact is None or fact.left_s is None:
             return row.text
         left_s = self._left_s(row)
@@ -135,10 +140,6 @@ class ConversationModel(RowModel[Row]):
             return None
         return fact.window.after(self._steady() - fact.seen_s)
 
-    def _fills(self, row: Row) -> bool:
-        window = self._window(row)
-        return window is not None and bool(window.starts)
-
     def _holds(self, row: Row) -> bool:
         window = self._window(row)
         if window is not None:
@@ -160,13 +161,6 @@ def _rows(state: SessionState) -> list[Row]:
     rows += [Row("key-round", one.what, standing=one) for one in state.standing]
     rows += [Row(ICONS[fact.kind], fact.what, fact, text=fact.text, holds=fact.holds) for fact in state.facts]
     return rows
-
-
-def _rate_text(window: Window, pace: str) -> str:
-    parts = [tr("{count:,} of {all:,} left", count=window.left, all=window.calls)]
-    if window.starts and window.left < 1:
-        parts.append(tr("next in {time}", time=_clock(window.wait_s())))
-    return " \u00b7 ".join([*parts, pace])
 
 
 def _clock(seconds: float) -> str:

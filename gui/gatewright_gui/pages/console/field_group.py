@@ -131,7 +131,15 @@ class ObjectBody(Rows):
     def _offer_keys(self, form: CallForm, *, is_empty: bool) -> None:
         takes = self._takes_keys(form)
         if takes and self._key is None:
-            self._make_adding()
+            where = path_words(self._path) or tr("the arguments")
+            spoken = tr("Name of another property of {place}", place=where)
+            self._key = named(QLineEdit(), field_name(self._path, "key"), spoken=spoken)
+            self._key.setPlaceholderText(tr("name of another property"))
+            self._key.setFont(current_look().mono_font)
+            self._key.returnPressed.connect(self._add_key)
+            spoken = tr("Add the property to {place}", place=where)
+            self._add = text_button(tr("Add"), field_name(self._path, "addkey"), self._add_key, spoken=spoken)
+            self._column.addLayout(row_of(stretch(self._key), self._add, space=2))
         for part in (self._key, self._add):
             if part is not None:
                 part.setVisible(takes)
@@ -144,17 +152,6 @@ class ObjectBody(Rows):
         shape = form.inner(self._path)
         is_said = "additionalProperties" in shape.schema or "patternProperties" in shape.schema
         return form.takes_extras(self._path) and (is_said or not form.shapes.fields(shape))
-
-    def _make_adding(self) -> None:
-        where = path_words(self._path) or tr("the arguments")
-        spoken = tr("Name of another property of {place}", place=where)
-        self._key = named(QLineEdit(), field_name(self._path, "key"), spoken=spoken)
-        self._key.setPlaceholderText(tr("name of another property"))
-        self._key.setFont(current_look().mono_font)
-        self._key.returnPressed.connect(self._add_key)
-        spoken = tr("Add the property to {place}", place=where)
-        self._add = text_button(tr("Add"), field_name(self._path, "addkey"), self._add_key, spoken=spoken)
-        self._column.addLayout(row_of(stretch(self._key), self._add, space=2))
 
     def _add_key(self) -> None:
         name = self._key.text() if self._key is not None else ""

@@ -7,7 +7,7 @@ not: a number field that holds words sends them as a text.
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
@@ -166,7 +166,10 @@ def editor_of(shape: Shape, value: Value, *, has_branch: bool) -> tuple[Editor, 
     """The editor that holds the value, and its text. `has_branch`: a branch of the union is known to fit."""
     match shape.kind:
         case "text" | "lines" | "integer" | "number":
-            return _text_editor(shape, value)
+            text = "" if value is NOTHING or value == "" else text_of(shape, value)
+            if text is None or (shape.kind in {"integer", "number"} and value == ""):
+                return "json", _as_json(value)
+            return ("lines" if shape.kind == "lines" or "\n" in text or len(text) > LONG_LINE else "line"), text
         case "json":
             return "json", _as_json(value)
         case kind:
@@ -184,14 +187,6 @@ def number_fault(shape: Shape, value: Value) -> str | None:
     return tr("no whole number") if is_broken else None
 
 
-def _text_editor(shape: Shape, value: Value) -> tuple[Editor, str]:
-    is_number = shape.kind in {"integer", "number"}
-    text = "" if value is NOTHING or value == "" else text_of(shape, value)
-    if text is None or (is_number and value == ""):
-        return "json", _as_json(value)
-    return ("lines" if shape.kind == "lines" or "\n" in text or len(text) > LONG_LINE else "line"), text
-
-
 def _holds(shape: Shape, value: Value, *, has_branch: bool) -> bool:
     if value is NOTHING:
         return True
@@ -201,19 +196,16 @@ def _holds(shape: Shape, value: Value, *, has_branch: bool) -> bool:
         case "boolean":
             return isinstance(value, bool) or (value is None and shape.nullable)
         case "checklist":
-            return isinstance(value, list) and _is_checked(shape, value)
+            if not isinstance(value, list):
+                return False
+            found = [next((at for at, one in enumerate(shape.choices) if same(one, item)), None) for item in value]
+            return None not in found and len(set(found)) == len(found)
         case "object":
             return isinstance(value, dict)
         case "array":
             return isinstance(value, list)
         case _:
             return has_branch
-
-
-def _is_checked(shape: Shape, items: Sequence[JsonValue]) -> bool:
-    """Whether every item is one of the choices, and none is there twice."""
-    found = [next((at for at, one in enumerate(shape.choices) if same(one, item)), None) for item in items]
-    return None not in found and len(set(found)) == len(found)
 
 
 def _as_json(value: Value) -> str:
@@ -236,7 +228,12 @@ def fit(shapes: Shapes, schema: object, value: JsonValue, depth: int = 0) -> int
     shape = shapes.of(schema)
     match shape.kind:
         case "object":
-            return _keys_fit(shapes, shape, value) if isinstance(value, dict) else 0
+            if not isinstance(value, dict):
+                return 0
+            names = shapes.fields(shape)
+            known = sum(key in names for key in value)
+            missing = sum(field.required and field.name not in value for field in names.values())
+            return max(1, _HELD + 2 * known - 3 * missing - 2 * (len(value) - known))
         case "array":
             return _HELD if isinstance(value, list) else 0
         case "union":
@@ -252,22 +249,20 @@ def fit(shapes: Shapes, schema: object, value: JsonValue, depth: int = 0) -> int
             return _HELD if editor_of(shape, value, has_branch=False)[0] != "json" else 0
 
 
-def _keys_fit(shapes: Shapes, shape: Shape, value: dict[str, JsonValue]) -> int:
-    names = shapes.fields(shape)
-    known = sum(key in names for key in value)
-    missing = sum(field.required and field.name not in value for field in names.values())
-    return max(1, _HELD + 2 * known - 3 * missing - 2 * (len(value) - known))
-
-
 def blank(shapes: Shapes, shape: Shape, depth: int = 0) -> JsonValue:
-    """What is fixed, what holds when nothing is given, else the empty value of its kind."""
+    """What is fixed, what holds when nothing is given, else the empty value of its kind.
+
+    Of an object what is needed and can be nothing else.
+    """
     if "const" in shape.schema:
         return deepcopy(shape.schema["const"])
     if shape.default is not NOTHING:
         return deepcopy(shape.default)
     match shape.kind:
         case "object":
-            return _fixed(shapes, shape)
+            needed = [field for field in shapes.fields(shape).values() if field.required]
+            schemas = {field.name: shapes.resolved(field.schema) for field in needed}
+            return {name: deepcopy(schema["const"]) for name, schema in schemas.items() if "const" in schema}
         case "array" | "checklist":
             return []
         case "boolean":
@@ -275,7 +270,8 @@ def blank(shapes: Shapes, shape: Shape, depth: int = 0) -> JsonValue:
         case "choice":
             return deepcopy(shape.choices[0])
         case "integer" | "number":
-            return _least(shape.schema)
+            low = shape.schema.get("minimum")
+            return low if isinstance(low, int | float) and not isinstance(low, bool) else 0
         case "union":
             first = shapes.of(shapes.union(shape).branches[0].schema)
             return None if depth > _MAX_DEPTH else blank(shapes, first, depth + 1)
@@ -283,15 +279,3 @@ def blank(shapes: Shapes, shape: Shape, depth: int = 0) -> JsonValue:
             return ""
         case "json":
             return None
-
-
-def _fixed(shapes: Shapes, shape: Shape) -> JsonValue:
-    """Of an object what is needed and can be nothing else."""
-    needed = [field for field in shapes.fields(shape).values() if field.required]
-    schemas = {field.name: shapes.resolved(field.schema) for field in needed}
-    return {name: deepcopy(schema["const"]) for name, schema in schemas.items() if "const" in schema}
-
-
-def _least(schema: Mapping[str, Any]) -> JsonValue:
-    low = schema.get("minimum")
-    return low if isinstance(low, int | float) and not isinstance(low, bool) else 0

@@ -56,7 +56,13 @@ class BrowseDialog(QDialog):
         self.search.leave_requested.connect(self.reject)
         self.view.doubleClicked.connect(self._choose_at)
         self.view.selectionModel().currentChanged.connect(self._tell)
-        self._begin_at(chosen)
+        match = Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive
+        found = self._model.match(self._model.index(0, 0), _PATH, chosen, 1, match)
+        index = self._shown.mapFromSource(found[0]) if found and chosen else self._shown.index(0, 0)
+        self.view.setCurrentIndex(index)
+        self.view.scrollTo(index)
+        self._tell()
+        self.search.setFocus()
 
     def _lay_out(self, choices: FileChoices) -> None:
         self.resize(*SIZE)
@@ -67,20 +73,6 @@ class BrowseDialog(QDialog):
         more.setVisible(choices.is_cut)
         foot = row_of(stretch(), self.choose_button, self.cancel_button, space=2)
         column_of(self.search, stretch(self.view), stretch(none), more, foot, into=self, space=2, margins=4)
-
-    def _begin_at(self, chosen: str) -> None:
-        found = self._model.match(
-            self._model.index(0, 0),
-            _PATH,
-            chosen,
-            1,
-            Qt.MatchFlag.MatchExactly | Qt.MatchFlag.MatchRecursive,
-        )
-        index = self._shown.mapFromSource(found[0]) if found and chosen else self._shown.index(0, 0)
-        self.view.setCurrentIndex(index)
-        self.view.scrollTo(index)
-        self._tell()
-        self.search.setFocus()
 
     def _filter(self, text: object) -> None:
         self._shown.setFilterFixedString(str(text))
@@ -136,7 +128,11 @@ def _tree_of(choices: FileChoices) -> QStandardItemModel:
             nodes[(place, "")] = _item(place, "layers", None)
             model.appendRow(nodes[(place, "")])
     for row in sorted(choices.rows, key=lambda row: (row.place, not row.is_folder, row.path)):
-        _held(model, nodes, row.place, row.path.rpartition("/")[0]).appendRow(_item_of(nodes, row))
+        folder, _, name = row.path.rpartition("/")
+        item = _item(name, "folder" if row.is_folder else "file", row)
+        if row.is_folder:
+            nodes[(row.place, row.path)] = item
+        _held(model, nodes, row.place, folder).appendRow(item)
     return model
 
 
@@ -151,13 +147,6 @@ def _held(
     made = nodes[(place, folder)] = _item(folder.rpartition("/")[2], "folder", None)
     _held(model, nodes, place, folder.rpartition("/")[0]).appendRow(made)
     return made
-
-
-def _item_of(nodes: dict[tuple[str, str], QStandardItem], row: FileChoice) -> QStandardItem:
-    item = _item(row.path.rpartition("/")[2], "folder" if row.is_folder else "file", row)
-    if row.is_folder:
-        nodes[(row.place, row.path)] = item
-    return item
 
 
 def _item(text: str, icon: str, choice: FileChoice | None) -> QStandardItem:

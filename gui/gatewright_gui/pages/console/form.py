@@ -280,16 +280,11 @@ class FormPane(QWidget):
         """Move or remove the nearest item around a place."""
         for size in range(len(path), 0, -1):
             if isinstance(path[size - 1], int):
-                body = self._array_at(path[: size - 1])
-                if body is not None:
+                bodies = self.findChildren(ArrayBody)
+                shown = (one for one in bodies if one.path == path[: size - 1] and not one.isHidden())
+                if (body := next(shown, None)) is not None:
                     body.shift(path[:size], step)
                 return
-
-    def _array_at(self, path: Path) -> ArrayBody | None:
-        for body in self.findChildren(ArrayBody):
-            if body.path == path and not body.isHidden():
-                return body
-        return None
 
     def _chose_more(self, path: Path, _action: object) -> None:
         self._refresh()

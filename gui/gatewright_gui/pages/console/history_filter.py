@@ -39,18 +39,15 @@ class HistoryFilter:
     def fits(self, record: CallRecord) -> bool:
         """Whether a call is shown."""
         request = record.request
-        return (
+        is_chosen = (
             (not self.verdicts or str(record.verdict) in self.verdicts)
             and (not self.agents or request.agent_id in self.agents)
             and (not self.tools or request.tool in self.tools)
-            and self._has_words(record)
         )
-
-    def _has_words(self, record: CallRecord) -> bool:
-        if not self.words:
-            return True
+        if not (is_chosen and self.words):
+            return is_chosen
         words = f"{record.outcome_word} {tr(record.outcome_word)}"
-        told = f"{record.called} {record.request.agent_id} {words} {record.code} {record.reason}"
+        told = f"{record.called} {request.agent_id} {words} {record.code} {record.reason}"
         text = f"{told} {record.kind} {_arguments(record)}".casefold()
         return all(word in text for word in self.words)
 

@@ -6,7 +6,6 @@ from gatewright.workspace.api import JsonRefused, JsonValue, frozen, parse_objec
 from gatewright_gui.pages.console.call_form import CallForm
 from gatewright_gui.pages.console.json_places import Cursor, JsonPlaces
 from gatewright_gui.pages.console.json_value import NOTHING, Path, value_at
-from gatewright_gui.pages.console.schema_shape import Shape
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.calls import ShownTool
 
@@ -60,17 +59,16 @@ def _keys(form: CallForm, at: Cursor, text: str) -> list[Suggestion]:
         if at.path == () and not form.is_taken(name):
             continue
         inner = form.shape((*at.path, name))
-        value = "" if has_colon else f": {_beginning(form, (*at.path, name), inner)}"
+        value = ""
+        if not has_colon and inner.kind in {"text", "lines"}:
+            value = ': ""'  # to be typed
+        elif not has_colon:
+            value = ": " + (
+                json.dumps(form.blank((*at.path, name)), ensure_ascii=False) if inner.kind != "json" else ""
+            )
         note = tr("required") if required else ""
         made.append(Suggestion(name, json.dumps(name, ensure_ascii=False) + value, note))
     return made
-
-
-def _beginning(form: CallForm, path: Path, shape: Shape) -> str:
-    """What a value of the shape begins with; a text to be typed is left open."""
-    if shape.kind in {"text", "lines"}:
-        return '""'
-    return json.dumps(form.blank(path), ensure_ascii=False) if shape.kind != "json" else ""
 
 
 def _values(form: CallForm, at: Cursor) -> list[Suggestion]:

@@ -111,17 +111,18 @@ class JsonEdit(LargeTextEdit):
 
     def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
         """A paste that fills the whole field may be taken as something else."""
-        text = source.text()
-        is_whole = not self.text.strip() or self._is_all_chosen()
-        if not (is_whole and self.take_paste(text)):
+        chosen = self.textCursor().selectedText().replace("\u2029", "\n")
+        is_whole = not self.text.strip() or chosen.strip() == self.toPlainText().strip()
+        if not (is_whole and self.take_paste(source.text())):
             super().insertFromMimeData(source)
 
     def complete(self) -> None:
         """Open the list of what could stand at the cursor."""
         if self.is_aside:
             return
-        text, at = self.text, self._text_position()
-        found = self.offer(text, at)
+        units = self.textCursor().position()  # the schema is asked by code points
+        at = len(self.toPlainText().encode("utf-16-le")[: 2 * units].decode("utf-16-le", "replace"))
+        found = self.offer(self.text, at)
         self._range = (found.start, found.end)
         self._model.clear()
         for one in found.offered:
@@ -163,15 +164,6 @@ class JsonEdit(LargeTextEdit):
             cursor.setPosition(at)
         self.setTextCursor(cursor)
         self.ensureCursorVisible()
-
-    def _is_all_chosen(self) -> bool:
-        chosen = self.textCursor().selectedText().replace("\u2029", "\n")
-        return chosen.strip() == self.toPlainText().strip()
-
-    def _text_position(self) -> int:
-        """Where the cursor is, in code points."""
-        units = self.textCursor().position()
-        return len(self.toPlainText().encode("utf-16-le")[: 2 * units].decode("utf-16-le", "replace"))
 
     def _cursor_over(self, start: int, end: int) -> QTextCursor:
         text = self.toPlainText()

@@ -328,23 +328,6 @@ class RequestPanel(QWidget):
         if self._filled is not None:
             self._kept[self._filled] = self.raw.text if self.mode.current == "json" else self.form.text()
 
-    def _recall(self, name: str) -> None:
-        """Put in what was last filled in for a tool."""
-        text = self._kept.get(name)
-        if text is None:
-            return
-        try:
-            self.form.set_values(parse_object(text))
-        except JsonRefused:
-            return
-
-    def _carried(self, tool: ShownTool, operation: str | None) -> str:
-        """What goes on from the JSON that is shown to another tool."""
-        before = CallForm(self.tool.of_name(self._filled or "") or tool)
-        with contextlib.suppress(JsonRefused):
-            before.set_values({} if self.raw.editor.is_aside else parse_object(self.raw.text))
-        return carried_form(tool, before, operation).text()
-
     def _put_text(self, text: str) -> None:
         """Show another text, which nobody typed."""
         self._put = text
@@ -362,18 +345,15 @@ class RequestPanel(QWidget):
         if self._is_refusing:
             return
         if mode == "json":
-            self._to_json()
+            if self._shown_tool() is not None and (not self.raw.editor.is_aside or self.form.values_as_far()):
+                self._put_text(self.form.text())
+            self.tool.set_free(free=True)
         elif not self._to_form():
             self._is_refusing = True
             self.mode.set_current("json")
             self._is_refusing = False
         self._tool_word.setText(tr("Tool, or any name") if self.mode.current == "json" else tr("Tool"))
         self._show_tool()
-
-    def _to_json(self) -> None:
-        if self._shown_tool() is not None and (not self.raw.editor.is_aside or self.form.values_as_far()):
-            self._put_text(self.form.text())
-        self.tool.set_free(free=True)
 
     def _to_form(self) -> bool:
         """Put the JSON into the form; False when it cannot be, which is said. That of no tool waits for its name."""
@@ -419,7 +399,12 @@ class RequestPanel(QWidget):
         if tool is not None and (self._filled != name or operation is not None):
             self._keep()
             kept = self._kept.get(name) if operation is None else None
-            self._put_text(kept if kept is not None else self._carried(tool, operation))
+            if kept is None:  # what fits of the JSON that is shown goes on to the other tool
+                before = CallForm(self.tool.of_name(self._filled or "") or tool)
+                with contextlib.suppress(JsonRefused):
+                    before.set_values({} if self.raw.editor.is_aside else parse_object(self.raw.text))
+                kept = carried_form(tool, before, operation).text()
+            self._put_text(kept)
         self._filled = name
         self._stack.setCurrentWidget(self.raw)
 
@@ -431,8 +416,9 @@ class RequestPanel(QWidget):
         self.form.set_tool(tool, operation)
         if tool is not None and operation is not None:
             self.form.choose_operation(operation)
-        elif tool is not None and is_other:
-            self._recall(tool.name)
+        elif tool is not None and is_other and (kept := self._kept.get(tool.name)) is not None:
+            with contextlib.suppress(JsonRefused):
+                self.form.set_values(parse_object(kept))
         if tool is None:
             self._say_none()
         elif not self.form.has_fields:

@@ -313,11 +313,18 @@ class ResultPanel(QWidget):
 
     def _mark(self, record: CallRecord) -> None:
         """What must not be overlooked: an error in place of a result, a result that was cut."""
+        parts: list[str] = []
         if record.is_error:
             self.mark.set_chip(tr("error"), "circle-x", "deny")
+            parts.append(tr("The model gets an error in place of a result"))
         elif record.truncated:
             self.mark.set_chip(tr("cut for the model"), "triangle-alert", "ask")
-        words = tr("The model gets an error in place of a result") if record.is_error else _cut_words(record)
+            parts.append(tr("Cut for the model from {size}", size=counted(record.output_bytes, "byte", "bytes")))
+            if record.output_hash:
+                parts.append(tr("SHA-256 of the whole {hash}", hash=record.output_hash))
+            if record.whole is not None:
+                parts.append(tr("the tree shows all of it"))
+        words = "; ".join(parts)
         self.mark.setToolTip(words)
         self.mark.setAccessibleName(words)
         self.mark.setVisible(record.is_error or record.truncated)
@@ -351,22 +358,18 @@ class ResultPanel(QWidget):
             said = change_words(views.diff or "", record.operation)[0]
             self._about.set_text(f"{change_note(record)} {said}".rstrip())
             self._stack.setCurrentWidget(self.diff)
+        elif key == "tree" and self._has_tree:
+            self._stack.setCurrentWidget(self.tree)
+        elif key == "tree" and is_long(record):
+            self.none.set_state(*_reading())
+            self._stack.setCurrentWidget(self.none)
+            self._tasks.start(self._read_tree(record), TREE_TASK, replace=True)
         elif key == "tree":
-            self._show_tree(record)
+            self._take_tree(tree_value(record))
         elif key == "table":
             self._stack.setCurrentWidget(self.table)
         else:
             self._stack.setCurrentWidget(self.text)
-
-    def _show_tree(self, record: CallRecord) -> None:
-        if self._has_tree:
-            self._stack.setCurrentWidget(self.tree)
-        elif is_long(record):
-            self.none.set_state(*_reading())
-            self._stack.setCurrentWidget(self.none)
-            self._tasks.start(self._read_tree(record), TREE_TASK, replace=True)
-        else:
-            self._take_tree(tree_value(record))
 
     async def _read_tree(self, record: CallRecord) -> None:
         value = await asyncio.to_thread(tree_value, record)
@@ -386,17 +389,6 @@ class ResultPanel(QWidget):
         for part in (self.mark, self.parts):
             self.head.add_control(part)
         column_of(self.head, row_of(self._about, margins=(2, 0)), stretch(self._stack), into=self)
-
-
-def _cut_words(record: CallRecord) -> str:
-    if not record.truncated:
-        return ""
-    parts = [tr("Cut for the model from {size}", size=counted(record.output_bytes, "byte", "bytes"))]
-    if record.output_hash:
-        parts.append(tr("SHA-256 of the whole {hash}", hash=record.output_hash))
-    if record.whole is not None:
-        parts.append(tr("the tree shows all of it"))
-    return "; ".join(parts)
 
 
 def _note_of(record: CallRecord) -> str:

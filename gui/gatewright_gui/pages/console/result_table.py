@@ -27,6 +27,7 @@ _CELL_CHARS = 300
 _LONG = 60
 _WIDE = 40
 _WIDEST = 420
+_NUMBERS = {int, float, type(None)}
 _UNITS = {
     "bytes": mark("bytes"),
     "chars": mark("characters"),
@@ -67,7 +68,9 @@ def listed_rows(value: object) -> ListedRows | None:
     rows = tuple(cast("list[dict[str, Any]]", held))
     counts = Counter(key for row in rows for key in row)
     shared = [key for key in counts if counts[key] * 2 > len(rows)][:MAX_COLUMNS]
-    columns = tuple(sorted(shared, key=lambda key: not _is_wide(rows, key)))  # what is to be read comes first
+    columns = tuple(
+        sorted(shared, key=lambda key: not any(len(_line(row.get(key))) > _WIDE for row in rows[:_SAMPLED]))
+    )
     if rows and not columns:
         return None
     return ListedRows(rows, columns, _words(said.get("message"), beside, [key for key in counts if key not in columns]))
@@ -75,10 +78,6 @@ def listed_rows(value: object) -> ListedRows | None:
 
 def _lists_objects(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, dict) for one in cast("list[object]", value))
-
-
-def _is_wide(rows: tuple[dict[str, Any], ...], key: str) -> bool:
-    return any(len(_line(row.get(key))) > _WIDE for row in rows[:_SAMPLED])
 
 
 def _words(message: object, beside: dict[str, Any], left: list[str]) -> str:
@@ -117,7 +116,7 @@ class ResultTableModel(RowModel[dict[str, Any]]):
         self.beginResetModel()
         self.rows, self.headers = listed.rows, listed.columns
         first = listed.rows[:_SAMPLED]
-        are_numbers = (all(_is_number(row.get(key)) for row in first) for key in listed.columns)
+        are_numbers = (all(type(row.get(key)) in _NUMBERS for row in first) for key in listed.columns)
         self.numeric = frozenset(column for column, is_numeric in enumerate(are_numbers) if is_numeric)
         self.endResetModel()
 
@@ -148,10 +147,6 @@ class ResultTableModel(RowModel[dict[str, Any]]):
 
 def _whole(row: dict[str, Any], key: str) -> str:
     return whole_text(row[key]) if key in row else ""
-
-
-def _is_number(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
 class _Delegate(Delegate):

@@ -27,22 +27,21 @@ def as_maps(value: object) -> list[Mapping[str, Any]]:
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Both at once: properties and what is required of both; else what `over` says counts."""
+    """Both at once: properties and what is required of both; else what `over` says counts.
+
+    A property of which `over` says nothing (a branch that only names it) stays as it is.
+    """
     made = {**base, **over}
-    names = {**as_map(base.get("properties")), **_narrowed(base, over)}
+    names = dict(as_map(base.get("properties")))
+    for name, part in as_map(over.get("properties")).items():
+        if part not in ({}, True) or name not in names:
+            names[name] = part
     if names:
         made["properties"] = names
     needed = [*_texts(base.get("required")), *_texts(over.get("required"))]
     if needed:
         made["required"] = list(dict.fromkeys(needed))
     return made
-
-
-def _narrowed(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """The properties of `over`; one that says nothing (a branch that only names it) leaves the other as it is."""
-    known = as_map(base.get("properties"))
-    return {name: part if part not in ({}, True) or name not in known else known[name]
-            for name, part in as_map(over.get("properties")).items()}  # fmt: skip
 
 
 def named_types(schema: Mapping[str, Any]) -> list[str]:
@@ -98,10 +97,13 @@ _LONG_WORDS = frozenset({
     "content", "text", "body", "old", "new", "old_text", "new_text", "code", "query", "message", "description",
     "diff", "patch", "sql", "script", "prompt", "html", "markdown", "instructions", "comment", "summary",
 })  # fmt: skip
-_TEXT_KEYS = frozenset({"minLength", "maxLength", "pattern", "format", "contentEncoding"})
-_NUMBER_KEYS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
-_OBJECT_KEYS = frozenset({"properties", "additionalProperties", "patternProperties", "required", "propertyNames"})
-_ARRAY_KEYS = frozenset({"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"})
+_KEYS = {
+    "object": {"properties", "additionalProperties", "patternProperties", "required", "propertyNames"},
+    "array": {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"},
+    "string": {"minLength", "maxLength", "pattern", "format", "contentEncoding"},
+    "number": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"},
+}
+"""By which keys a schema that names no type says what it is for."""
 _SAYS_NOTHING = frozenset({"title", "description", "required", "not", "minProperties", "maxProperties"})
 
 
@@ -158,7 +160,10 @@ class Union:
         if self.tag is None or not isinstance(value, dict) or self.tag not in value:
             return None
         given = cast("dict[str, JsonValue]", value)[self.tag]
-        return next((at for at, branch in enumerate(self.branches) if _is_one_of(given, branch.tags)), None)
+        for at, branch in enumerate(self.branches):
+            if any(type(given) is type(one) and given == one for one in branch.tags):
+                return at
+        return None
 
 
 class Shapes:
@@ -343,7 +348,7 @@ def _kind(plain: Mapping[str, Any], name: str) -> Kind:
     kinds = named_types(plain)
     if "type" in plain and not kinds:
         return "json"
-    match kinds[0] if kinds else _guessed(plain):
+    match kinds[0] if kinds else next((kind for kind, keys in _KEYS.items() if keys & plain.keys()), ""):
         case "string":
             is_long = name.casefold() in _LONG_WORDS or _is_over(plain.get("maxLength"), LONG_TEXT)
             is_short = not _is_over(plain.get("maxLength"), 80) and "maxLength" in plain
@@ -352,18 +357,6 @@ def _kind(plain: Mapping[str, Any], name: str) -> Kind:
             return kind
         case _:
             return "json"
-
-
-def _guessed(plain: Mapping[str, Any]) -> str:
-    for kind, keys in (
-        ("object", _OBJECT_KEYS),
-        ("array", _ARRAY_KEYS),
-        ("string", _TEXT_KEYS),
-        ("number", _NUMBER_KEYS),
-    ):
-        if keys & plain.keys():
-            return kind
-    return ""
 
 
 def _is_over(value: object, limit: int) -> bool:
@@ -386,7 +379,3 @@ def _label(branch: Mapping[str, Any], tags: tuple[JsonValue, ...], at: int) -> s
     if not kind:
         return tr("option {number}", number=at + 1)
     return {"string": tr("text"), "integer": tr("whole number"), "array": tr("list")}.get(str(kind), str(kind))
-
-
-def _is_one_of(value: JsonValue, among: tuple[JsonValue, ...]) -> bool:
-    return any(type(value) is type(one) and value == one for one in among)

@@ -266,19 +266,16 @@ class StageDelegate(Delegate):
         """Reasons with their code; a line before the stages that act."""
         super().paint(painter, option, index)
         if index.column() == REASON:
-            self._paint_reason(painter, option, index)
+            item: Any = option
+            painter.save()
+            painter.setFont(item.font)
+            dim = str(index.data(STATE)) in {"waiting", "skipped"}
+            painter.setPen(role_colour("muted") if dim else QColor(current_look().palette.text))
+            paint_prose(painter, item.rect.adjusted(PAD, 0, -PAD, 0), str(index.data() or ""))
+            painter.restore()
         if index.row() == FIRST_ACTING:
             cell: QRect = option.rect  # pyright: ignore[reportAttributeAccessIssue]
             painter.fillRect(QRect(cell.left(), cell.top(), cell.width(), 1), role_colour("disabled"))
-
-    def _paint_reason(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        item: Any = option
-        painter.save()
-        painter.setFont(item.font)
-        dim = str(index.data(STATE)) in {"waiting", "skipped"}
-        painter.setPen(role_colour("muted") if dim else QColor(current_look().palette.text))
-        paint_prose(painter, item.rect.adjusted(PAD, 0, -PAD, 0), str(index.data() or ""))
-        painter.restore()
 
 
 class StagePane(QWidget):

@@ -25,7 +25,7 @@ from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
-from gatewright_gui.session.block_access import BlockAccess, BlockRight, block_rights
+from gatewright_gui.session.block_access import BlockRight, block_rights
 from gatewright_gui.session.memory import WHO, BlockChanged, BlockContent, BlockList, BlockRow, Blocks, BlockSettings
 from gatewright_gui.session.typed import Typed, TypedText
 
@@ -238,7 +238,10 @@ class BlocksPane(QWidget):
         draft = self._draft_of(content)
         if draft is None:
             self._typed.put(_name(content.info.record.block_id), None)
-        self.detail.show_content(content, row, self._place(row), self._touching(row), draft)
+        agents = [self._agent_id] if row.record.owner else [agent.agent_id for agent in self._document.agents]
+        known = [agent_id for agent_id in agents if agent_id in self._rights]
+        touching = tuple(row.access_of(agent_id, self._rights, self._sources(agent_id)) for agent_id in known)
+        self.detail.show_content(content, row, self._place(row), touching, draft)
 
     def _place(self, row: BlockRow) -> str:
         agent_id = self._agent_id
@@ -248,11 +251,6 @@ class BlocksPane(QWidget):
             return tr("Not in the context of {agent}", agent=agent_id)
         at, every = row.position, self._found.in_context
         return tr("In the context of {agent}: {position} of {count}", agent=agent_id, position=at, count=every)
-
-    def _touching(self, row: BlockRow) -> tuple[BlockAccess, ...]:
-        agents = [self._agent_id] if row.record.owner else [agent.agent_id for agent in self._document.agents]
-        known = [agent_id for agent_id in agents if agent_id in self._rights]
-        return tuple(row.access_of(agent_id, self._rights, self._sources(agent_id)) for agent_id in known)
 
     # what is typed and not saved
 

@@ -144,7 +144,9 @@ class ProblemsPage(Page):
         self.model.set_problems(document.problems, self._place_of)
         self.view.setColumnHidden(ABOUT, not any(row.about for row in self.model.rows))
         errors, warnings = self.model.counts
-        self.header.set_note(_count_words(errors, warnings))
+        words = [counted(errors, "error", "errors")] if errors else []
+        words += [counted(warnings, "warning", "warnings")] if warnings else []
+        self.header.set_note(", ".join(words))
         self._stack.setCurrentWidget(self.view if errors or warnings else self.empty)
         if not errors and not warnings:
             self.empty.set_state("shield-check", tr("No problems"), self._checked_words())
@@ -265,9 +267,3 @@ class ProblemsPage(Page):
             self._context.tasks.start(self._mend_text(line), "problems.text", replace=True)
             return
         self._context.tasks.start(verbs.reload(self._context.document, trust=True), "reload")
-
-
-def _count_words(errors: int, warnings: int) -> str:
-    words = [counted(errors, "error", "errors")] if errors else []
-    words += [counted(warnings, "warning", "warnings")] if warnings else []
-    return ", ".join(words)
