@@ -322,24 +322,20 @@ class AgentSnapshot:
         return tuple(reason for reason in reasons if reason.code in _PROBLEMS)
 
     def _right(self, facts: ToolFacts, layers: Layers) -> ToolRight:
-        shut = self._ground.offer.unusable.get((facts.name, facts.major)) or self._ground.holding(self.agent, facts)
-        right = layers.right(facts, shut)
-        if not right.shown or not self._ground.tools[facts.name, facts.major].schema_may_fail:
+        ground, key = self._ground, (facts.name, facts.major)
+        right = layers.right(facts, ground.offer.unusable.get(key) or ground.holding(self.agent, facts))
+        tool = ground.tools[key]
+        if not right.shown or not tool.schema_may_fail:
             return right
-        wrong = self._unusable_schema(facts, right, layers)
-        return layers.right(facts, wrong) if wrong is not None else right
-
-    def _unusable_schema(self, facts: ToolFacts, right: ToolRight, layers: Layers) -> Reason | None:
-        tool = self._ground.tools[facts.name, facts.major]
         try:
-            shape = shape_of(layers, tool, right, self._ground.shapes)
+            shape = shape_of(layers, tool, right, ground.shapes)
             if shape is not None:
                 shape.compile()
-                return None
+                return right
             text = f"`{facts.name}` has nothing to show"
         except GatewrightError as error:
             text = f"`{facts.name}` has no usable schema: {error}"
-        return Reason(Layer.TOOLS, Verdict.DENY, "schema-unusable", text)
+        return layers.right(facts, Reason(Layer.TOOLS, Verdict.DENY, "schema-unusable", text))
 
     @once
     def _layers(self) -> Layers:
@@ -347,7 +343,6 @@ class AgentSnapshot:
 
     def _new_layers(self) -> Layers:
         ground = self._ground
-        conditions = has_conditions(self.agent, self.sources, ground.policy)
 
         def closed(facts: ToolFacts) -> Reason | None:
             wrong = ground.misfits.get(facts.name)
@@ -356,6 +351,7 @@ class AgentSnapshot:
             return wrong
 
         layers = Layers(ground.policy, self.agent, self.sources, closed)
+        conditions = has_conditions(layers)
         return layers
 
 

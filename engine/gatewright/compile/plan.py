@@ -18,15 +18,14 @@ from gatewright.compile.operation_plan import CombinedPlans, OperationPlan, path
 from gatewright.compile.redactor import Redactor
 from gatewright.compile.rule_test import BoundRule
 from gatewright.compile.shape import ShapeCache, ToolShape
-from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.document import Policy
 from gatewright.policy.layer import Layers
 from gatewright.policy.permission import Action
 from gatewright.policy.reach import source_rules
 from gatewright.policy.right import Layer, OperationRight, Reason, ToolFacts, ToolRight
-from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent
+from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind
 from gatewright.policy.rulematch import address_of, rules_for_operation
 from gatewright.policy.setting import settings_of
-from gatewright.policy.toolname import names_tool
 from gatewright.policy.verdict import Verdict
 from gatewright.schema.selector import KEYED_FIELD
 from gatewright.schema.walk import objects
@@ -144,38 +143,30 @@ def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -
 
     Raises GatewrightError when the tool has no usable schema.
     """
-    rules = _constraining(layers, right.facts)
     limits: tuple[Limit, ...] = ()
-    if rules:
+    if rules := _bound_rules(layers, right.facts, ArgumentConstraints):
         from gatewright.compile.narrowing import limits_of
 
         limits = limits_of(rules, right.facts, right.shown)
+    words, closed = None, bool(limits)
     settings = settings_of(layers.policy, tool.name, tool.major)
-    extra = settings.extra_arguments if settings is not None else None
-    closed = extra is Verdict.DENY or (extra is None and bool(limits))
-    words, check_formats = described(layers.policy, tool), layers.policy.defaults.check_formats
+    if settings is not None:
+        words = settings.description or None
+        closed = closed if settings.extra_arguments is None else settings.extra_arguments is Verdict.DENY
+    check_formats = layers.policy.defaults.check_formats
     return shapes.shape(tool, right.shown, words, limits=limits, closed=closed, check_formats=check_formats)
 
 
-def _constraining(layers: Layers, facts: ToolFacts) -> list[BoundRule]:
-    """The constraints on every call of the tool, wherever it goes."""
-    return [bound for bound in _bound_rules(layers, facts) if isinstance(bound.rule.rule_type, ArgumentConstraints)]
-
-
-def _bound_rules(layers: Layers, facts: ToolFacts) -> list[BoundRule]:
-    """The constraints and consents that the agent and the tool itself put on calls, most important first."""
+def _bound_rules(layers: Layers, facts: ToolFacts, *kinds: type[RuleKind]) -> list[BoundRule]:
+    """The rules of these kinds that the agent and the tool itself put on every call, most important first."""
+    if not facts.tool_rules and layers.kinds.isdisjoint(kinds):
+        return []
     found = [
-        BoundRule(rule, ("agents", layers.agent.agent_id, "tool_rules", index), rule.operations)
-        for index, rule in layers.rules(facts)
-        if isinstance(rule.rule_type, (ArgumentConstraints, RequiresConsent))
+        BoundRule(rule, address, rule.operations, owner=None if address else facts.name)
+        for address, rule in layers.placed(facts)
+        if isinstance(rule.rule_type, kinds)
     ]
-    own = [
-        BoundRule(rule, None, rule.operations, owner=facts.name)
-        for rule in facts.tool_rules
-        if isinstance(rule.rule_type, (ArgumentConstraints, RequiresConsent))
-        and names_tool(rule.tool_name, facts.name, facts.major)
-    ]
-    return sorted([*found, *own], key=lambda bound: -bound.rule.priority)
+    return sorted(found, key=lambda bound: -bound.rule.priority)
 
 
 def unusable(layers: Layers, facts: ToolFacts, shapes: ShapeCache) -> Reason | None:
@@ -186,7 +177,7 @@ def unusable(layers: Layers, facts: ToolFacts, shapes: ShapeCache) -> Reason | N
         except GatewrightError as error:
             text = f"the condition of policy rule `{rule.name}` cannot be checked, so `{facts.name}` is closed: {error}"
             return Reason(Layer.POLICY, Verdict.DENY, "condition-unusable", text, address_of(index), rule.name)
-    for bound in (*_bound_rules(layers, facts), *(one for _, one in _source_bound(layers, facts))):
+    for bound in (*_bound_rules(layers, facts, ArgumentConstraints), *(one for _, one in _source_bound(layers, facts))):
         try:
             tuple(constraints_of([bound], None, shapes.conditions))
         except GatewrightError as error:
@@ -195,11 +186,13 @@ def unusable(layers: Layers, facts: ToolFacts, shapes: ShapeCache) -> Reason | N
     return None
 
 
-def has_conditions(agent: Agent, sources: tuple[Source, ...], policy: Policy) -> bool:
+def has_conditions(layers: Layers) -> bool:
     """Whether anything but a tool's own rules puts conditions on arguments."""
-    written = [*agent.tool_rules, *(rule for source in sources for rule in source.required_tools)]
-    return any(isinstance(rule.rule_type, ArgumentConstraints) for rule in written) or any(
-        not rule.is_unconditional for rule in policy.rules
+    theirs = (rule for source in layers.sources for rule in source.required_tools)
+    return (
+        ArgumentConstraints in layers.kinds
+        or any(isinstance(rule.rule_type, ArgumentConstraints) for rule in theirs)
+        or any(not rule.is_unconditional for rule in layers.policy.rules)
     )
 
 
@@ -209,7 +202,7 @@ class _Parts:
     def __init__(self, layers: Layers, tool: Tool, facts: ToolFacts, shapes: ShapeCache) -> None:
         self._tool = tool
         self._facts = {row.name: row for row in facts.operations}
-        self._rules = _bound_rules(layers, facts)
+        self._rules = _bound_rules(layers, facts, ArgumentConstraints, RequiresConsent)
         self._conditions = shapes.conditions
         self._policy_rules = layers.policy_rules(facts)
         self._sources = tuple(_source_bound(layers, facts))
@@ -271,12 +264,6 @@ def _denial(reasons: tuple[Reason, ...]) -> Finding:
     if reason is None:
         return Finding(Verdict.DENY, "hidden", "nothing allows it")
     return Finding(Verdict.DENY, reason.code, reason.text, reason.address, reason.rule_id)
-
-
-def described(policy: Policy, tool: Tool) -> str | None:
-    """The description that the policy gives the tool in place of its own; None when it gives none."""
-    settings = settings_of(policy, tool.name, tool.major)
-    return settings.description or None if settings is not None else None
 
 
 def _timeout(policy: Policy, tool: Tool) -> float:

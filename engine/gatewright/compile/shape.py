@@ -13,7 +13,7 @@ from gatewright.schema.check import SchemaChecker
 
 if TYPE_CHECKING:
     from gatewright.compile.narrowing import Limit
-    from gatewright.schema.formats import ToolListing
+    from gatewright.schema.formats import Format, ToolListing
     from gatewright.tools.tool import Tool
 
 _MAX_SHAPES = 16_384
@@ -49,7 +49,7 @@ class ToolShape:
         self.open_why = ""
         self.tried: dict[str | None, Any] = {}
         self._narrowed_from = narrowed_from
-        self._rendered: dict[tuple[str, str], dict[str, Any]] = {}
+        self._rendered: dict[tuple[Format, str], dict[str, Any]] = {}
 
     def limited(self, limits: tuple[Limit, ...], *, closed: bool = False) -> ToolShape:
         """The shape whose schema says the limits too, as far as it can; ``closed``: and takes no unknown argument."""
@@ -88,16 +88,11 @@ class ToolShape:
         """The tool's own usage rule, with those of the shown operations."""
         return self.tool.usage_rule_for(self.shown)
 
-    def rendered(self, form: str, name: str) -> dict[str, Any]:
-        """The tool as JSON in a provider's format under ``name``, apart from what the gate checks against.
-
-        Raises NotSupported.
-        """
-        from gatewright.schema.formats import format_named
-
+    def rendered(self, form: Format, name: str) -> dict[str, Any]:
+        """The tool as JSON in a provider's format under ``name``, apart from what the gate checks against."""
         found = self._rendered.get((form, name))
         if found is None:
-            found = self._rendered[form, name] = copied(format_named(form).fitted(self.listing).body(name))
+            found = self._rendered[form, name] = copied(form.fitted(self.listing).body(name))
         return found
 
 
@@ -134,21 +129,19 @@ class ShapeCache:
             return found
         if limits or closed:
             whole = self.shape(tool, shown, description, check_formats=check_formats)
-            shape = whole.limited(limits, closed=closed) if whole is not None else None
+            if whole is None:
+                return None
+            shape = whole.limited(limits, closed=closed)
         else:
-            listing = _listing(tool, shown, description)
-            shape = ToolShape(tool, shown, listing, check_formats=check_formats) if listing is not None else None
-        if shape is None:
-            return None
+            from gatewright.schema.formats.listing import ToolListing
+
+            schema = tool.schema_for(shown)
+            if schema is None:
+                return None
+            listing = ToolListing(tool.name, tool.description_for(shown, description), schema)
+            shape = ToolShape(tool, shown, listing, check_formats=check_formats)
         with self._lock:
             if len(self._shapes) >= _MAX_SHAPES:
                 self._shapes.clear()
             self._shapes[key] = shape
         return shape
-
-
-def _listing(tool: Tool, shown: frozenset[str], description: str | None) -> ToolListing | None:
-    from gatewright.schema.formats import ToolListing
-
-    schema = tool.schema_for(shown)
-    return None if schema is None else ToolListing(tool.name, tool.description_for(shown, description), schema)

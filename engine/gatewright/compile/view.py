@@ -160,13 +160,15 @@ class AgentView:
         """The list in a format; as long as no tool comes or goes, what is as before is taken from there."""
         from gatewright.schema.formats import format_named
 
-        before, shapes = self._lists_before.pop(form, None), self._shapes
+        spelled, before, shapes = format_named(form), self._lists_before.pop(form, None), self._shapes
         if before is None or not before.names_as(shapes):
-            names = format_named(form).names(self._listings)
-            return _Listed(shapes, names, [shape.rendered(form, names[shape.listing.name]) for shape in shapes])
+            names = spelled.names(self._listings)
+            return _Listed(shapes, names, [shape.rendered(spelled, names[shape.listing.name]) for shape in shapes])
         names = before.names
-        rows = zip(before.shapes, shapes, before.tools, strict=True)
-        tools = [tool if was is now else now.rendered(form, names[now.listing.name]) for was, now, tool in rows]
+        tools = before.tools.copy()
+        for at, (was, now) in enumerate(zip(before.shapes, shapes, strict=True)):
+            if was is not now:
+                tools[at] = now.rendered(spelled, names[now.listing.name])
         return _Listed(shapes, names, tools)
 
     @once

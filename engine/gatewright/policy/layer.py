@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
+from gatewright.base.once import once
 from gatewright.base.problem import Address
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.granted import bounded, granted_kinds, lacking
@@ -22,6 +23,7 @@ from gatewright.policy.rule import (
     ArgumentConstraints,
     ContinueLoop,
     RequiresConsent,
+    RuleKind,
     ToolRule,
 )
 from gatewright.policy.rulecheck import misfit, setting_misfit
@@ -64,9 +66,19 @@ class Layers:
         self.provides = policy.provides
         self.granted = granted_kinds(agent.capabilities)
         self._closed = closed
-        self._reach = Reach(agent, self.sources)
+        self.reach = Reach(agent, self.sources)
         self._policy_rules = rules_for_agent(policy, agent.agent_id)
-        self._rules = _by_tool(agent.tool_rules)
+        self.speaks = bool(
+            self._policy_rules or policy.default is not Verdict.ALLOW or agent.approvals or policy.defaults.approvals
+        )
+        """Whether policy rules, their default or keys of ``approvals`` may deny some operation, or ask."""
+        self.kinds: set[type[RuleKind]] = set()
+        """The kinds of the agent's rules."""
+        self._rules: dict[str, list[_Numbered]] = {}
+        for index, rule in enumerate(agent.tool_rules):
+            name = rule.tool_name
+            self.kinds.add(type(rule.rule_type))
+            self._rules.setdefault(split_name(name)[0] if "@" in name else name, []).append((index, rule))
         self._listed = None if agent.tools is None else _listed_names(agent.tools)
 
     def rules(self, facts: ToolFacts) -> tuple[_Numbered, ...]:
@@ -74,7 +86,7 @@ class Layers:
         named, everywhere = self._rules.get(facts.name, ()), self._rules.get(ANY_TOOL, ())
         found = [row for row in named if names_tool(row[1].tool_name, facts.name, facts.major)]
         found += everywhere
-        return tuple(sorted(found, key=lambda row: (-row[1].priority, row[0])))
+        return tuple(sorted(found, key=lambda row: (-row[1].priority, row[0])) if len(found) > 1 else found)
 
     def policy_rules(self, facts: ToolFacts) -> tuple[Numbered, ...]:
         """The policy rules that may match a call of the tool, with their index."""
@@ -83,36 +95,25 @@ class Layers:
     def right(self, facts: ToolFacts, shut: Reason | None = None) -> ToolRight:
         """The agent's right on one tool; ``shut``: what closes it whole, when that is known already."""
         facts = overridden(self.policy, facts)
-        unlisted = self._listing(facts)
-        rules = self.rules(facts)
-        whole = tuple([reason for reason in (unlisted, shut or self._shut(facts, rules)) if reason is not None])
-        rows = _Rows(self, facts, unlisted, rules, whole)
-        return ToolRight(facts, unlisted is None, whole, rows.shown(), rows.all)
+        rules = self.placed(facts)
+        unlisted, shut = self._unlisted(facts), shut or self._shut(facts, rules)
+        whole = tuple([reason for reason in (unlisted, shut) if reason is not None]) if unlisted or shut else ()
+        rows = _Rows(self, facts, rules, whole, unlisted is None)
+        return ToolRight(facts, unlisted is None, whole, _NOTHING if whole else rows.shown(), rows.all)
 
     def closing(self, facts: ToolFacts) -> Reason | None:
         """What of the policy, as it is written, closes the tool whole."""
         facts = overridden(self.policy, facts)
-        return self._shut(facts, self.rules(facts))
+        return self._shut(facts, self.placed(facts))
 
-    def approval(self, facts: ToolFacts, op: OperationFacts) -> tuple[Verdict, Address | None]:
-        """The verdict of the most specific ``approvals`` key and where it stands."""
-        own, everyone = self.agent.approvals, self.policy.defaults.approvals
-        for key in deciding_keys(facts.name, op.name, op.tier):
-            if key in own:
-                return own[key], ("agents", self.agent.agent_id, "approvals", key)
-            if key in everyone:
-                return everyone[key], ("defaults", "approvals", key)
-        return TIER_DEFAULTS[op.tier], None
+    def placed(self, facts: ToolFacts) -> list[_Placed]:
+        """The agent's rules on the tool, then the tool's own, each with its address."""
+        agent_id = self.agent.agent_id
+        found: list[_Placed] = [(("agents", agent_id, "tool_rules", index), rule) for index, rule in self.rules(facts)]
+        found += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts.name, facts.major)]
+        return found
 
-    def reach(self, facts: ToolFacts, op: OperationFacts) -> Reason | None:
-        """What the agent's sources say to the operation, whatever the path."""
-        return self._reach.reason(facts, op)
-
-    def outcomes(self, facts: ToolFacts, op: OperationFacts) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
-        """What the agent's sources make of calls of the operation: by their path, by what they do there."""
-        return self._reach.outcomes(facts, op)
-
-    def _listing(self, facts: ToolFacts) -> Reason | None:
+    def _unlisted(self, facts: ToolFacts) -> Reason | None:
         agent = self.agent
         if self._listed is None:
             if self.policy.defaults.unlisted_tools is Verdict.ALLOW:
@@ -128,129 +129,123 @@ class Layers:
         text = f"`{facts.name}` is not among the tools of agent `{agent.agent_id}`"
         return Reason(Layer.TOOLS, Verdict.DENY, "tool-not-listed", text, ("agents", agent.agent_id, "tools"))
 
-    def _shut(self, facts: ToolFacts, rules: tuple[_Numbered, ...]) -> Reason | None:
+    def _shut(self, facts: ToolFacts, rules: list[_Placed]) -> Reason | None:
         """Why nobody may see the tool yet, or why it cannot be enforced as the policy is written."""
         if facts.held:
             text = f"`{facts.name}` is held until the operator accepts it: {facts.held}"
             return Reason(Layer.TOOLS, Verdict.DENY, "tool-held", text, ("catalogs", facts.origin))
-        for address, rule in self._placed(facts, rules):
+        theirs = [
+            (("sources", source.source_id, "required_tools", index), rule)
+            for source in self.sources
+            for index, rule in source_rules(source, facts)
+        ]
+        in_order = sorted((*rules, *theirs), key=lambda one: one[0] is None) if theirs else rules  # the tool's own last
+        for address, rule in in_order:
             if wrong := misfit(facts, rule, address):
                 return wrong
-        return setting_misfit(self.policy, facts) or (self._closed(facts) if self._closed is not None else None)
-
-    def _placed(self, facts: ToolFacts, rules: tuple[_Numbered, ...]) -> Iterator[_Placed]:
-        """Every rule on the tool with its address: the agent's, those of its sources, the tool's own."""
-        for index, rule in rules:
-            yield ("agents", self.agent.agent_id, "tool_rules", index), rule
-        for source in self.sources:
-            for index, rule in source_rules(source, facts):
-                yield ("sources", source.source_id, "required_tools", index), rule
-        for rule in facts.tool_rules:
-            if names_tool(rule.tool_name, facts.name, facts.major):
-                yield None, rule
+        wrong = setting_misfit(self.policy, facts) if self.policy.tools else None
+        return wrong or (self._closed(facts) if self._closed is not None else None)
 
 
 class _Rows:
     """The rows of one tool; what is the same for all its operations is looked up once. ``whole``: what denies all."""
 
     def __init__(
-        self,
-        layers: Layers,
-        facts: ToolFacts,
-        unlisted: Reason | None,
-        rules: tuple[_Numbered, ...],
-        whole: tuple[Reason, ...],
+        self, layers: Layers, facts: ToolFacts, rules: list[_Placed], whole: tuple[Reason, ...], listed: bool
     ) -> None:
         self._layers = layers
         self._facts = facts
-        self._unlisted = unlisted
+        self._rules = rules
         self._whole = whole
-        agent_id = layers.agent.agent_id
-        placed: list[_Placed] = [(("agents", agent_id, "tool_rules", index), rule) for index, rule in rules]
-        placed += [(None, rule) for rule in facts.tool_rules if names_tool(rule.tool_name, facts.name, facts.major)]
-        self._lists: list[tuple[frozenset[str], Reason]] = []
-        """The operations that each rule allows, and what it says to the others."""
-        self._consents: list[tuple[Address | None, ToolRule, str | None]] = []
-        self._narrowing_rules: list[ToolRule] = []
-        for address, rule in placed:
-            if isinstance(rule.rule_type, AllowedOperations):
-                whose = f" for agent `{agent_id}`" if address else " by its own rule"
-                text = f"`{facts.name}` is limited to {_listed(rule.rule_type.operations)}{whose}"
-                reason = Reason(Layer.RULE, Verdict.DENY, "operation-not-allowed", text, address, rule.rule_id)
-                self._lists.append((rule.rule_type.operations, reason))
-            elif not isinstance(rule.rule_type, ContinueLoop):
-                self._narrowing_rules.append(rule)
-                if isinstance(rule.rule_type, RequiresConsent):
-                    self._consents.append((address, rule, rule.rule_type.scope))
-        theirs = [rule for source in layers.sources for _, rule in source_rules(source, facts)]
-        self._narrowing_rules += [rule for rule in theirs if not isinstance(rule.rule_type, _NARROW_NOTHING)]
-        self._refusals = list(_refusals(facts, placed))
-        self._policy_rules = layers.policy_rules(facts)
-        self._policy_speaks = bool(self._policy_rules) or layers.policy.default is not Verdict.ALLOW
-        self._may_say_more = bool(
-            self._policy_speaks
-            or layers.agent.approvals
-            or layers.policy.defaults.approvals
-            or facts.needs_source
-            or self._consents
-            or self._refusals
-        )
+        self._listed = listed
 
     def shown(self) -> frozenset[str]:
-        """The operations that no layer denies."""
-        if self._whole:
-            return _NOTHING
-        return _shared(frozenset([op.name for op in self._facts.operations if not self._is_denied(op)]))
+        """The operations that no layer denies, of a tool that none closes whole."""
+        left, needy = self._facts.operations, self._layers.speaks or self._facts.needs_source
+        for _, rule in self._rules:
+            kind = rule.rule_type
+            if isinstance(kind, AllowedOperations):
+                left = [op for op in left if op.name in kind.operations]
+            needy = needy or isinstance(kind, ArgumentConstraints)
+        if needy or any(op.capabilities or op.needs for op in left):
+            left = [op for op in left if all(reason.verdict is not Verdict.DENY for reason in self._others(op))]
+        return _shared(frozenset([op.name for op in left]))
 
     def all(self) -> tuple[OperationRight, ...]:
         """The right on each operation."""
         return tuple([self._row(op) for op in self._facts.operations])
 
-    def _is_denied(self, op: OperationFacts) -> bool:
-        for operations, _ in self._lists:
-            if op.name not in operations:
-                return True
-        return self._says_more(op) and any(reason.verdict is Verdict.DENY for reason in self._others(op))
+    @once
+    def _refusals(self) -> list[tuple[ToolRule, frozenset[str], Reason]]:
+        """The constraints on what carries the operation, with the operations that no call under them can name."""
+        found: list[tuple[ToolRule, frozenset[str], Reason]] = []
+        for address, rule in self._rules:
+            kind, selection = rule.rule_type, self._facts.selection
+            if isinstance(kind, ArgumentConstraints) and selection is not None:
+                for name, schema in kind.fields.items():
+                    if refused := selection.refused(name, schema):
+                        text = f"a constraint on `{name}` of `{self._facts.name}` refuses {_listed(refused)}"
+                        why = Reason(Layer.RULE, Verdict.DENY, "argument-constraint", text, address, rule.rule_id)
+                        found.append((rule, refused, why))
+        return found
 
-    def _says_more(self, op: OperationFacts) -> bool:
-        """Whether any layer but the agent's list and rules may deny some call of it or ask."""
-        on_disk = op.paths and self._layers.policy.file_sources
-        asks = TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
-        return bool(self._may_say_more or op.capabilities or on_disk or asks or op.needs)
+    @once
+    def _lists(self) -> list[tuple[frozenset[str], Reason]]:
+        """The operations that each rule allows, and what it says to the others."""
+        found: list[tuple[frozenset[str], Reason]] = []
+        for address, rule in self._rules:
+            if isinstance(rule.rule_type, AllowedOperations):
+                whose = f" for agent `{self._layers.agent.agent_id}`" if address else " by its own rule"
+                text = f"`{self._facts.name}` is limited to {_listed(rule.rule_type.operations)}{whose}"
+                reason = Reason(Layer.RULE, Verdict.DENY, "operation-not-allowed", text, address, rule.rule_id)
+                found.append((rule.rule_type.operations, reason))
+        return found
+
+    @once
+    def _narrowing(self) -> list[ToolRule]:
+        """All rules that some call may run into, those of the sources too."""
+        rules = [rule for _, rule in self._rules]
+        rules += [rule for source in self._layers.sources for _, rule in source_rules(source, self._facts)]
+        return [rule for rule in rules if not isinstance(rule.rule_type, _NARROW_NOTHING)]
+
+    @once
+    def _policy_rules(self) -> tuple[Numbered, ...]:
+        return self._layers.policy_rules(self._facts)
+
+    @once
+    def _may_say_more(self) -> bool:
+        """Whether any layer but the agent's list and rules may deny some call of any operation, or ask."""
+        consents = any(isinstance(rule.rule_type, RequiresConsent) for _, rule in self._rules)
+        return self._layers.speaks or self._facts.needs_source or consents or bool(self._refusals)
 
     def _row(self, op: OperationFacts) -> OperationRight:
         """The right on one operation; reasons that deny come first, each kind in the order of the stages."""
         left_out = tuple([reason for operations, reason in self._lists if op.name not in operations])
         reasons = self._whole + left_out
-        ticked = self._unlisted is None and all(reason.address is None for reason in left_out)
-        more = self._says_more(op)
-        if not (more or reasons or self._narrowing_rules):
+        asks = TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
+        if self._may_say_more or op.capabilities or op.paths or op.needs or asks:
+            reasons = tuple(sorted((*reasons, *self._others(op)), key=lambda one: one.verdict is not Verdict.DENY))
+        elif not reasons and not self._narrowing:
             return _plain(op.name, op.tier)
-        if more:
-            reasons = tuple(sorted((*reasons, *self._others(op)), key=_denies_not))
-        verdict = strictest(*(reason.verdict for reason in reasons))
-        if verdict is Verdict.DENY:
-            limits, by_path, by_value = (), _SAME, _SAME
-        else:
-            limits = self._limits_of(op)
+        verdict = strictest(*[reason.verdict for reason in reasons])
+        limits, by_path, by_value = (), _SAME, _SAME
+        if verdict is not Verdict.DENY:
+            rules = [rule for rule in self._narrowing if rule.binds(op.name)]
+            asked = rules_for_operation(self._policy_rules, op.name)
+            conditions = [rule for _, rule in asked if not rule.is_unconditional]
+            limits = (*rules, *conditions, *(bounded(self._layers.agent, op) if op.capabilities else ()))
             by_path, by_value = self._depending(op, verdict, limits)
         if not reasons and not limits and not by_path and not by_value:
             return _plain(op.name, op.tier)
+        ticked = self._listed and all(reason.address is None for reason in left_out)
         return OperationRight(op.name, ticked, verdict, op.tier, reasons, by_path, by_value, limits)
-
-    def _limits_of(self, op: OperationFacts) -> tuple[Limit, ...]:
-        """All that narrows the calls of an operation that is not denied."""
-        rules = [rule for rule in self._narrowing_rules if rule.binds(op.name)]
-        asked = rules_for_operation(self._policy_rules, op.name)
-        conditions = [rule for _, rule in asked if not rule.is_unconditional]
-        return (*rules, *conditions, *(bounded(self._layers.agent, op) if op.capabilities else ()))
 
     def _depending(
         self, op: OperationFacts, verdict: Verdict, limits: tuple[Limit, ...]
     ) -> tuple[frozenset[Verdict], frozenset[Verdict]]:
         """What is stricter than the verdict for some calls: by the files they name, by anything else in them."""
         layers, facts = self._layers, self._facts
-        by_path, by_value = layers.outcomes(facts, op) if facts.needs_source else (_SAME, _SAME)
+        by_path, by_value = layers.reach.outcomes(facts, op) if facts.needs_source else (_SAME, _SAME)
         for limit in limits:
             match limit:
                 case FsRead() | FsWrite():
@@ -265,7 +260,7 @@ class _Rows:
                     by_value |= _DENIALS
         if op.paths:
             by_path |= path_outcomes(layers.policy.file_sources, op)
-        if self._policy_speaks:
+        if self._policy_rules or layers.policy.default is not Verdict.ALLOW:
             rules = rules_for_operation(self._policy_rules, op.name)
             if all(rule.is_unconditional or path_condition(rule, op) is not None for _, rule in rules):
                 by_path |= outcomes(layers.policy, rules)
@@ -281,21 +276,31 @@ class _Rows:
             yield Reason(Layer.TOOLS, Verdict.DENY, "no-endpoint", text, ("workspace", "endpoints"))
         if op.capabilities and (lack := lacking(layers.agent, layers.granted, facts, op)):
             yield lack
-        if self._policy_speaks:
+        if self._policy_rules or layers.policy.default is not Verdict.ALLOW:
             rules = rules_for_operation(self._policy_rules, op.name)
             if says := certain(layers.policy, rules, _called(facts, op)):
                 yield says
-        if reach := layers.reach(facts, op):
+        if reach := layers.reach.reason(facts, op):
             yield reach
         if approval := self._approval(op):
             yield approval
-        for address, rule, scope in self._consents:
-            if rule.binds(op.name):
+        for address, rule in self._rules:
+            if isinstance(rule.rule_type, RequiresConsent) and rule.binds(op.name):
+                scope = rule.rule_type.scope
                 text = f"`{facts.name}` requires consent{f' (scope {scope})' if scope else ''}"
                 yield Reason(Layer.RULE, Verdict.ASK, "requires-consent", text, address, rule.rule_id)
 
     def _approval(self, op: OperationFacts) -> Reason | None:
-        verdict, address = self._layers.approval(self._facts, op)
+        """What the most specific ``approvals`` key says, else the tier."""
+        agent, everyone = self._layers.agent, self._layers.policy.defaults.approvals
+        verdict, address = TIER_DEFAULTS[op.tier], None
+        for key in deciding_keys(self._facts.name, op.name, op.tier):
+            if key in agent.approvals:
+                verdict, address = agent.approvals[key], ("agents", agent.agent_id, "approvals", key)
+                break
+            if key in everyone:
+                verdict, address = everyone[key], ("defaults", "approvals", key)
+                break
         if verdict is Verdict.ALLOW:
             return None
         what = _called(self._facts, op)
@@ -303,26 +308,6 @@ class _Rows:
         if verdict is Verdict.DENY:
             return Reason(Layer.APPROVALS, verdict, "approvals-deny", f"{what} is denied {why}", address)
         return Reason(Layer.APPROVALS, verdict, "approval-needed", f"{what} asks first {why}", address)
-
-
-def _refusals(facts: ToolFacts, placed: list[_Placed]) -> Iterator[tuple[ToolRule, frozenset[str], Reason]]:
-    """The constraints on what carries the operation, with the operations that no call under them can name."""
-    for address, rule in placed:
-        kind, selection = rule.rule_type, facts.selection
-        if not isinstance(kind, ArgumentConstraints) or selection is None:
-            continue
-        for name, schema in kind.fields.items():
-            if refused := selection.refused(name, schema):
-                text = f"a constraint on `{name}` of `{facts.name}` refuses {_listed(refused)}"
-                yield (
-                    rule,
-                    refused,
-                    Reason(Layer.RULE, Verdict.DENY, "argument-constraint", text, address, rule.rule_id),
-                )
-
-
-def _denies_not(reason: Reason) -> bool:
-    return reason.verdict is not Verdict.DENY
 
 
 @lru_cache(maxsize=16_384)
@@ -335,13 +320,6 @@ def _shared(names: frozenset[str]) -> frozenset[str]:
 def _plain(name: str, tier: SafetyTier) -> OperationRight:
     """The right that nothing limits, one object for everybody who has it."""
     return OperationRight(name, ticked=True, verdict=Verdict.ALLOW, tier=tier)
-
-
-def _by_tool(rules: tuple[ToolRule, ...]) -> dict[str, list[_Numbered]]:
-    found: dict[str, list[_Numbered]] = {}
-    for index, rule in enumerate(rules):
-        found.setdefault(split_name(rule.tool_name)[0], []).append((index, rule))
-    return found
 
 
 @lru_cache(maxsize=512)

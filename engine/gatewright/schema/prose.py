@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
@@ -64,9 +64,18 @@ def clean_text(
     text comes back as it was when it names none; when it spoke of nothing else, what announces it stays (`Manage
     tags` of `Manage tags: list them`), or nothing.
     """
+    return text_cleaner(hidden, kept, operations=operations)(text)
+
+
+def text_cleaner(
+    hidden: Iterable[str], kept: Iterable[str] = (), *, operations: Iterable[str] | None = None
+) -> Callable[[str], str]:
+    """What `clean_text` does with the same names, for many texts."""
     words = _words(frozenset(hidden), frozenset(kept), None if operations is None else frozenset(operations))
-    if not words.may_stand_in(text):
-        return text
+    return lambda text: _without_hidden_names(text, words) if words.may_stand_in(text) else text
+
+
+def _without_hidden_names(text: str, words: Words) -> str:
     shorter = words.cut_enumerations(text)
     if not words.hits(shorter):
         return shorter

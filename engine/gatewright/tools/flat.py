@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gatewright.base.errors import RegistrationError
 from gatewright.base.json_copy import copied
-from gatewright.schema import clean_text
-from gatewright.schema.walk import Schema, map_children
+from gatewright.schema.prose import text_cleaner
+from gatewright.schema.walk import Schema, walk
 from gatewright.tools.operation import OperationSpec
 from gatewright.tools.parameter import Parameter
 
@@ -19,7 +19,7 @@ Clean = Callable[[str], str]
 
 def cleaner(hidden: frozenset[str], kept: frozenset[str]) -> Clean:
     """What takes the names of ``hidden`` operations out of a text, unless something in ``kept`` bears them."""
-    return (lambda text: clean_text(text, hidden, kept)) if hidden else str
+    return text_cleaner(hidden, kept) if hidden else str
 
 
 def plain_schema(parameters: Sequence[Parameter]) -> Schema:
@@ -33,12 +33,15 @@ def flat_schema(field: str, operations: Sequence[OperationSpec], hidden: frozens
     """The input schema for ``operations``, selected by ``field``; texts lose the names in ``hidden``."""
     shown = sorted(operations, key=lambda spec: spec.name)
     named = _by_name(shown)
-    clean = cleaner(hidden, frozenset(named) | {spec.name for spec in shown})
-    told = "\n".join(["What to do.", *(_line(spec, clean) for spec in shown)])
-    properties: Schema = {field: {"type": "string", "enum": [spec.name for spec in shown], "description": told}}
-    properties |= {name: _property(same, clean) for name, same in named.items()}
-    required = [name for name, same in named.items() if len(same) == len(shown) and all(p.required for p in same)]
-    return _closed(properties, [field, *required], [parameter for same in named.values() for parameter in same])
+    clean = cleaner(hidden, frozenset([*named, *[spec.name for spec in shown]]))
+    lines = "\n".join(["What to do.", *[_line(spec, clean) for spec in shown]])
+    properties: Schema = {field: {"type": "string", "enum": [spec.name for spec in shown], "description": lines}}
+    required = [field]
+    for name, same in named.items():
+        properties[name] = _property(same, clean)
+        if len(same) == len(shown) and all(one.required for one in same):
+            required.append(name)
+    return _closed(properties, required, [one for same in named.values() for one in same])
 
 
 def check_parameters(operations: Sequence[OperationSpec], field: str, where: str) -> None:
@@ -71,34 +74,29 @@ def _by_name(operations: Sequence[OperationSpec]) -> dict[str, list[Parameter]]:
 
 def _line(spec: OperationSpec, clean: Clean) -> str:
     """One operation: its name, what it needs, what it may be given, and its sentence."""
-    choices = {name for group in spec.one_of for name in group}
-    needs = [*spec.required, *(" or ".join(group) for group in spec.one_of)]
-    may = [p.name for p in spec.parameters if not p.required and p.name not in choices]
-    told = [", ".join(needs)] if needs else []
-    told += ["optional: " + ", ".join(may)] if may else []
-    takes = f" ({'; '.join(told)})" if told else ""
+    choices = {name for group in spec.one_of for name in group} if spec.one_of else ()
+    needs = ", ".join([*spec.required, *[" or ".join(group) for group in spec.one_of]])
+    may = ", ".join([one.name for one in spec.parameters if not one.required and one.name not in choices])
+    told = f"{needs}; optional: {may}" if needs and may else f"optional: {may}" if may else needs
+    takes = f" ({told})" if told else ""
     sentence = clean(spec.description)
     return f"- {spec.name}{takes}: {sentence}" if sentence else f"- {spec.name}{takes}"
 
 
 def _property(same: Sequence[Parameter], clean: Clean) -> Schema:
     """The schema of a parameter that all of ``same`` declare alike; a default only if it holds for all."""
-    schema = copied(same[0].schema) if clean is str else _cleaned(copied(same[0].schema), clean)
-    described = next((text for parameter in same if (text := clean(parameter.description))), "")
-    if described:
-        schema["description"] = described
-    first = same[0].default
-    if first is not None and all(not p.required and p.default == first for p in same):
-        schema["default"] = first
+    first = same[0]
+    schema = copied(first.schema)
+    for _, node in walk(schema) if clean is not str else ():
+        if isinstance(text := node.get("description"), str):
+            node["description"] = clean(text)
+    for parameter in same:
+        if parameter.description and (described := clean(parameter.description)):
+            schema["description"] = described
+            break
+    if first.default is not None and all(not one.required and one.default == first.default for one in same):
+        schema["default"] = first.default
     return schema
-
-
-def _cleaned(schema: Schema, clean: Clean) -> Schema:
-    result = map_children(schema, lambda child: _cleaned(child, clean))
-    text = result.get("description")
-    if isinstance(text, str):
-        result["description"] = clean(text)
-    return result
 
 
 def _closed(properties: Schema, required: list[str], parameters: Sequence[Parameter]) -> Schema:

@@ -94,10 +94,13 @@ class MethodShape:
 
     def cleaned(self, text: str, shown: frozenset[str]) -> str:
         """Names that a shown operation or a parameter of one bears may stay."""
-        from gatewright.tools.flat import cleaner
+        from gatewright.schema.prose import clean_text
 
-        kept = {parameter.name for name in shown for parameter in self.parameters(name)}
-        return cleaner(frozenset(self.bindings) - shown, shown | kept)(text)
+        hidden = self.bindings.keys() - shown
+        if not hidden:
+            return text
+        kept = [parameter.name for name in shown for parameter in self.parameters(name)]
+        return clean_text(text, hidden, shown.union(kept))
 
     def operations_of(self, arguments: Mapping[str, object]) -> tuple[str, ...] | None:
         """The text in the operation field."""
