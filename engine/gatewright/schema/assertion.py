@@ -77,7 +77,12 @@ class Assertion:
         part = _part(value)
         kinds = [error.kind for error in validator.iter_errors(part)]
         if part is not value:
-            kinds = [kind for kind in kinds if kind.name not in _TOO_FEW or _is_missing(kind, value)]
+            held = cast("Schema", value)  # an object, where a key is missing
+            kinds = [
+                kind
+                for kind in kinds
+                if kind.name not in _TOO_FEW or (isinstance(kind, Kind.Required) and kind.property not in held)
+            ]
         return [
             Fault(at, message(kind), isinstance(kind, Kind.Type), isinstance(kind, Kind.Required)) for kind in kinds
         ]
@@ -106,7 +111,3 @@ def _part(value: object) -> object:
     if table is not None and len(table) > MAX_HELD:
         return dict(islice(table.items(), MAX_HELD))
     return array[:MAX_HELD] if array is not None and len(array) > MAX_HELD else value
-
-
-def _is_missing(kind: Kind, value: object) -> bool:
-    return isinstance(kind, Kind.Required) and kind.property not in cast("Schema", value)

@@ -100,13 +100,9 @@ class SchemaChecker:
             found = self._misfit.errors(value)
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             return (_unreadable(value, error),)
-        return found[:MAX_ERRORS] or (_unfound(),)
+        from gatewright.schema.phrase import ArgumentError
 
-
-def _unfound() -> ArgumentError:
-    from gatewright.schema.phrase import ArgumentError
-
-    return ArgumentError("", "something in this value does not fit the schema")
+        return found[:MAX_ERRORS] or (ArgumentError("", "something in this value does not fit the schema"),)
 
 
 def _unreadable(value: object, error: Exception) -> ArgumentError:

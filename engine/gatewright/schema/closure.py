@@ -28,7 +28,12 @@ def with_closed_arguments(schema: Schema) -> tuple[Schema, str]:
     declaring = in_place(plain, find, tests=False)  # an `if` opens nothing, nor names what it only asks for
     if any(_is_open(part) for part in declaring):
         return schema, _EXPLICIT
-    if any(_is_unread(part, find(str(part.get("$ref")))) for part in parts) or (is_old and "$ref" in plain):
+    unread = any(  # names may stand where nobody looked
+        ("$ref" in part and find(str(part["$ref"])) is None)
+        or not part.keys().isdisjoint({"$dynamicRef", "dependencies"})
+        for part in parts
+    )
+    if unread or (is_old and "$ref" in plain):
         return schema, "what its references name cannot be told"
     if not is_old and plain.get("unevaluatedProperties") is False and not any(_is_open(part) for part in parts):
         return schema, ""
@@ -65,8 +70,3 @@ def _is_open(part: Schema) -> bool:
     return any(part.get(keyword, False) is not False for keyword in _OTHERS) or any(
         compile_linear(pattern).search(_STRANGER) for pattern in patterns
     )
-
-
-def _is_unread(part: Schema, target: Schema | None) -> bool:
-    """Whether names may stand where nobody looked."""
-    return ("$ref" in part and target is None) or not part.keys().isdisjoint({"$dynamicRef", "dependencies"})

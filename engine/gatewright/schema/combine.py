@@ -58,7 +58,12 @@ def both(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Sc
     if (branches := _plain_branches(own)) is not None:
         return _distributed(own, branches, added, checker, root)
     merged = _merged(own, words, root) if _stand_apart(own, words) else None
-    return merged if merged is not None else _side_by_side(own, words)
+    if merged is not None:
+        return merged
+    if "$ref" in own or any(key.startswith("unevaluated") for key in own):  # it would see into `allOf`, or hide it
+        annotations = {key: value for key, value in own.items() if key in ANNOTATIONS}
+        return {**annotations, "allOf": [own_words(own), words]}
+    return {**own, "allOf": [*(as_list(own.get("allOf")) or []), words]}
 
 
 def _plain_branches(own: Schema) -> tuple[str, list[Schema]] | None:
@@ -212,11 +217,3 @@ def _types(ours: Any, theirs: Any) -> Any:
     kept = [name for name in own if name in added or (name == "integer" and "number" in added)]
     kept += ["integer" for name in added if name == "integer" and "number" in own and "integer" not in kept]
     return kept[0] if len(kept) == 1 else kept
-
-
-def _side_by_side(own: Schema, words: Schema) -> Schema:
-    """`allOf` beside the rest, or around it where the rest would see into it or hide it."""
-    if "$ref" in own or any(key.startswith("unevaluated") for key in own):
-        annotations = {key: value for key, value in own.items() if key in ANNOTATIONS}
-        return {**annotations, "allOf": [own_words(own), words]}
-    return {**own, "allOf": [*(as_list(own.get("allOf")) or []), words]}

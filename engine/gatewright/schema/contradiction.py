@@ -128,7 +128,10 @@ def _contradictions(own: list[object], constraint: object, at: Pointer, depth: i
     yield from below
     if not wrong and not below:
         if table != {"not": {}} and all(is_empty([one, table]) for one in own):
-            yield Fault(at, "no-value-left", _no_value(kinds, table))
+            asked, said = kinds_of(table), "none fits both this and the tool's own schema"
+            if kinds.isdisjoint(asked):
+                said = f"it is {kind_words(kinds)}, and this asks for {kind_words(asked)}"
+            yield Fault(at, "no-value-left", f"no value is left: {said}")
         else:
             yield from _strange_values(own, table, at)
 
@@ -170,13 +173,6 @@ def _strange_values(own: list[object], table: Schema, at: Pointer) -> Iterator[F
         if not any(checker.is_valid(value) for checker in checkers):
             near = near_miss(value, known) if isinstance(value, str) else None
             yield Fault((*at, "enum", index), "unknown-value", "the tool never takes this value", near)
-
-
-def _no_value(kinds: Kinds, table: Schema) -> str:
-    asked = kinds_of(table)
-    if kinds.isdisjoint(asked):
-        return f"no value is left: it is {kind_words(kinds)}, and this asks for {kind_words(asked)}"
-    return "no value is left: none fits both this and the tool's own schema"
 
 
 def _parts(table: Schema, depth: int) -> Iterator[Schema]:

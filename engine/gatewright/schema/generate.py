@@ -40,9 +40,9 @@ def _raw(model_or_type: Any) -> object:
 
 
 def _plain(schema: Schema) -> Schema:
-    kept = {key: value for key, value in schema.items() if not _is_noise(key, value)}
+    kept = {
+        key: value
+        for key, value in schema.items()
+        if key != "title" and not (key == "format" and isinstance(value, str) and value in _PLATFORM_FORMATS)
+    }
     return map_children(kept, _plain)
-
-
-def _is_noise(key: str, value: object) -> bool:
-    return key == "title" or (key == "format" and isinstance(value, str) and value in _PLATFORM_FORMATS)

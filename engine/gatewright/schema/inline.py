@@ -80,7 +80,11 @@ class _Inliner:
         self.recursive: dict[str, str] = {}
         self.nodes = 0
         self._check_places()
-        self._find_recursive()
+        edges = {reference: _references_in(target) for reference, target in self.targets.items()}
+        for reference in self.targets:
+            if _reaches(edges, reference):  # following references from its target comes back to it
+                wanted = reference.rsplit("/", 1)[-1].strip("#") or "root"
+                self.recursive[reference] = _fresh(wanted, set(self.recursive.values()))
 
     def result(self) -> Schema:
         body = {key: value for key, value in self.root.items() if key not in ("$defs", "definitions")}
@@ -126,16 +130,6 @@ class _Inliner:
             raise SchemaError(f"the reference `{reference}` at `{place}` leads to no schema")
         return found
 
-    def _find_recursive(self) -> None:
-        """A reference is recursive when following references from its target comes back to it."""
-        edges = {reference: _references_in(target) for reference, target in self.targets.items()}
-        taken: set[str] = set()
-        for reference in self.targets:
-            if _reaches(edges, reference):
-                name = _fresh(reference.rsplit("/", 1)[-1].strip("#") or "root", taken)
-                taken.add(name)
-                self.recursive[reference] = name
-
     def _expand(self, node: Any, depth: int) -> Any:
         schema = as_object(node)
         if schema is None:
@@ -145,7 +139,11 @@ class _Inliner:
             raise SchemaError(f"references expand to more than {MAX_NODES:,} schemas or {MAX_DEPTH} levels")
         reference = schema.get("$ref")
         if not isinstance(reference, str):
-            return self._without_mapping(map_children(schema, lambda child: self._expand(child, depth + 1)))
+            expanded = map_children(schema, lambda child: self._expand(child, depth + 1))
+            tag = as_object(expanded.get("discriminator"))
+            if tag is not None and "mapping" in tag:  # it points at definitions: only the name of the tag stays
+                expanded = {**expanded, "discriminator": {key: tag[key] for key in tag if key != "mapping"}}
+            return expanded
         return self._expand_reference(schema, reference, depth)
 
     def _expand_reference(self, schema: Schema, reference: str, depth: int) -> Any:
@@ -164,14 +162,6 @@ class _Inliner:
         if all(key in _ANNOTATIONS or key not in inner for key in siblings):
             return {**inner, **siblings}
         return {**siblings, "allOf": [inner, *(as_list(siblings.get("allOf")) or [])]}
-
-    @staticmethod
-    def _without_mapping(schema: Schema) -> Schema:
-        """A discriminator whose mapping points at definitions keeps only the name of its tag."""
-        discriminator = as_object(schema.get("discriminator"))
-        if discriminator is None or "mapping" not in discriminator:
-            return schema
-        return {**schema, "discriminator": {key: value for key, value in discriminator.items() if key != "mapping"}}
 
 
 def at_pointer(root: Schema, fragment: str) -> Any:

@@ -278,7 +278,9 @@ class _Search:
         if fitting == 1 or not found:
             return []
         if tagged is not None and table is not None:
-            return [_untold(tagged, table, at)]
+            is_given = tagged.field in table
+            where = (*at, tagged.field) if is_given else at
+            return [Fault(where, unknown_tag(tagged) if is_given else missing_tag(tagged), is_missing=not is_given)]
         return _meant(found, at)
 
 
@@ -304,12 +306,6 @@ def _members(node: _Node, table: Schema, at: Pointer) -> Iterable[tuple[object, 
             yield held, table[key], place
         if key not in declared and not matching and rest is not False:
             yield rest, table[key], place
-
-
-def _untold(tagged: Tagged, table: Schema, at: Pointer) -> Fault:
-    if tagged.field in table:
-        return Fault((*at, tagged.field), unknown_tag(tagged))
-    return Fault(at, missing_tag(tagged), is_missing=True)
 
 
 def _meant(found: list[tuple[Fault, ...]], at: Pointer) -> list[Fault]:

@@ -185,17 +185,14 @@ def _confidence(name: str, node: Schema, *, about: bool, away: bool) -> Confiden
     told = bool(_SAID.search(said))
     if not (is_path or local or (is_file and (told or about or last in _FILES)) or (last in _ENDS and told)):
         return None
-    elsewhere = bool(_ELSEWHERE.search(said)) or _starts_elsewhere(node.get("default")) or "remote" in words
+    default = node.get("default")  # `$` of a JSON document, or an address: no path on disk
+    starts_elsewhere = isinstance(default, str) and (default.startswith("$") or "://" in default)
+    elsewhere = bool(_ELSEWHERE.search(said)) or starts_elsewhere or "remote" in words
     if elsewhere or (away and not local):
         return "low"
     if is_path or local or (is_file and (told or about)):
         return "high"
     return "medium" if is_file else "low"
-
-
-def _starts_elsewhere(default: object) -> bool:
-    """Whether what stands for a left-out argument is no path on disk: `$` of a JSON document, an address."""
-    return isinstance(default, str) and (default.startswith("$") or "://" in default)
 
 
 def _said(node: Schema) -> str:

@@ -43,7 +43,8 @@ def argument_error(place: Pointer, message: str) -> ArgumentError:
     """The error at ``place``; a key that is no plain word is the model's own text and becomes `*`."""
     steps = [step if isinstance(step, int) or _PLAIN_KEY.fullmatch(step) else "*" for step in place[:_MAX_PLACE]]
     steps += ["…"] if len(place) > _MAX_PLACE else []
-    return ArgumentError(pointer_text(tuple(steps)), _clipped(message))
+    said = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…"
+    return ArgumentError(pointer_text(tuple(steps)), said)
 
 
 def message(kind: Kind) -> str:
@@ -125,10 +126,6 @@ def _article(types: list[str]) -> str:
         "boolean": "true or false",
     }
     return " or ".join(words.get(name, f"a {name}") for name in types)
-
-
-def _clipped(text: str) -> str:
-    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
 
 
 def alternatives(said: list[str]) -> str:

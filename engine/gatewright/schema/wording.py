@@ -55,7 +55,12 @@ class _Cleaner:
             if keyword in _NOT_TEXT or keyword in MAPS or keyword in LISTS or keyword in SINGLES:
                 result[keyword] = value
                 continue
-            cleaned = self._sample_list(value) if keyword in _SAMPLES else self._value(value)
+            if keyword not in _SAMPLES:
+                cleaned = self._value(value)
+            elif (samples := as_list(value)) is not None:  # they are data: one that names a hidden operation goes whole
+                cleaned = [item for item in samples if not self._mentions(item)]
+            else:
+                cleaned = None if self._mentions(value) else value
             if cleaned not in (None, "", [], {}) or cleaned == value:
                 result[keyword] = cleaned
         return result
@@ -72,13 +77,6 @@ class _Cleaner:
                 key: cleaned for key, item in kept.items() if (cleaned := self._value(item)) != "" or cleaned == item
             }
         return value
-
-    def _sample_list(self, value: Any) -> Any:
-        """Examples are data: one that names a hidden operation goes whole."""
-        array = as_list(value)
-        if array is None:
-            return None if self._mentions(value) else value
-        return [item for item in array if not self._mentions(item)]
 
     def _mentions(self, value: Any) -> bool:
         if isinstance(value, str):

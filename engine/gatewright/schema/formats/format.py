@@ -91,7 +91,18 @@ class Format:
 
     def lints(self, listing: ToolListing) -> tuple[ProviderLint, ...]:
         """What the spelling of one tool changed or could not keep."""
-        return (*self._name_lints(listing), *self._empty_lints(listing), *self.fitted(listing).lints)
+        rule, found = self._spelling.names, list[ProviderLint]()
+        given = fitted_name(listing.name, rule)
+        if given != listing.name:
+            reason = f"{self.provider} takes names of {rule.words}, so `{listing.name[:80]}` is sent as `{given}`"
+            found.append(ProviderLint("name", self.provider, "", reason, "calls come back under the tool's own name"))
+        reason, advice = (
+            "the list of allowed values is empty, so no value fits",
+            "leave the parameter out, or list values",
+        )
+        empty = [pointer_text(place) for place, node in walk(listing.schema) if node.get("enum") == []]
+        found += [ProviderLint("no-value", self.provider, place, reason, advice) for place in sorted(empty)]
+        return (*found, *self.fitted(listing).lints)
 
     def lints_all(self, listings: Sequence[ToolListing]) -> dict[str, tuple[ProviderLint, ...]]:
         """The lints by tool name; what concerns all of them together stands under the empty name."""
@@ -108,23 +119,6 @@ class Format:
         known = tuple(listings)
         sent = {given: own for own, given in self.names(known).items()}
         return CallReader(sent, {listing.name: self.fitted(listing) for listing in known})
-
-    def _empty_lints(self, listing: ToolListing) -> tuple[ProviderLint, ...]:
-        """Lists of allowed values that hold none: nothing that a model sends there fits."""
-        empty = [pointer_text(place) for place, node in walk(listing.schema) if node.get("enum") == []]
-        reason, advice = (
-            "the list of allowed values is empty, so no value fits",
-            "leave the parameter out, or list values",
-        )
-        return tuple(ProviderLint("no-value", self.provider, place, reason, advice) for place in sorted(empty))
-
-    def _name_lints(self, listing: ToolListing) -> tuple[ProviderLint, ...]:
-        rule = self._spelling.names
-        given = fitted_name(listing.name, rule)
-        if given == listing.name:
-            return ()
-        reason = f"{self.provider} takes names of {rule.words}, so `{listing.name[:80]}` is sent as `{given}`"
-        return (ProviderLint("name", self.provider, "", reason, "calls come back under the tool's own name"),)
 
 
 @frozen

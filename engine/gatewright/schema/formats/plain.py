@@ -192,7 +192,7 @@ def _enumerated(schema: Schema) -> Schema:
             value
             for branch, own in zip(branches, values, strict=True)
             for value in own or []
-            if _is_typed(value, branch)
+            if (kinds := types_of(branch)) is None or any(is_of_type(value, kind) for kind in kinds)
         ]
         if keyword == "oneOf" and any(
             same_json(value, other) for i, value in enumerate(kept) for other in kept[i + 1 :]
@@ -207,11 +207,6 @@ def _enumerated(schema: Schema) -> Schema:
         if joined is not None:
             return _described(joined, branches, values)
     return schema
-
-
-def _is_typed(value: Any, branch: Schema) -> bool:
-    kinds = types_of(branch)
-    return kinds is None or any(is_of_type(value, kind) for kind in kinds)
 
 
 def _distinct(values: list[Any]) -> list[Any]:
@@ -289,7 +284,11 @@ def by_type(schema: Schema) -> list[Schema]:
     """``schema`` as one schema for each type it allows, each with the keywords that matter for its type."""
     kinds, values = types_of(schema), values_of(schema)
     if kinds is None:
-        kinds = list(ALL_TYPES) if values is None else [_type_of(value) for value in values]
+        kinds = (
+            list(ALL_TYPES)
+            if values is None
+            else [next(kind for kind in ALL_TYPES if is_of_type(value, kind)) for value in values]
+        )
     kinds = [kind for kind in dict.fromkeys(kinds) if kind != "integer" or "number" not in kinds]
     result: list[Schema] = []
     for kind in kinds:
@@ -303,10 +302,6 @@ def by_type(schema: Schema) -> list[Schema]:
                 continue
         result.append(part)
     return result
-
-
-def _type_of(value: Any) -> str:
-    return next(kind for kind in ALL_TYPES if is_of_type(value, kind))
 
 
 def is_anything(schema: Schema) -> bool:

@@ -155,14 +155,8 @@ class _Writer:
         union: Schema = {**said, "anyOf": written}
         if all(branch.step is KEEP for branch in known):
             return union, KEEP
-        return union, either([Branch(self._complete(one.sent), self._whole(one.own), one.step) for one in known])
-
-    def _complete(self, schema: Schema) -> Schema:
-        """A sent alternative that can be checked by itself; definitions are filled in before the first check."""
-        return {**schema, "$defs": self.definitions} if _refers(schema) else schema
-
-    def _whole(self, schema: Schema) -> Schema:
-        return {**schema, "$defs": self._plain.definitions} if _refers(schema) else schema
+        sent, own = self.definitions, self._plain.definitions  # which are filled in before the first check
+        return union, either([Branch(_whole(one.sent, sent), _whole(one.own, own), one.step) for one in known])
 
     def _scalars(self, schema: Schema, parts: list[Schema], place: Pointer) -> Schema:
         kinds = [str(part["type"]) for part in parts]
@@ -226,6 +220,11 @@ class _Writer:
             return SchemaChecker({**schema, "$defs": self._plain.definitions}).is_valid(None)
         except SchemaError:
             return True
+
+
+def _whole(schema: Schema, definitions: Schema) -> Schema:
+    """An alternative that can be checked by itself."""
+    return {**schema, "$defs": definitions} if _refers(schema) else schema
 
 
 def _refers(schema: Schema) -> bool:

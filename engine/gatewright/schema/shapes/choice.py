@@ -36,11 +36,15 @@ def choice_of(value: object) -> Choice | None:
     schema = as_object(value)
     if schema is None:
         return None
-    found = [
-        choice
-        for choice in (_enum(schema), _const(schema), *_unions(schema), *_all_of(schema), _pattern(schema))
-        if choice
-    ]
+    const = schema.get("const")
+    said = (
+        _enum(schema),
+        Choice((const,), "const") if isinstance(const, str) else None,
+        *(_union(schema, keyword) for keyword in _UNIONS),
+        *(choice_of(branch) for branch in as_list(schema.get("allOf")) or ()),
+        _pattern(schema),
+    )
+    found = [choice for choice in said if choice]
     if not found or ((types := _types(schema)) and "string" not in types):
         return None
     others = [frozenset(other.names) for other in found[1:]]
@@ -90,7 +94,8 @@ def _is_lost(key: str, value: object, allowed: frozenset[str], *, keep_null: boo
 
 
 def _restrict_enum(result: Schema, values: list[Any], allowed: frozenset[str], *, keep_null: bool) -> None:
-    kept = [index for index, value in enumerate(values) if _is_kept(value, allowed, keep_null=keep_null)]
+    wanted = {*allowed, None} if keep_null else allowed
+    kept = [index for index, value in enumerate(values) if isinstance(value, str | None) and value in wanted]
     result["enum"] = [values[index] for index in kept]
     for keyword in _NAME_LISTS:
         labels, table = as_list(result.get(keyword)), as_object(result.get(keyword))
@@ -100,10 +105,6 @@ def _restrict_enum(result: Schema, values: list[Any], allowed: frozenset[str], *
             del result[keyword]
         elif table is not None:
             result[keyword] = {name: text for name, text in table.items() if name in allowed}
-
-
-def _is_kept(value: object, allowed: frozenset[str], *, keep_null: bool) -> bool:
-    return keep_null if value is None else isinstance(value, str) and value in allowed
 
 
 def _restricted_branches(branches: list[Any], allowed: frozenset[str], *, keep_null: bool) -> list[Any]:
@@ -130,15 +131,6 @@ def _enum(schema: Schema) -> Choice | None:
     return Choice(tuple(dict.fromkeys(value for value in values if value is not None)), "enum", None in values)
 
 
-def _const(schema: Schema) -> Choice | None:
-    value = schema.get("const")
-    return Choice((value,), "const") if isinstance(value, str) else None
-
-
-def _unions(schema: Schema) -> list[Choice]:
-    return [choice for keyword in _UNIONS if (choice := _union(schema, keyword))]
-
-
 def _union(schema: Schema, keyword: str) -> Choice | None:
     branches = as_list(schema.get(keyword))
     if not branches:
@@ -162,10 +154,6 @@ def _pattern(schema: Schema) -> Choice | None:
         return None
     names = [re.sub(r"\\(.)", r"\1", name) for name in re.findall(_LITERAL, pattern.replace("^(?:", "^(", 1))]
     return Choice(tuple(dict.fromkeys(names)), "pattern", "null" in types)
-
-
-def _all_of(schema: Schema) -> list[Choice]:
-    return [choice for branch in as_list(schema.get("allOf")) or [] if (choice := choice_of(branch))]
 
 
 def _is_null(branch: object) -> bool:

@@ -68,12 +68,10 @@ def nested_candidates(schema: Schema, field: str | None, seen: frozenset[str]) -
         if one.place.steps or one.name not in seen:
             found.setdefault((one.name, one.names), []).append((one, _confidence(one)))
     groups = found.values() if field is None else [_declared(rows, field) for rows in found.values()]
-    sure = [_sure(rows) for rows in groups]
+    sure: list[list[tuple[_Field, Confidence]]] = [
+        [(one, own) for one, own in rows if own is not None] for rows in groups
+    ]
     return tuple(_candidate(schema, rows) for rows in sure if rows)
-
-
-def _sure(rows: list[_Reading]) -> list[tuple[_Field, Confidence]]:
-    return [(one, own) for one, own in rows if own is not None]
 
 
 def _declared(rows: list[_Reading], field: str) -> list[_Reading]:

@@ -34,7 +34,12 @@ def reduced(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Sch
     if found.repeats is not None:
         result = without_hidden_repeats(result, found, allowed)
     result = result if _is_sealed(result) else closed(result, finder(result))
-    return _guarded(result if "type" in result else {"type": "object", **result}, found, allowed)
+    result = result if "type" in result else {"type": "object", **result}
+    names = tuple(name for name in found.names if name in allowed)
+    binding = Binding(names, found.default in allowed, finder(result))
+    for steps in [steps for steps in found.places if not binding.holds(result, steps)]:
+        result = _with_guard(result, binding.guard(steps))
+    return result
 
 
 def _is_sealed(schema: Schema) -> bool:
@@ -58,15 +63,6 @@ def _keyed(schema: Schema, allowed: frozenset[str]) -> Schema:
         elif branches:
             result[keyword] = kept
     return result
-
-
-def _guarded(schema: Schema, found: OperationSet, allowed: frozenset[str]) -> Schema:
-    names = tuple(name for name in found.names if name in allowed)
-    binding = Binding(names, found.default in allowed, finder(schema))
-    open_ends = [steps for steps in found.places if not binding.holds(schema, steps)]
-    for steps in open_ends:
-        schema = _with_guard(schema, binding.guard(steps))
-    return schema
 
 
 def _with_guard(schema: Schema, guard: Schema) -> Schema:

@@ -91,13 +91,12 @@ def with_repeats(schema: Schema, found: OperationSet) -> OperationSet:
         return found
     names = _names_of_field(found)
     held = [node for _, node in walk(schema) if any(repeats_in(node, name, found) for name in names)]
-    if not held or not (_is_recursive(schema) or _are_elsewhere(held, schema, found)):
+    if not held:
+        return found
+    is_recursive = any("$ref" in node for _, node in walk(schema))
+    if not is_recursive and not _are_elsewhere(held, schema, found):
         return found
     return dataclasses.replace(found, repeats=Repeats(schema, found))
-
-
-def _is_recursive(schema: Schema) -> bool:
-    return any("$ref" in node for _, node in walk(schema))
 
 
 def _are_elsewhere(held: list[Schema], schema: Schema, found: OperationSet) -> bool:
