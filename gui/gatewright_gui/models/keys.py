@@ -170,11 +170,8 @@ PARTS = (
 def parts_for(page: str) -> tuple[KeyPart, ...]:
     """Those of a page, then those that hold everywhere, then the others."""
     here = [part for part in PARTS if page in part.pages]
-    return (*here, *[part for part in PARTS if not part.pages], *[part for part in PARTS if _elsewhere(part, page)])
-
-
-def _elsewhere(part: KeyPart, page: str) -> bool:
-    return bool(part.pages) and page not in part.pages
+    everywhere = [part for part in PARTS if not part.pages]
+    return (*here, *everywhere, *[part for part in PARTS if part.pages and page not in part.pages])
 
 
 class KeysModel(FlatModel):

@@ -51,9 +51,17 @@ def dress(dialog: QFileDialog) -> None:
             tie_icon(button, icon)
             button.setToolTip(tr(words))
             button.setAccessibleName(tr(words))
-    _settle_views(dialog)
+    size = current_look().tokens.icon_size
+    for rows in dialog.findChildren(QAbstractItemView):
+        rows.setIconSize(QSize(size, size))
+    tree = dialog.findChild(QTreeView, "treeView")
+    if tree is not None:
+        tree.header().setStretchLastSection(True)
     if dialog.fileMode() is QFileDialog.FileMode.Directory:
-        _hide(dialog, "fileTypeLabel", "fileTypeCombo")
+        for name in ("fileTypeLabel", "fileTypeCombo"):
+            part = dialog.findChild(QWidget, name)
+            if part is not None:
+                part.hide()
     dialog.resize(*SIZE)
     field, view = dialog.findChild(QLineEdit, "fileNameEdit"), dialog.findChild(QListView, "listView")
     if field is not None and view is not None:
@@ -64,19 +72,3 @@ def _drop_selection(field: QLineEdit, view: QListView, _typed: str) -> None:
     """Let what is typed be chosen: Qt takes selected rows before it, and keeps folders on the way to it selected."""
     if field.hasFocus():  # otherwise the field says what is selected
         view.selectionModel().clearSelection()
-
-
-def _settle_views(dialog: QFileDialog) -> None:
-    size = current_look().tokens.icon_size
-    for view in dialog.findChildren(QAbstractItemView):
-        view.setIconSize(QSize(size, size))
-    tree = dialog.findChild(QTreeView, "treeView")
-    if tree is not None:
-        tree.header().setStretchLastSection(True)
-
-
-def _hide(dialog: QFileDialog, *names: str) -> None:
-    for name in names:
-        part = dialog.findChild(QWidget, name)
-        if part is not None:
-            part.hide()

@@ -40,15 +40,10 @@ def _format(colour: str, ground: str | None = None, *, bold: bool = False) -> QT
     return made
 
 
-def _struck(colour: str) -> QTextCharFormat:
-    made = _format(colour)
-    made.setFontStrikeOut(True)
-    return made
-
-
 def formats(palette: Palette) -> dict[Kind, QTextCharFormat]:
     """One text format for each kind of span."""
-    syntax = palette.syntax
+    syntax, gone = palette.syntax, _format(palette.muted)
+    gone.setFontStrikeOut(True)
     return {
         "key": _format(syntax.key),
         "string": _format(syntax.string),
@@ -61,7 +56,7 @@ def formats(palette: Palette) -> dict[Kind, QTextCharFormat]:
         "added": _format(palette.diff_added.fg, palette.diff_added.soft),
         "removed": _format(palette.diff_removed.fg, palette.diff_removed.soft),
         "hunk": _format(palette.accent.fg),
-        "gone": _struck(palette.muted),
+        "gone": gone,
     }
 
 

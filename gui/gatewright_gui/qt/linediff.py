@@ -72,7 +72,8 @@ def _compared(lines: Sequence[str], old: int, new: int) -> Iterator[ChangedLette
         limit + 1 - start,
         lambda first, last: before[ends - last : ends - first] == after[others - last : others - first],
     )
-    if start + tail <= 2 + _indent(before):
+    indent = len(before) - 1 - len(before[1:].lstrip())
+    if start + tail <= 2 + indent:
         return  # nothing in common: the colours of the whole lines say it already
     for line, text, is_added in ((old, before, False), (new, after, True)):
         if start < len(text) - tail:
@@ -89,7 +90,3 @@ def _shared(most: int, is_same: Callable[[int, int], bool]) -> int:
         else:
             high = middle - 1
     return low
-
-
-def _indent(line: str) -> int:
-    return len(line[1:]) - len(line[1:].lstrip())

@@ -102,7 +102,8 @@ class Theme(QObject):
             app.styleHints().colorSchemeChanged.connect(self._system_changed)
         install_look(self)
         self._choice = choice
-        self._current = _system_theme(app) if choice == "system" else choice
+        is_dark = app.styleHints().colorScheme() == Qt.ColorScheme.Dark
+        self._current = ("dark" if is_dark else "light") if choice == "system" else choice
         app.setPalette(qt_palette(self.palette))
 
     def _system_changed(self, _scheme: Qt.ColorScheme) -> None:
@@ -129,7 +130,3 @@ class Theme(QObject):
             fonts = (typography.ui_font(TOKENS), typography.small_font(TOKENS), typography.mono_font(TOKENS))
             self._fonts = fonts
         return self._fonts
-
-
-def _system_theme(app: QApplication) -> ThemeName:
-    return "dark" if app.styleHints().colorScheme() == Qt.ColorScheme.Dark else "light"

@@ -64,7 +64,11 @@ class HelpDialog(QDialog):
         self._stack = stack_of(self.view, self._nothing, self._import)
         self.file_button = named(QPushButton(tr("Show the policy file")), "help.file")
         self.close_button = named(QPushButton(tr("Close")), "help.close")
-        self._set_up_view()
+        self.view.show_model(self.model, {KEYS: _KEYS_WIDE}, wide=KEYS + 1)
+        self.view.setWordWrap(True)
+        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.view.verticalHeader().setMinimumSectionSize(current_look().tokens.row_height)
         self._lay_out()
         self.part.current_changed.connect(self._show_part)
         self.search.search_changed.connect(self._search)
@@ -73,13 +77,6 @@ class HelpDialog(QDialog):
         self.file_button.clicked.connect(self.file_requested)
         self.close_button.clicked.connect(self.close)
         self.resize(*SIZE)
-
-    def _set_up_view(self) -> None:
-        self.view.show_model(self.model, {KEYS: _KEYS_WIDE}, wide=KEYS + 1)
-        self.view.setWordWrap(True)
-        self.view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.view.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        self.view.verticalHeader().setMinimumSectionSize(current_look().tokens.row_height)
 
     def _lay_out(self) -> None:
         policy = self.search.sizePolicy()

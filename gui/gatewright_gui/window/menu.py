@@ -20,7 +20,10 @@ def fill_menu(
     """Put the rows in anew, as things stand now."""
     menu.clear()
     menu.addActions([actions["new"], actions["open"]])
-    _add_recent(menu.addMenu(tr("Open recent")), recent, open_path)
+    before = menu.addMenu(tr("Open recent"))
+    before.setEnabled(bool(recent))
+    for path in recent:
+        before.addAction(button_text(str(path))).triggered.connect(lambda _=False, chosen=path: open_path(chosen))
     menu.addActions([actions["window"], actions["demo"], actions["reload"]])
     menu.addSeparator()
     menu.addActions([actions["save"], actions["save_as"], actions["export"]])
@@ -33,9 +36,3 @@ def fill_menu(
     menu.addAction(actions["preferences"])
     menu.addSeparator()
     menu.addActions([actions["help"], actions["diagnostics"], actions["quit"]])
-
-
-def _add_recent(menu: QMenu, recent: Sequence[Path], open_path: Callable[[Path], None]) -> None:
-    menu.setEnabled(bool(recent))
-    for path in recent:
-        menu.addAction(button_text(str(path))).triggered.connect(lambda _=False, chosen=path: open_path(chosen))

@@ -31,7 +31,9 @@ class NewDialog(CheckedDialog):
         self._tasks, self._with_files = tasks, with_files
         self._secrets: Mapping[str, int] = {}
         self._sought: Path | None = None
-        self.place = named(QLineEdit(_proposed(with_files)), "new.folder", spoken=tr("Folder of the workspace"))
+        documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
+        own = "" if with_files else str(Path(documents or Path.home()) / "gatewright")  # with files the user says which
+        self.place = named(QLineEdit(own), "new.folder", spoken=tr("Folder of the workspace"))
         self.browse_button = named(QPushButton(tr("C&hoose...")), "new.browse", spoken=tr("Choose the folder"))
         self.begin = named(QComboBox(), "new.begin", spoken=tr("What the workspace begins with"))
         self.begin.addItem(tr("a policy of my own, with one agent"))
@@ -149,11 +151,3 @@ class NewDialog(CheckedDialog):
         self.browse_button.setAutoDefault(False)
         self.lay_out(self.heading, form, self.fault, stretch(), space=3)
         self.resize(640, 320)
-
-
-def _proposed(with_files: bool) -> str:
-    """A folder of its own for a policy without files; else the user says which."""
-    if with_files:
-        return ""
-    base = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
-    return str(Path(base or Path.home()) / "gatewright")

@@ -22,15 +22,12 @@ _NOT_THERE = frozenset({"action.palette"})
 
 def palette_rows(document: Document, actions: Iterable[QAction], page: QWidget | None) -> tuple[PaletteEntry, ...]:
     """Commands of the page, then of the window, then the places."""
-    of_page = [action for action in page.findChildren(QAction) if _is_command(action)] if page is not None else []
+    found = page.findChildren(QAction) if page is not None else []
+    # not a row of a menu that happens to be open, nor the button inside a field, which has no name
+    of_page = [action for action in found if action.objectName() and not isinstance(action.parent(), QMenu)]
     commands = dict.fromkeys(action for action in (*of_page, *actions) if action.isEnabled() and action.text())
     rows = [_command(action) for action in commands if action.objectName() not in _NOT_THERE]
     return (*rows, *map(_place, places_of(document)))
-
-
-def _is_command(action: QAction) -> bool:
-    """Named, and not a row of a menu that happens to be open, nor the button inside a field."""
-    return bool(action.objectName()) and not isinstance(action.parent(), QMenu)
 
 
 def _command(action: QAction) -> PaletteEntry:

@@ -157,7 +157,10 @@ class SelfCheckDialog(QDialog):
         role: Role = "muted" if found is None else "deny" if is_wrong else "allow"
         self._icon.set_icon("shield" if found is None else "shield-x" if is_wrong else "shield-check", role)
         self.summary.setText(tr("Nothing is checked yet") if found is None else found_words(found))
-        self.note_header.set_note("" if found is None else _note_words(found))
+        parts = [counted(len(found.differences), "difference", "differences")] if found is not None else []
+        if found is not None and found.untried:
+            parts.append(tr("{count:,} not tried", count=len(found.untried)))
+        self.note_header.set_note(", ".join(parts))
         text = tr("What is ticked, shown and callable is the same everywhere.") if found is not None else ""
         self.nothing.set_state(
             "circle-check", tr("No difference") if found is not None else tr("Nothing checked"), text
@@ -181,9 +184,3 @@ class SelfCheckDialog(QDialog):
         agent = index.data(ROW)
         if isinstance(agent, AgentCheck):
             self.tool_requested.emit(agent.agent_id, None, None)
-
-
-def _note_words(found: CheckCount) -> str:
-    wrong, untried = len(found.differences), len(found.untried)
-    parts = [counted(wrong, "difference", "differences")]
-    return ", ".join([*parts, *([tr("{count:,} not tried", count=untried)] if untried else [])])

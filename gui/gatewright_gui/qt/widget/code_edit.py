@@ -155,16 +155,13 @@ class CodeEdit(QPlainTextEdit):
         row, line = self._row_of(self.textCursor().block()), self.current_line
         self._folded, self._awaited = folded, None
         if row in self._filler.show(folded.rows, needed_row):
-            self._put_cursor(line)
+            # to the same line as before, where that has come; what is put in would push it on
+            block = self._filler.block_of(folded.row_of(line))
+            self.setTextCursor(QTextCursor(self.document().findBlockByNumber(max(block, 0))))
         self._make_room()
         self.verticalScrollBar().setValue(vertical)
         self.horizontalScrollBar().setValue(horizontal)
         self._retint()
-
-    def _put_cursor(self, line: int) -> None:
-        """To the same line as before, where that has come; what is put in would push it on."""
-        row = self._filler.block_of(self._folded.row_of(line))
-        self.setTextCursor(QTextCursor(self.document().findBlockByNumber(max(row, 0))))
 
     def _grew(self) -> None:
         self._arrive()

@@ -273,7 +273,10 @@ class CodeView(QWidget):
         is_diff = language == "diff" and len(text) <= MAX_HIGHLIGHTED
         self.editor.numbers.set_names(line_numbers(text) if is_diff else ())
         foldable = foldable or Foldable.plain(text)
-        closed = self._closed_of(foldable, key)
+        closed = self._closed.get(key)
+        if closed is None:  # of a long text that was not folded by hand, all parts
+            is_long = foldable.folds and len(foldable.lines) > FOLDED_LINES
+            closed = foldable.first_level if is_long else frozenset[str]()
         if self._is_in_view(text, language):
             self._highlighter.rest()
             self._in_view.set_language(language)
@@ -287,13 +290,6 @@ class CodeView(QWidget):
         self.find_bar.refresh()
         self._place_buttons()
         self.show_fold_buttons(True)
-
-    def _closed_of(self, text: Foldable, key: str) -> frozenset[str]:
-        """What is folded: as the user left it; of a long text they have not touched, all parts."""
-        kept = self._closed.get(key)
-        if kept is None and text.folds and len(text.lines) > FOLDED_LINES:
-            return text.first_level
-        return kept or frozenset()
 
     def _folding_changed(self, closed: frozenset[str]) -> None:
         self._closed[self._key] = closed

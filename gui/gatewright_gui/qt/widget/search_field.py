@@ -42,15 +42,11 @@ class SearchField(QLineEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Escape and Down are ours; the rest is typing."""
-        if event.key() == Qt.Key.Key_Escape:
-            self._escape()
+        if event.key() == Qt.Key.Key_Escape and self.text() and not self.leaves_at_once:
+            self.clear()
+        elif event.key() == Qt.Key.Key_Escape:
+            self.leave_requested.emit()
         elif event.key() == Qt.Key.Key_Down:
             self.results_requested.emit()
         else:
             super().keyPressEvent(event)
-
-    def _escape(self) -> None:
-        if self.text() and not self.leaves_at_once:
-            self.clear()
-        else:
-            self.leave_requested.emit()
