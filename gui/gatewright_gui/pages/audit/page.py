@@ -238,9 +238,18 @@ class AuditPage(Page):
             self.detail.show_rule(rule)
 
     def _show_chain(self) -> None:
-        detail = self.detail.detail
-        if detail is not None:
-            self.detail.show_chain(*_chain_words(self._report, detail.call))
+        """Say whether the rows of the chosen call are proved."""
+        detail, report = self.detail.detail, self._report
+        if detail is None:
+            return
+        if report is None:
+            self.detail.show_chain(*_proof_words(None))
+        elif detail.call.last <= report.proved_to:
+            self.detail.show_chain(tr("proved"), "shield-check", "allow")
+        elif report.is_sound:
+            self.detail.show_chain(tr("newer than the proof"), "shield", "muted")
+        else:
+            self.detail.show_chain(tr("not proved"), "shield-x", "deny")
 
     def _go_to_rule(self) -> None:
         rule, detail = self._rule, self.detail.detail
@@ -421,14 +430,3 @@ def _proof_words(report: AuditReport | None) -> tuple[str, str, Role]:
     if report.is_sound:
         return tr("proved: {rows}", rows=counted(report.rows, "row", "rows")), "shield-check", "allow"
     return counted(len(report.problems), "problem", "problems"), "shield-x", "deny"
-
-
-def _chain_words(report: AuditReport | None, call: LoggedCall) -> tuple[str, str, Role]:
-    """Whether the rows of a call are proved."""
-    if report is None:
-        return _proof_words(None)
-    if call.last <= report.proved_to:
-        return tr("proved"), "shield-check", "allow"
-    if report.is_sound:
-        return tr("newer than the proof"), "shield", "muted"
-    return tr("not proved"), "shield-x", "deny"

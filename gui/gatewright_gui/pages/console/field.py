@@ -158,9 +158,13 @@ class LineField(QLineEdit):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """F4 chooses a file; several lines that are pasted make it a field of several lines."""
-        if event.key() == Qt.Key.Key_F4 and self._has_files and not event.modifiers():
+        key, held = event.key(), event.modifiers()
+        is_plain = held in {Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier}
+        is_ctrl = held == Qt.KeyboardModifier.ControlModifier
+        asks_for_list = (key == Qt.Key.Key_Down and is_plain) or (key == Qt.Key.Key_Space and is_ctrl)
+        if key == Qt.Key.Key_F4 and self._has_files and not held:
             self._host.browse(self._path)
-        elif self.offered is not None and _asks_for_list(event):
+        elif self.offered is not None and asks_for_list:
             self.offer()
         elif event.matches(QKeySequence.StandardKey.Paste) and "\n" in (text := QApplication.clipboard().text()):
             self._paste_lines(text)
@@ -299,12 +303,6 @@ def _completer(field: QLineEdit, files: QStringListModel) -> QCompleter:
     made.setPopup(popup)
     TabTakes(popup)
     return made
-
-
-def _asks_for_list(event: QKeyEvent) -> bool:
-    plain = event.modifiers() in {Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier}
-    is_ctrl = event.modifiers() == Qt.KeyboardModifier.ControlModifier
-    return (event.key() == Qt.Key.Key_Down and plain) or (event.key() == Qt.Key.Key_Space and is_ctrl)
 
 
 def _choices(shape: Shape) -> tuple[JsonValue, ...]:

@@ -154,8 +154,6 @@ def _item(text: str, icon: str, choice: FileChoice | None) -> QStandardItem:
     item.setEditable(False)
     item.setData(choice, _CHOICE)
     item.setData(choice.path if choice is not None else "", _PATH)
-    if choice is None:
-        item.setSelectable(True)
     return item
 
 

@@ -8,7 +8,6 @@ from PySide6.QtGui import QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QPushButton,
-    QStackedWidget,
     QWidget,
 )
 
@@ -30,7 +29,7 @@ from gatewright_gui.pages.console.table import table_of, verdict_width
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.widget import ElidedLabel, EmptyState, SectionHeader, Segmented, TableView
 from gatewright_gui.qt.widget.button import icon_button, text_button
@@ -344,9 +343,7 @@ class HistoryPanel(QWidget):
         for control in (self.compare_button, self.edit_button, self.again_button, self.revoke_button, self.part):
             self._header.add_control(control)
         self._none = EmptyState("history", "", "")
-        self._stack = QStackedWidget()
-        for part in (self._none, self.view, self.session):
-            self._stack.addWidget(part)
+        self._stack = stack_of(self._none, self.view, self.session)
         buttons = (self.clear_button, self.reset_button, self.reset_copy_button)
         foot = row_of(stretch(self._session), *buttons, space=1, margins=(2, 0))
         column_of(self._header, self.bar, stretch(self._stack), foot, into=self)

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QGridLayout,
-    QStackedWidget,
     QWidget,
 )
 from shiboken6 import isValid
@@ -31,7 +30,7 @@ from gatewright_gui.pages.console.schema_shape import as_map
 from gatewright_gui.pages.console.tool_choice import ToolChoice, ToolNote
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import counted, tr
-from gatewright_gui.qt.layout import column_of, named, stretch
+from gatewright_gui.qt.layout import column_of, named, stack_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.task import TaskOwner
@@ -90,9 +89,7 @@ class RequestPanel(QWidget):
         self.raw.changed.connect(self._json_changed)
         self.form.touched.connect(self._touch)
         self.none = EmptyState("wrench", tr("No tool to call"), tr("Choose an agent and a tool"))
-        self._stack = QStackedWidget()
-        for part in (self.form, self.raw, self.none):
-            self._stack.addWidget(part)
+        self._stack = stack_of(self.form, self.raw, self.none)
         self._lay_out()
         self._show_tool()
 

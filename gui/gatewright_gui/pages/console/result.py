@@ -8,7 +8,7 @@ import json
 from json import decoder, scanner
 from typing import Any, Final, Literal, cast
 
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import frozen
@@ -16,7 +16,7 @@ from gatewright_gui.pages.console.json_tree import JsonTreeView
 from gatewright_gui.pages.console.result_table import ListedRows, ResultTableView, listed_rows
 from gatewright_gui.pages.console.stages import duration
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stretch
+from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, EmptyState, SectionHeader, Segmented
 from gatewright_gui.session.calls import MAX_SHOWN, CallRecord, change_words, cut, takes_away
@@ -226,9 +226,7 @@ class ResultPanel(QWidget):
             self.parts.add_segment(key, words)
         self.parts.current_changed.connect(self._wish)
         self._about = named(ElidedLabel(path=True, mono=True, role="muted"), "console.changeabout")
-        self._stack = QStackedWidget()
-        for part in (self.none, self.text, self.table, self.tree, self.diff):
-            self._stack.addWidget(part)
+        self._stack = stack_of(self.none, self.text, self.table, self.tree, self.diff)
         self._lay_out()
 
     @property

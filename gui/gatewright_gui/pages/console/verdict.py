@@ -9,7 +9,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QGridLayout,
     QLabel,
-    QMenu,
     QSizePolicy,
     QWidget,
 )
@@ -18,6 +17,7 @@ from gatewright_gui.pages.console.stages import add_rule_ways
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_pair
+from gatewright_gui.qt.menu import popup_menu
 from gatewright_gui.qt.plaintext import button_text
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget import Chip, CodeView, ElidedLabel, Segmented, VerdictBadge
@@ -220,9 +220,7 @@ class VerdictPanel(QWidget):
             self.rule_requested.emit(self._rule)
 
     def _open_menu(self, at: QPoint) -> None:
-        menu = QMenu(self)
-        menu.setObjectName("console.rulemenu")
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = popup_menu(self, "console.rulemenu")
         add_rule_ways(menu, self._rule, self.rule_requested.emit, self.line_requested.emit)
         menu.popup(self.rule_button.mapToGlobal(at))
 

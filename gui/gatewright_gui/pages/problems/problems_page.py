@@ -4,11 +4,7 @@ The place is where one sees what a problem is about: a tool of an agent, a level
 """
 
 from PySide6.QtCore import QModelIndex, QPoint, Qt
-from PySide6.QtWidgets import (
-    QMenu,
-    QPushButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QPushButton, QWidget
 
 from gatewright.workspace.api import Edit, Problem
 from gatewright_gui.pages.page import Page, PageContext
@@ -17,6 +13,7 @@ from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
+from gatewright_gui.qt.menu import popup_menu
 from gatewright_gui.qt.plaintext import label_text, tip_text
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -221,8 +218,7 @@ class ProblemsPage(Page):
     def _open_menu(self, at: QPoint) -> None:
         if not self.view.indexAt(at).isValid():
             return
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu = popup_menu(self)
         for button, text, keys, run in (
             (self.go_button, tr("Show {place}", place=self._about), tr("Enter"), self._go),
             (self.line_button, tr("Show in TOML"), tr("Ctrl+Enter"), self._show_line),
