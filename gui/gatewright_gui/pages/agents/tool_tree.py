@@ -82,15 +82,12 @@ class Verbs(Protocol):
 
     def tick_tool(self, tool: str, on: bool) -> bool:
         """A tool as a whole."""
-        ...
 
     def tick_operation(self, tool: str, operation: str, on: bool) -> bool:
         """One operation."""
-        ...
 
     def tick_many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
         """Operations by tool."""
-        ...
 
 
 class ToolTreeModel(QAbstractItemModel):
