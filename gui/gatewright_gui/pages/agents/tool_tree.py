@@ -2,6 +2,7 @@
 
 A row's position is in its index: a tool has internal id 0, an operation the row of its tool plus 1; nothing is made per
 row before it is asked for. Tools of one group follow each other; `ToolFilterModel` puts the rows of groups above them.
+Over 450 lines, because a row answers some twenty roles, and all of them from the same few facts.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -82,12 +83,15 @@ class Verbs(Protocol):
 
     def tick_tool(self, tool: str, on: bool) -> bool:
         """A tool as a whole."""
+        ...
 
     def tick_operation(self, tool: str, operation: str, on: bool) -> bool:
         """One operation."""
+        ...
 
     def tick_many(self, operations: Mapping[str, Sequence[str]], on: bool) -> bool:
         """Operations by tool."""
+        ...
 
 
 class ToolTreeModel(QAbstractItemModel):
