@@ -116,7 +116,13 @@ def _facts(call: LoggedCall, told: Mapping[str, Mapping[str, Any]]) -> Sequence[
     answered, ended = told.get(RowKind.APPROVAL_RESOLVED), told.get(call.ended, {})
     checked = told.get(RowKind.CAPABILITY_CHECK)
     stage = str(decided.get("stage") or "")
-    found = [(tr("Stage"), _stage_words(stage, str(decided.get("code") or "")))] if stage else []
+    found: list[tuple[str, str]] = []
+    if stage:
+        words = f"{stage} ({decided['code']})" if decided.get("code") else stage
+        if stage in _STAGE_NAMES:
+            number, count = _STAGE_NAMES.index(stage) + 1, len(_STAGE_NAMES)
+            words = tr("{words}, stage {number} of {count}", words=words, number=number, count=count)
+        found.append((tr("Stage"), words))
     if checked is not None:
         kinds = ", ".join(map(str, checked.get("kinds") or ()))
         said = tr("granted") if checked.get("allowed") else tr("not granted")
@@ -140,14 +146,6 @@ def _facts(call: LoggedCall, told: Mapping[str, Mapping[str, Any]]) -> Sequence[
     if call.session:
         found.append((tr("Session"), call.session))
     return found
-
-
-def _stage_words(stage: str, code: str) -> str:
-    words = f"{stage} ({code})" if code else stage
-    if stage not in _STAGE_NAMES:
-        return words
-    number, count = _STAGE_NAMES.index(stage) + 1, len(_STAGE_NAMES)
-    return tr("{words}, stage {number} of {count}", words=words, number=number, count=count)
 
 
 def _answer_words(answered: Mapping[str, Any]) -> str:

@@ -66,12 +66,11 @@ def files_of(tool: Tool | None) -> FilesOf:
     """What the paths in the arguments of a tool name."""
     if isinstance(tool, RootTool):
         return "roots"
-    return "sources" if tool is not None and (tool.needs_source or _takes_labels(tool)) else "nothing"
-
-
-def _takes_labels(tool: Tool) -> bool:
+    if tool is None:
+        return "nothing"
     names = [spec.name for spec in tool.operations] or [PLAIN]
-    return any(parameter.role is Role.LABEL for name in names for parameter in tool.parameters(name))
+    takes_labels = any(parameter.role is Role.LABEL for name in names for parameter in tool.parameters(name))
+    return "sources" if tool.needs_source or takes_labels else "nothing"
 
 
 def file_choices(workspace: Workspace, agent_id: str, files: FilesOf) -> FileChoices:

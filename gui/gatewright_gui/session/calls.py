@@ -21,7 +21,7 @@ from gatewright_gui.session.call_paths import FilesOf, files_of
 from gatewright_gui.session.readings import BUILT_IN
 
 if TYPE_CHECKING:
-    from gatewright.workspace.api import Tool, ToolFacts, ToolListing, ToolRight
+    from gatewright.workspace.api import Tool, ToolFacts, ToolListing
 
 Kind = Literal["decide", "run"]
 Missing: TypeAlias = Callable[[str, Mapping[str, object]], Sequence[ArgumentIssue]]
@@ -248,7 +248,9 @@ def callable_tools(workspace: Workspace, agent_id: str) -> tuple[ShownTool, ...]
             continue
         operations = tuple(row.operation for row in right.operations)
         whole = _shown(workspace, listing, tool, right.facts, operations)
-        others.append(replace(whole, hidden=_why_hidden(right), examples=tool.examples))
+        closed = right.reasons or next((row.reasons for row in right.operations if row.reasons), ())
+        why = next((one.text for one in closed if one.verdict is Verdict.DENY), tr("all of it is off"))
+        others.append(replace(whole, hidden=why, examples=tool.examples))
     return (*shown, *others)
 
 
@@ -276,12 +278,6 @@ def _shown(
     checks = workspace.gate.policy.defaults.check_formats
     runs: Runs = "elsewhere" if not workspace.is_executable(listing.name) else "live" if tool.leaves_copy else "copy"
     return ShownTool(*about, runs, files_of(tool), check_formats=checks, origin=facts.origin)
-
-
-def _why_hidden(right: "ToolRight") -> str:
-    """What closes the tool, or its first operation."""
-    reasons = right.reasons or next((row.reasons for row in right.operations if row.reasons), ())
-    return next((one.text for one in reasons if one.verdict is Verdict.DENY), tr("all of it is off"))
 
 
 _FIRST = ("path", "file", "url", "name", "label", "query", "pattern")

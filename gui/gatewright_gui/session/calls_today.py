@@ -68,15 +68,11 @@ class CallsToday(QObject):
         is_first = midnight_s != self._since_s
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(self._thread, lambda: _tally(index, midnight_s, is_first=is_first))
+            found = await loop.run_in_executor(
+                self._thread, lambda: index.tally(midnight_s) if index.read_newer() is not None or is_first else None
+            )
         except GatewrightError:
             return  # the page Audit says why the log cannot be read
         if found is not None and isValid(self) and index is self._index:
             self._since_s = midnight_s
             self.counted.emit(found)
-
-
-def _tally(index: AuditIndex, since_s: float, *, is_first: bool) -> Tally | None:
-    """None where nothing was written since the last time."""
-    is_same = index.read_newer() is None
-    return None if is_same and not is_first else index.tally(since_s)

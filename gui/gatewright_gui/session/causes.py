@@ -15,13 +15,12 @@ def causes_of(problems: Sequence[Problem]) -> frozenset[Problem]:
     unknown = {_first_name(problem) for problem in problems if problem.code in _UNKNOWN}
     if not unknown:
         return frozenset()
-    return frozenset(problem for problem in problems if _explains(problem, unknown))
-
-
-def _explains(problem: Problem, unknown: set[str]) -> bool:
-    if problem.code in _CATALOG:
-        return "catalog" in problem.message
-    return problem.code == "tool-set-aside" and _first_name(problem) in unknown
+    return frozenset(
+        problem
+        for problem in problems
+        if (problem.code in _CATALOG and "catalog" in problem.message)
+        or (problem.code == "tool-set-aside" and _first_name(problem) in unknown)
+    )
 
 
 def _first_name(problem: Problem) -> str:

@@ -183,11 +183,11 @@ class Console(QObject):
 
         `earlier`: the call of the history that this one repeats.
         """
-        await self._make("decide", request, self._decided, earlier)
+        await self._make("decide", request, self._decide, earlier)
 
     async def run(self, request: CallRequest, earlier: CallRecord | None = None) -> None:
         """Send the call through the whole gate: in the copy, or in the workspace itself while live mode is on."""
-        await self._make("run", request, self._called_live if self.is_live else self._called, earlier)
+        await self._make("run", request, self._call, earlier)
 
     def forget_calls(self) -> None:
         """Empty the history; the conversations and the copy stay."""
@@ -203,7 +203,7 @@ class Console(QObject):
         """Look up where the agent's conversation stands, and tell it by `session_changed`."""
         if not self._end.alive or not self._document.is_open:
             return
-        workspace, session, is_live = self._workspace(), self._session(agent_id), self.is_live
+        workspace, session, is_live = self._document.workspace, self._session(agent_id), self.is_live
 
         async def work() -> SessionState:
             return whole(self._answering(workspace, is_live=is_live), agent_id, session)
@@ -218,7 +218,7 @@ class Console(QObject):
 
     async def revoke(self, agent_id: str, grant_id: str) -> None:
         """Take a standing approval back, and tell the conversation anew. Raises GatewrightError."""
-        workspace, is_live = self._workspace(), self.is_live
+        workspace, is_live = self._document.workspace, self.is_live
 
         async def work() -> None:
             self._answering(workspace, is_live=is_live).broker.revoke(grant_id, WHO)
@@ -228,7 +228,7 @@ class Console(QObject):
 
     async def reset_copy(self) -> int:
         """Throw the copy away; the next call gets a fresh one. Returns how many approvals stood in it."""
-        workspace = self._workspace()
+        workspace = self._document.workspace
 
         async def work() -> int:
             copy = self._copy.of(workspace)
@@ -249,7 +249,7 @@ class Console(QObject):
 
     async def line_of(self, rule: RuleLink) -> int | None:
         """Where a rule stands in the policy as it is now."""
-        workspace = self._workspace()
+        workspace = self._document.workspace
 
         async def work() -> int | None:
             return line_of(workspace, rule.address)
@@ -282,14 +282,14 @@ class Console(QObject):
         self.began.emit(kind)
         run: CallRun | None = None
         try:
-            workspace, session = self._workspace(), self._session(request.agent_id)
+            workspace, session = self._document.workspace, self._session(request.agent_id)
             policy, number = self._document.policy, self._number + 1
             before = earlier_call(earlier)
             run = CallRun(kind, number, request, workspace, policy, session, self.is_live, over.is_set, before)
             self._under_way = run
-            self._end_with(await self._loop.run(partial(self._read_first, make, run)))
+            self._end_with(await self._loop.run(partial(make, run)))
         except asyncio.CancelledError:
-            if run is not None and self._document.is_open and run.workspace is self._workspace():
+            if run is not None and self._document.is_open and run.workspace is self._document.workspace:
                 self._end_with(record_of_cancelled(run))
             raise
         except GatewrightError as error:
@@ -304,21 +304,15 @@ class Console(QObject):
             self.session_changed.emit(self.session_state(request.agent_id))
 
     def _end_with(self, record: CallRecord) -> None:
-        self._keep(record)
-        self.finished.emit(record)
-
-    def _keep(self, record: CallRecord) -> None:
         self._number = record.number
         self._records.append(record)
         while len(self._records) > 1 and (len(self._records) > MAX_RECORDS or size_of(self._records) > MAX_KEPT):
             del self._records[0]
         self.records_changed.emit()
+        self.finished.emit(record)
 
     def _session(self, agent_id: str) -> Session:
         return self._sessions.setdefault((agent_id, self.is_live), Session())
-
-    def _workspace(self) -> Workspace:
-        return self._document.workspace
 
     # in the thread of calls
 
@@ -326,11 +320,8 @@ class Console(QObject):
         """Whose gate answers: that of the copy as it is, where there is one and runs go there."""
         return workspace if is_live else self._copy.of(workspace) or workspace
 
-    async def _read_first(self, make: "_Make", run: CallRun) -> CallRecord:
+    async def _decide(self, run: CallRun) -> CallRecord:
         read_request(run)
-        return await make(run)
-
-    async def _decided(self, run: CallRun) -> CallRecord:
         workspace, request = run.workspace, run.request
         use_copy = self._copy.exists and not run.is_live
         gate = self._in_step(run) if use_copy else workspace
@@ -341,16 +332,12 @@ class Console(QObject):
             self._pass(run, row, gate)
         return record_of(run, decision, gate, elapsed_ms=elapsed, change=change_of(run, gate))
 
-    async def _called(self, run: CallRun) -> CallRecord:
-        copy = self._in_step(run)
-        await asyncio.sleep(0)  # what was given up while the copy was made does not reach the gate
-        return await self._sent(run, copy)
-
-    async def _called_live(self, run: CallRun) -> CallRecord:
-        return await self._sent(run, run.workspace)
-
-    async def _sent(self, run: CallRun, to: Workspace) -> CallRecord:
-        request = run.request
+    async def _call(self, run: CallRun) -> CallRecord:
+        read_request(run)
+        request, to = run.request, run.workspace
+        if not run.is_live:
+            to = self._in_step(run)
+            await asyncio.sleep(0)  # what was given up while the copy was made does not reach the gate
         change = change_of(run, to)
         leave = to.messages.subscribe(
             lambda message: self._tell(

@@ -122,11 +122,14 @@ class _Look:
     def limits(self) -> Iterator[Fact]:
         """What limits the next calls, each rule once."""
         seen: set[object] = set()
-        for test in self._tests():
-            key = _key(test)
-            if key not in seen:
-                seen.add(key)
-                yield from self._limit(test)
+        for plan in self._agent.plans():
+            for operation in (plan.operations or ("",)) if plan.closed is None else ():
+                book = self._agent.rules.book(plan.tool.name, operation)
+                for test in (*book.tests, *book.rates):
+                    key = _key(test)
+                    if key not in seen:
+                        seen.add(key)
+                        yield from self._limit(test)
 
     def ends(self, pending: Iterable[str]) -> Iterator[Fact]:
         """What must succeed before the loop may end."""
@@ -140,15 +143,6 @@ class _Look:
             return
         for sentence in self._workspace.gate.reminders(self._agent.agent.agent_id, self._session):
             yield Fact("due", tr("reminder"), visible(sentence.replace("`", "")), True)
-
-    def _tests(self) -> Iterator[SessionTest | RateTest]:
-        for plan in self._agent.plans():
-            if plan.closed is not None:
-                continue
-            for operation in plan.operations or ("",):
-                book = self._agent.rules.book(plan.tool.name, operation)
-                yield from book.tests
-                yield from book.rates
 
     def _limit(self, test: SessionTest | RateTest) -> Iterator[Fact]:
         bound = test.bound

@@ -82,6 +82,12 @@ def diagnostics(document: Document) -> str:
         "errors": errors,
         "warnings": len(document.problems) - errors,
     }
+    try:
+        with log_file().open("rb") as log:
+            log.seek(max(0, log.seek(0, 2) - LAST_BYTES))
+            last_lines = log.read().decode("utf-8", "replace").splitlines()[-LAST_LINES:]
+    except OSError:
+        last_lines = ["no log file"]
     state = "open" if document.is_open else "with errors" if document.failure is not None else "none"
     return "\n".join(
         (
@@ -90,16 +96,7 @@ def diagnostics(document: Document) -> str:
             f"workspace: {state}{', unsaved changes' if document.is_dirty else ''}",
             ", ".join(f"{name} {count:,}" for name, count in counts.items()),
             "",
-            *_last_lines(),
+            *last_lines,
             "",
         )
     )
-
-
-def _last_lines() -> list[str]:
-    try:
-        with log_file().open("rb") as log:
-            log.seek(max(0, log.seek(0, 2) - LAST_BYTES))
-            return log.read().decode("utf-8", "replace").splitlines()[-LAST_LINES:]
-    except OSError:
-        return ["no log file"]

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -191,7 +191,8 @@ class Document(QObject):
 
     async def work_out_rights(self, agent_id: str) -> None:
         """Have the rights at hand, worked out a few tools at a time with the window's turns in between."""
-        while (pieces := self._pieces_of_rights(agent_id)) is not None:
+        while self._workspace is not None and self._rights_lacking(agent_id):
+            pieces = self._workspace.view(agent_id).rights_in_pieces()
             snapshot_id, until = self._snapshot_id, time.monotonic() + PIECE_S
             for _ in pieces:
                 if time.monotonic() > until:
@@ -199,12 +200,6 @@ class Document(QObject):
                     until = time.monotonic() + PIECE_S
                 if snapshot_id != self._snapshot_id:
                     break
-
-    def _pieces_of_rights(self, agent_id: str) -> Iterator[None] | None:
-        """None where nothing is to be done."""
-        if self._workspace is None or not self._rights_lacking(agent_id):
-            return None
-        return self._workspace.view(agent_id).rights_in_pieces()
 
     def _rights_lacking(self, agent_id: str) -> int:
         """About how many operations of the agent have still to be looked at."""

@@ -1,6 +1,5 @@
 """Writing what a deployment needs into a folder, and what to say of it. It asks nothing and shows nothing."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -21,8 +20,11 @@ def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[
     files = workspace.export(folder, dialect=dialect, team=kind == "team")
     made = sum(base.exists() for base in missing)
     left = workspace.not_exported(dialect)
+    written = files[0].name if len(files) == 1 else counted(len(files), "file", "files")
+    if made:
+        written = tr("{files} and {folders}", files=written, folders=counted(made, "empty folder", "empty folders"))
     text = tr("exported {files} to {folder}, without {left}: no tool") if left else tr("exported {files} to {folder}")
-    return files, text.format(files=_what_was_written(files, made), folder=folder, left=", ".join(left))
+    return files, text.format(files=written, folder=folder, left=", ".join(left))
 
 
 def write_copy(workspace: Workspace, path: Path) -> Message:
@@ -36,10 +38,3 @@ def write_copy(workspace: Workspace, path: Path) -> Message:
         saved = tr("saved as {path}, with {manifests}", path=path, manifests=manifests)
     stays = tr("its folders are empty: files, memory, audit log and trust stay with the old one")
     return Message("warning", f"{saved}; {stays}")
-
-
-def _what_was_written(files: Sequence[Path], folders: int) -> str:
-    names = files[0].name if len(files) == 1 else counted(len(files), "file", "files")
-    if not folders:
-        return names
-    return tr("{files} and {folders}", files=names, folders=counted(folders, "empty folder", "empty folders"))

@@ -1,6 +1,7 @@
 """What every agent may do with a file or folder by the tool `file`, as the gate decides. For the worker process."""
 
 from collections.abc import Generator, Mapping
+from contextlib import suppress
 
 from gatewright.workspace.api import (
     JsonValue,
@@ -56,7 +57,11 @@ def file_access(workspace: Workspace, source_id: str, path: str) -> Generator[in
     Yields after each agent how many are done.
     """
     operations = next((tool.operations for tool in workspace.catalog if tool.name == TOOL and tool.needs_source), ())
-    wanted = _calls(path, _text_of(workspace, source_id, path))
+    source, text = workspace.sources.get(source_id), None
+    if source is not None and not path.endswith("/"):
+        with suppress(ToolFailure):
+            text = source.text_of(path)
+    wanted = _calls(path, text)
     calls = [(op, wanted[op.name]) for op in operations if op.name in wanted]
     found: list[FileAccess] = []
     for agent_id in workspace.policy.agents:
@@ -83,13 +88,3 @@ def _calls(path: str, text: str | None) -> dict[str, dict[str, JsonValue]]:
     calls: dict[str, dict[str, JsonValue]] = {name: {**at} for name in ("read", "load", "save", "delete")}
     calls |= {"append": {**at, "content": "x"}, "insert": {**at, "line": 1, "content": "x"}}
     return calls | ({"replace": {**at, "old": text, "new": "x"}} if text else {})
-
-
-def _text_of(workspace: Workspace, source_id: str, path: str) -> str | None:
-    source = workspace.sources.get(source_id)
-    if source is None or path.endswith("/"):
-        return None
-    try:
-        return source.text_of(path)
-    except ToolFailure:
-        return None

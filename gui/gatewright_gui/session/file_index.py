@@ -6,7 +6,7 @@ are not followed.
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -309,19 +309,14 @@ def _by_rules(folder: FolderNames, rules: PermissionRules, stop: Stop) -> Sequen
 
 def _by_overlay(folder: FolderNames, overlay: "Overlay", stop: Stop) -> Sequence[int]:
     found: array[int] = array("i")
-    for number, code in enumerate(_overlay_codes(folder, overlay)):
+    for number, (name, inode) in enumerate(zip(folder.names, folder.inodes, strict=True)):
         if number % _CHUNK == 0 and stop():
             raise StoppedError
-        found.append(code)
-    return found
-
-
-def _overlay_codes(folder: FolderNames, overlay: "Overlay") -> Iterator[int]:
-    for name, inode in zip(folder.names, folder.inodes, strict=True):
         level = overlay.level_of(folder.prefix + name, False, ((folder.device, inode),))
         if level.protected:
-            yield PROTECTED
+            found.append(PROTECTED)
         elif level.source_id is not None:
-            yield ELSEWHERE - _LEVELS.index(level.permission)
+            found.append(ELSEWHERE - _LEVELS.index(level.permission))
         else:
-            yield DEFAULT if level.index is None else level.index
+            found.append(DEFAULT if level.index is None else level.index)
+    return found

@@ -106,7 +106,11 @@ class PathLevel:
                 "protected: it belongs to the policy, its state or its keys, or to a source whose folder was moved"
             )
         if self.outside:
-            why = _why_outside(self.path)
+            why = tr("outside the source: `..` leads above the source's folder")
+            if self.path.startswith("/"):
+                why = tr(
+                    "outside the source: a path here is written from the source's folder on, without `/` at its start"
+                )
             return tr("{reason}: no agent gets there, whatever the rules say", reason=why)
         if self.unusable is not None:
             return tr("no operation can use it, whatever the rules say: {reason}", reason=self.unusable)
@@ -244,7 +248,9 @@ class SourceFolder:
         found = self.rules(source).explain(path or "./")
         if found.outside:
             return PathLevel(path, Permission.NONE, outside=True)
-        standing = self._overlay(source).level_of(_canonical(path), path.endswith("/"), ())
+        if self._seen is None or self._seen[0] is not source:  # a source that was edited is another one
+            self._seen = (source, self._sources().overlay(source.source_id))
+        standing = self._seen[1].level_of(_canonical(path), path.endswith("/"), ())
         if standing.protected:
             return PathLevel(path, Permission.NONE, protected=True)
         if standing.permission != found.permission:
@@ -277,9 +283,7 @@ class SourceFolder:
 
     async def standings(self, source_id: str) -> Standings:
         """How the files with a block stand to it. Raises WorkspaceError."""
-        source = self._sources().get(source_id)
-        if source is None:
-            raise _not_attached(source_id)
+        source, _ = self.running(source_id)
         return await self._beside(self._reader, lambda stop: standings_of(source, stop))
 
     async def reconcile(self, source_id: str, path: str, strategy: str) -> Reconciled:
@@ -298,7 +302,7 @@ class SourceFolder:
         """The running source and what it says of paths. Raises WorkspaceError for an unknown one."""
         source = self._sources().get(source_id)
         if source is None:
-            raise _not_attached(source_id)
+            raise WorkspaceError(tr("source `{source}` is not attached", source=source_id))
         return source, self._sources().overlay(source_id)
 
     async def _beside(self, worker: ThreadPoolExecutor, work: Callable[[Stop], T]) -> T:
@@ -321,12 +325,6 @@ class SourceFolder:
         finally:
             stop.set()
 
-    def _overlay(self, source: Source) -> Overlay:
-        """What the running source says of paths, made anew when the source changes."""
-        if self._seen is None or self._seen[0] is not source:
-            self._seen = (source, self._sources().overlay(source.source_id))
-        return self._seen[1]
-
     def _sources(self) -> SourceManager:
         return self._document.workspace.sources
 
@@ -334,17 +332,6 @@ class SourceFolder:
 def _listed(listing: Listing, *, is_partial: bool = False) -> FolderListing:
     rows = tuple((e.name, e.relative, e.is_folder, e.protected, e.unusable) for e in listing.entries)
     return FolderListing(Entries(rows), listing.truncated, is_partial)
-
-
-def _not_attached(source_id: str) -> WorkspaceError:
-    return WorkspaceError(tr("source `{source}` is not attached", source=source_id))
-
-
-def _why_outside(path: str) -> str:
-    """What is wrong with a path that is not in the source."""
-    if path.startswith("/"):
-        return tr("outside the source: a path here is written from the source's folder on, without `/` at its start")
-    return tr("outside the source: `..` leads above the source's folder")
 
 
 def _canonical(path: str) -> str:

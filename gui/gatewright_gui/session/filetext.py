@@ -104,11 +104,6 @@ def offer_of(workspace: Workspace, name: str, unsaved: UnsavedPolicy) -> Offer:
     return Offer(name, unsaved, edit, is_outdated, difference)
 
 
-def merge_edit_of(workspace: Workspace) -> tuple[Edit, str | None]:
-    """The unsaved edits as one edit of what the file holds now, and its text; see `Workspace.merge_edit`."""
-    return workspace.merge_edit()
-
-
 MOST_PROBLEMS = 500
 
 

@@ -15,11 +15,6 @@ LOOK_MS = 500
 """How often it is looked, while there is somebody who wants to know."""
 
 
-def block_mark(workspace: Workspace) -> object:
-    """What is another value after each change of a block, an archive or a conversation."""
-    return workspace.memory_mark()
-
-
 class MemoryWatch(QObject):
     """Looks beside the window as long as ``is_wanted``; ``mark``: at what.
 
@@ -33,7 +28,7 @@ class MemoryWatch(QObject):
         document: Document,
         tasks: TaskOwner,
         is_wanted: Callable[[], bool],
-        mark: Callable[[Workspace], object] = block_mark,
+        mark: Callable[[Workspace], object] = Workspace.memory_mark,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)

@@ -3,7 +3,6 @@
 It decides nothing: the operator chooses. It looks through schemas, so not on the GUI thread.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
 
@@ -31,19 +30,13 @@ def with_other_fields(survey: Survey, schema: Schema) -> Survey:
     """`survey`, with the top-level fields of `schema` that it leaves out and that can be declared."""
     known = {found.field for found in (*survey.readings, *survey.free)}
     inlined = inline_references(schema)
-    others = [found for found in _declarable(inlined) if found.field not in known]
+    properties: object = inlined.get("properties")
+    names = list(cast("dict[str, object]", properties))[:MAX_FIELDS] if isinstance(properties, dict) else []
+    readings = [_reading(inlined, name) for name in names]
+    others = [found for found in readings if found is not None and found.field not in known]
     closed = tuple(found for found in others if found.operations)
     free = tuple(found for found in others if not found.operations)
     return replace(survey, readings=(*survey.readings, *closed), free=(*survey.free, *free))
-
-
-def _declarable(schema: Schema) -> Iterator[OperationSet]:
-    properties: object = schema.get("properties")
-    names = list(cast("dict[str, object]", properties))[:MAX_FIELDS] if isinstance(properties, dict) else []
-    for name in names:
-        found = _reading(schema, name)
-        if found is not None:
-            yield found
 
 
 def _reading(schema: Schema, field: str) -> OperationSet | None:

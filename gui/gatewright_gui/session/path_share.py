@@ -143,7 +143,7 @@ def _files_of(workspace: Workspace, source: Source) -> _Files | None:
         before = kept.get(source.source_id)
         index = before[1] if before is not None and before[0] is running.folder else None
         if index is None:
-            index = walk(running, _never, _ignore, limit=MOST_COUNTED)
+            index = walk(running, _never, lambda _seen: None, limit=MOST_COUNTED)
             kept[source.source_id] = (running.folder, index)
     except WorkspaceError:
         return None
@@ -153,7 +153,3 @@ def _files_of(workspace: Workspace, source: Source) -> _Files | None:
 
 def _never() -> bool:
     return False
-
-
-def _ignore(_seen: int) -> None:
-    pass

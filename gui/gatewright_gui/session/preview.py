@@ -121,12 +121,12 @@ def provider_states(view: "AgentView", tool: str | None) -> tuple[ProviderState,
     """How every provider takes one tool, or all of them."""
     from gatewright.workspace.api import FORMATS
 
-    return tuple(_state(name, lint_rows(view, name, tool)) for name in FORMATS)
-
-
-def _state(provider: str, rows: Sequence[LintRow]) -> ProviderState:
-    worst = rows[0].level if rows else None
-    return ProviderState(provider, worst, sum(row.level == worst for row in rows))
+    states: list[ProviderState] = []
+    for name in FORMATS:
+        rows = lint_rows(view, name, tool)
+        worst = rows[0].level if rows else None
+        states.append(ProviderState(name, worst, sum(row.level == worst for row in rows)))
+    return tuple(states)
 
 
 Base = Literal["unrestricted", "saved"]
@@ -236,6 +236,7 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
     chosen = [index for index, name in enumerate(names) if tool in (None, name)]
     shaped = view.tools(provider)
     shown = [shaped[index] for index in chosen] or _whole(view, tool if unsent else None, provider)
+    sent_names = [names[index] for index in chosen]
     lints = () if unsent else lint_rows(view, provider, tool)
     schema = Foldable.json(_cut(whole := _schema(shown, one=tool is not None), MAX_SHOWN))
     sent = [one for one in view.listings() if tool in (None, one.name)]
@@ -250,7 +251,7 @@ def preview(workspace: Workspace, agent_id: str, tool: str | None, provider: str
         view.instructions if tool is None else _rules_of(view.usage_rules, tool),
         _counts(rights),
         provider,
-        _placed(lints, [names[index] for index in chosen], shown, one=tool is not None),
+        tuple(replace(lint, line=_line(lint, sent_names, shown, one=tool is not None)) for lint in lints),
         unsent,
         told,
         operation_lines(operations, schema.lines),
@@ -331,13 +332,6 @@ def _schema(tools: Sequence[Mapping[str, Any]], *, one: bool) -> str:
     if not tools:
         return ""
     return _json(tools[0] if one and len(tools) == 1 else list(tools))
-
-
-def _placed(
-    lints: Iterable[LintRow], names: list[str], tools: Sequence[Mapping[str, Any]], *, one: bool
-) -> tuple[LintRow, ...]:
-    """The lints with the lines of the schema text that they speak of."""
-    return tuple(replace(lint, line=_line(lint, names, tools, one=one)) for lint in lints)
 
 
 def _line(lint: LintRow, names: list[str], tools: Sequence[Mapping[str, Any]], *, one: bool) -> int | None:

@@ -83,26 +83,19 @@ class RightGrid(QObject):
         if changes.everything and self._lay_out():
             self.layout_changed.emit()
         elif changes.everything or changes.sources:
-            self._forget(frozenset(self._columns))
+            known = frozenset(self._columns)
+            self._columns.clear()
+            self._current.clear()
+            self.columns_changed.emit(known)
         else:
-            self._touched(changes.agents)
-        self._work_out()
-
-    def _forget(self, agent_ids: frozenset[str]) -> None:
-        self._columns.clear()
-        self._current.clear()
-        self.columns_changed.emit(agent_ids)
-
-    def _touched(self, agent_ids: frozenset[str]) -> None:
-        self._current -= agent_ids
-        for gone in agent_ids - self._document.policy.agents.keys():
-            self._columns.pop(gone, None)
-        chosen = self._selection.agent_id
-        alone = chosen in self._columns and chosen in agent_ids and len(agent_ids) == 1
-        if chosen is not None and alone and self._document.has_rights(chosen):
+            document, chosen = self._document, self._selection.agent_id
+            self._current -= changes.agents
+            for gone in changes.agents - document.policy.agents.keys():
+                self._columns.pop(gone, None)
             # the edit of one agent costs the tools it concerns; several agents or many tools are the worker's
-            document = self._document
-            self._take({chosen: column_under(self.layout, document.policy, chosen, document.rights(chosen))})
+            if chosen in self._columns and changes.agents == frozenset({chosen}) and document.has_rights(chosen):
+                self._take({chosen: column_under(self.layout, document.policy, chosen, document.rights(chosen))})
+        self._work_out()
 
     def _lacking(self) -> list[str]:
         agents = self._document.policy.agents

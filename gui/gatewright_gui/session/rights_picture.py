@@ -148,16 +148,13 @@ def shares_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, Right
 def rights_together(workspace: Workspace) -> tuple[tuple[Risk, ...], RightsPicture]:
     """The riskiest operations, privileged ones and those of most agents first, and the picture of all rights."""
     reaches = {agent_id: _reach(workspace, agent_id) for agent_id in workspace.policy.agents}
-    return _risks(reaches), _picture(workspace, reaches)
-
-
-def _risks(reaches: Mapping[str, _Reach]) -> tuple[Risk, ...]:
     agents: defaultdict[tuple[str, str, bool], list[str]] = defaultdict(list)
     for agent_id, reach in reaches.items():
         for risk in reach.risks:
             agents[risk].append(agent_id)
     ranked = sorted(agents, key=lambda risk: (not risk[2], -len(agents[risk]), risk))
-    return tuple(Risk(*risk, tuple(agents[risk])) for risk in ranked[:MOST_RISKS])
+    risks = tuple(Risk(*risk, tuple(agents[risk])) for risk in ranked[:MOST_RISKS])
+    return risks, _picture(workspace, reaches)
 
 
 # what is read off the view of an agent
@@ -165,14 +162,10 @@ def _risks(reaches: Mapping[str, _Reach]) -> tuple[Risk, ...]:
 
 def _reach(workspace: Workspace, agent_id: str) -> _Reach:
     view = workspace.view(agent_id)
-    found = _reaches.get(view)
-    if found is None:
-        policy = workspace.policy
-        found = _reaches[view] = _read_off(view, policy.sources_of(policy.agents[agent_id]), policy)
-    return found
-
-
-def _read_off(view: AgentView, sources: tuple[Source, ...], policy: Policy) -> _Reach:
+    if view in _reaches:
+        return _reaches[view]
+    policy = workspace.policy
+    sources = policy.sources_of(policy.agents[agent_id])
     share, risks = Counter[str](), list[tuple[str, str, bool]]()
     tools: defaultdict[str, _Count] = defaultdict(_Count)
     places: defaultdict[tuple[str, str], _Count] = defaultdict(_Count)
@@ -189,12 +182,13 @@ def _read_off(view: AgentView, sources: tuple[Source, ...], policy: Policy) -> _
             tools[name][row.verdict] += 1
             for source_id, verdict in _places(right, op, row, sources, policy):
                 places[name, source_id][verdict] += 1
-    return _Reach(
+    found = _reaches[view] = _Reach(
         RightShare(*(share[name] for name in ("on", "asks", "blocked", "off", "privileged"))),
         tuple(risks),
         {name: count.pair for name, count in tools.items()},
         {place: count.pair for place, count in places.items()},
     )
+    return found
 
 
 def deletes(op: OperationFacts) -> bool:

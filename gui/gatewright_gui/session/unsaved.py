@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gatewright.workspace.api import Edit, GatewrightError, Journal, UnsavedPolicy, Workspace, write_beside
+from gatewright.workspace.api import GatewrightError, Journal, UnsavedPolicy, Workspace, write_beside
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
@@ -171,20 +171,18 @@ class UnsavedEdits(QObject):
                 return
 
     async def _bring_back(self) -> None:
-        offer = self._offer
-        edit = None if offer is None else offer.edit
-        if offer is not None and edit is not None and self._push_as_left(offer, edit):
+        """With the text as it was left, letter by letter, where nothing else was changed since."""
+        offer, workspace = self._offer, self._document.workspace
+        if offer is None or offer.edit is None:
+            return
+        edit, left = offer.edit, offer.unsaved
+        if workspace.saved_text == left.grown_from and not workspace.is_dirty:
+            edit = workspace.with_text(edit, left.text)
+        if self._document.push(lambda _policy, _catalog: edit):
             self._brought_back.add(offer.name)
             del self._left[offer.name]
             await self._keep()
             await self._offer_next()
-
-    def _push_as_left(self, offer: Offer, edit: Edit) -> bool:
-        """With the text as it was left, letter by letter, where nothing else was changed since."""
-        workspace, left = self._document.workspace, offer.unsaved
-        is_as_then = workspace.saved_text == left.grown_from and not workspace.is_dirty
-        whole = workspace.with_text(edit, left.text) if is_as_then else edit
-        return self._document.push(lambda _policy, _catalog: whole)
 
     async def _save_beside(self) -> None:
         offer = self._offer

@@ -1,8 +1,5 @@
 """Notices that the policy file, or a manifest that it names, changed on disk."""
 
-from collections.abc import Iterable
-from pathlib import Path
-
 from PySide6.QtCore import QFileSystemWatcher, QObject, QTimer
 
 from gatewright_gui.session.document import Document
@@ -26,7 +23,8 @@ class PolicyWatch(QObject):
             signal.connect(self._follow)
 
     def _follow(self, _why: object = None) -> None:
-        wanted = _watchable(self._document.files)
+        files = self._document.files  # of each its folder too, where it may come
+        wanted = {str(path) for file in files for path in (file, file.parent) if path.exists()}
         watched = {*self._watcher.files(), *self._watcher.directories()}
         if watched - wanted:
             self._watcher.removePaths(sorted(watched - wanted))
@@ -36,8 +34,3 @@ class PolicyWatch(QObject):
     def _ask(self) -> None:
         self._follow()
         self._document.look_outside()
-
-
-def _watchable(files: Iterable[Path]) -> set[str]:
-    """The files that there are, and the folders where they are or may come."""
-    return {str(path) for file in files for path in (file, file.parent) if path.exists()}

@@ -13,11 +13,6 @@ END_MS = 2_000
 _PROGRAM = "from gatewright_gui.session.worker import main; main()"
 
 
-def _arguments() -> list[str]:
-    """What makes this Python the worker; the self-contained program, which is none, has a word of its own for it."""
-    return ["--worker"] if getattr(sys, "frozen", False) else ["-P", "-c", _PROGRAM]
-
-
 class WorkerProcess(QObject):
     """Runs from the start on. Close it: what is under way in it is lost, and nothing else."""
 
@@ -34,7 +29,8 @@ class WorkerProcess(QObject):
         self._process.readyReadStandardOutput.connect(self._read)
         self._process.finished.connect(self._finish)
         self._process.errorOccurred.connect(self._fail)
-        self._process.start(sys.executable, _arguments())
+        is_self_contained = getattr(sys, "frozen", False)  # then the program is no Python, and has a word for it
+        self._process.start(sys.executable, ["--worker"] if is_self_contained else ["-P", "-c", _PROGRAM])
         self._process.write(pack(sys.path))
 
     @property

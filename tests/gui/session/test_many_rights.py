@@ -51,9 +51,9 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 async def test_wishes_for_many_tools_come_one_after_the_other_as_they_were_said(desk: Desk) -> None:
-    desk.many.wish(AGENT, EVERYTHING, "allow")
-    desk.many.wish(AGENT, EVERYTHING, "deny")
-    desk.many.wish(AGENT, EVERYTHING[:1], "ask")  # few, and behind the others all the same
+    desk.many.edit(AGENT, EVERYTHING, "allow")
+    desk.many.edit(AGENT, EVERYTHING, "deny")
+    desk.many.edit(AGENT, EVERYTHING[:1], "ask")  # few, and behind the others all the same
     assert desk.document.undo_stack.count() == 0
     await desk.rest()
 
@@ -70,7 +70,7 @@ async def test_wishes_for_many_tools_come_one_after_the_other_as_they_were_said(
 
 
 async def test_edit_that_comes_between_is_kept_and_the_wish_made_on_top_of_it(desk: Desk) -> None:
-    desk.many.tick_all(AGENT, EVERYTHING, "on")
+    desk.many.edit(AGENT, EVERYTHING, "on")
     agents.describe_agent(desk.document, AGENT, "between")
     await desk.rest()
 
@@ -79,14 +79,14 @@ async def test_edit_that_comes_between_is_kept_and_the_wish_made_on_top_of_it(de
 
 
 async def test_few_tools_are_edited_at_once(desk: Desk) -> None:
-    desk.many.wish(AGENT, EVERYTHING[:TOOLS_AT_ONCE], "ask")
+    desk.many.edit(AGENT, EVERYTHING[:TOOLS_AT_ONCE], "ask")
 
     assert desk.document.undo_stack.count() == 1
     assert not desk.tasks.names
 
 
 async def test_wish_for_an_agent_that_is_gone_is_refused_aloud(desk: Desk) -> None:
-    desk.many.wish("nobody", EVERYTHING, "allow")
+    desk.many.edit("nobody", EVERYTHING, "allow")
     await desk.rest()
 
     assert desk.said.last == "no agent `nobody`"

@@ -14,7 +14,7 @@ async def test_allowing_many_is_one_edit_and_one_undo(tmp_path: Path) -> None:
     async with opened_document(demo(tmp_path)) as document:
         targets = (Target("file", ("read", "list")), Target("block", ("info",)))
 
-        assert rights.wish(document, "newcomer", targets, "allow")
+        assert rights.edit_tools(document, "newcomer", targets, "allow")
 
         shown = document.rights("newcomer")
         assert {op.operation for op in shown["file"].operations if op.ticked} == {"read", "list"}
@@ -26,7 +26,7 @@ async def test_allowing_many_is_one_edit_and_one_undo(tmp_path: Path) -> None:
 
 async def test_asking_for_a_whole_tool_is_one_key(tmp_path: Path) -> None:
     async with opened_document(demo(tmp_path)) as document:
-        rights.wish(document, "archivist", (Target("file", FILE),), "ask")
+        rights.edit_tools(document, "archivist", (Target("file", FILE),), "ask")
 
         agent = document.policy.agents["archivist"]
         assert dict(agent.approvals) == {"file": Verdict.ASK}
@@ -37,8 +37,8 @@ async def test_asking_for_a_whole_tool_is_one_key(tmp_path: Path) -> None:
 
 async def test_allow_after_ask_asks_no_more(tmp_path: Path) -> None:
     async with opened_document(demo(tmp_path)) as document:
-        rights.wish(document, "archivist", (Target("file", FILE),), "ask")
-        rights.wish(document, "archivist", (Target("file", ("load", "read")),), "allow")
+        rights.edit_tools(document, "archivist", (Target("file", FILE),), "ask")
+        rights.edit_tools(document, "archivist", (Target("file", ("load", "read")),), "allow")
 
         rows = {op.operation: op.verdict for op in document.rights("archivist")["file"].operations}
         assert rows["load"] is rows["read"] is Verdict.ALLOW
@@ -47,7 +47,7 @@ async def test_allow_after_ask_asks_no_more(tmp_path: Path) -> None:
 
 async def test_deny_turns_operations_off(tmp_path: Path) -> None:
     async with opened_document(demo(tmp_path)) as document:
-        rights.wish(document, "operator", (Target("file", ("delete",)),), "deny")
+        rights.edit_tools(document, "operator", (Target("file", ("delete",)),), "deny")
 
         assert "delete" not in document.rights("operator")["file"].shown
         assert document.undo_stack.undoText() == "turn off delete of file for operator"
@@ -60,7 +60,7 @@ async def test_turning_one_tool_off_keeps_the_others_of_an_agent_that_listed_non
     async with opened_document(policy) as document:
         assert document.policy.agents["newcomer"].tools is None
 
-        rights.tick_all(document, "newcomer", (Target("file", FILE),), "off")
+        rights.edit_tools(document, "newcomer", (Target("file", FILE),), "off")
 
         chosen = chosen_tools(document.catalog, None)
         others = tuple(name for name, row in chosen.items() if name != "file" and not row.outmoded)
@@ -89,8 +89,8 @@ async def test_all_on_says_what_came_on_and_what_of_it_can_do_most(tmp_path: Pat
         sql = next(row for row in document.catalog if row.name == "run_sql")
         targets = (Target("block", ("info",)), Target("run_sql", tuple(op.name for op in sql.operations)))
 
-        rights.tick_all(document, "researcher", targets, "off")
-        rights.tick_all(document, "researcher", targets, "on")
+        rights.edit_tools(document, "researcher", targets, "off")
+        rights.edit_tools(document, "researcher", targets, "on")
 
         assert said.last == "turned on 2 operations of `researcher`, 1 privileged, 1 asking first"
         assert document.undo_stack.undoText().startswith("turn on")
@@ -109,7 +109,7 @@ async def test_a_switch_that_another_layer_holds_says_so(tmp_path: Path) -> None
 async def test_a_tool_that_is_ticked_again_is_as_it_was_and_says_that_some_of_it_is_off(tmp_path: Path) -> None:
     async with opened_document(demo(tmp_path)) as document:
         said = Said(document)
-        rights.wish(document, "operator", (Target("file", ("delete",)),), "deny")
+        rights.edit_tools(document, "operator", (Target("file", ("delete",)),), "deny")
         before = document.rights("operator")["file"].operations
         rights.tick_tool(document, "operator", "file", on=False)
         assert said.messages == []
@@ -127,3 +127,25 @@ async def test_a_tool_that_comes_on_whole_is_not_commented(tmp_path: Path) -> No
         said = Said(document)
         rights.tick_tool(document, "newcomer", "block", on=True)
         assert said.messages == []
+
+
+async def test_what_the_defaults_deny_no_wish_opens_and_each_says_so(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    text = policy.read_text("utf-8")
+    policy.write_text(text.replace("[defaults]", '[defaults]\napprovals = { "file.list" = "deny" }', 1), "utf-8")
+    async with opened_document(policy) as document:
+        said = Said(document)
+        denied = "1 operation stays denied: `file.list` is denied by the approvals key `file.list`"
+
+        rights.ask_first(document, "archivist", "file", "list", on=True)
+        assert said.last.startswith(denied)
+        for wanted in ("allow", "ask"):
+            rights.edit_tools(document, "archivist", (Target("file", ("list",)),), wanted)
+            assert said.last.startswith(denied)
+
+        assert len(said.messages) == 3
+        assert not document.is_dirty
+        rights.edit_tools(document, "archivist", (Target("file", ("list", "load")),), "ask")
+        assert denied in said.last
+        rows = {op.operation: op.verdict for op in document.rights("archivist")["file"].operations}
+        assert (rows["list"], rows["load"]) == (Verdict.DENY, Verdict.ASK)

@@ -462,7 +462,7 @@ class ToolPane(QWidget):
         from gatewright_gui.session.verbs.rights import Target
 
         targets = tuple(Target(tool, tuple(names)) for tool, names in operations.items())
-        self._many.tick_all(self._agent_id, targets, "again" if on else "off")
+        self._many.edit(self._agent_id, targets, "again" if on else "off")
         return bool(targets)
 
     @cached_property
@@ -473,7 +473,7 @@ class ToolPane(QWidget):
 
     def wish(self, wanted: "Wish") -> None:
         """Allow, ask or deny what is selected."""
-        self._many.wish(self._agent_id, self.view.targets(), wanted)
+        self._many.edit(self._agent_id, self.view.targets(), wanted)
 
     def toggle(self) -> None:
         """Space: tick or untick as the current row's box says; all that is selected goes with it."""
@@ -486,7 +486,7 @@ class ToolPane(QWidget):
             wanted = Qt.CheckState.Unchecked if state == Qt.CheckState.Checked else Qt.CheckState.Checked
             self.rows.setData(index, wanted, Qt.ItemDataRole.CheckStateRole)
             return
-        self._many.tick_all(self._agent_id, targets, "again" if state == Qt.CheckState.Unchecked else "off")
+        self._many.edit(self._agent_id, targets, "again" if state == Qt.CheckState.Unchecked else "off")
 
     def _toggle_ask(self, index: QModelIndex) -> None:
         from gatewright_gui.session.verbs import rights as verbs
@@ -500,7 +500,7 @@ class ToolPane(QWidget):
         from gatewright_gui.session.verbs.rights import Target
 
         targets = tuple(Target(tool, operations) for tool, operations in self.rows.shown_operations().items())
-        self._many.tick_all(self._agent_id, targets, "on" if on else "off")
+        self._many.edit(self._agent_id, targets, "on" if on else "off")
 
     def _name_reset(self, _selected: object = None, _deselected: object = None) -> None:
         """Say of what: of the tool that is chosen, or of several."""

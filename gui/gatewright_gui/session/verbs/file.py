@@ -19,7 +19,6 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.exporting import ExportKind, write_copy
-from gatewright_gui.session.filetext import merge_edit_of
 from gatewright_gui.session.message import not_saved
 
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
@@ -74,7 +73,7 @@ async def merge(document: Document, deriver: Deriver) -> bool:
     Where both changed the same nothing happens and that is said.
     """
     try:
-        merged, text = await deriver.derive(merge_edit_of), await deriver.derive(Workspace.text)
+        merged, text = await deriver.derive(Workspace.merge_edit), await deriver.derive(Workspace.text)
     except EditRefused:
         text = tr("not merged: both changed the same agent, source or rules; take theirs or keep mine")
         document.say("warning", text)

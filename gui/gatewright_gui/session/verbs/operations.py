@@ -67,7 +67,8 @@ def consequences(policy: Policy, facts: ToolFacts, names: tuple[str, ...]) -> tu
         said.append(tr("new: {names}", names=", ".join(come)))
     said += [
         tr("{place} names {operations}: change it first", place=where, operations=", ".join(lost))
-        for where, lost in _losses(policy, facts, names)
+        for where, named in _places(policy, facts)
+        if (lost := sorted(named.difference(names)))
     ]
     return (*said, _holders(policy, facts))
 
@@ -127,15 +128,8 @@ def _limits(rule: ToolRule, facts: ToolFacts) -> bool:
     return isinstance(rule.rule_type, AllowedOperations) and names_tool(rule.tool_name, facts.name, facts.major)
 
 
-def _losses(policy: Policy, facts: ToolFacts, names: tuple[str, ...]) -> Iterator[tuple[str, list[str]]]:
-    """Every place of the policy that names operations which would go: they could not be loaded again."""
-    for where, named in _places(policy, facts):
-        lost = sorted(named.difference(names))
-        if lost:
-            yield where, lost
-
-
 def _places(policy: Policy, facts: ToolFacts) -> Iterator[tuple[str, frozenset[str]]]:
+    """Every place of the policy that names operations: where one of these goes, it could not be loaded again."""
     for agent in policy.agents.values():
         for number, rule in enumerate(agent.tool_rules, 1):
             yield tr("tool rule {number} of {agent}", number=number, agent=agent.agent_id), _named(rule, facts)

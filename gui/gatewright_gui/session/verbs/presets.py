@@ -5,6 +5,7 @@ shown is the edit that is made.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from gatewright.workspace.api import (
@@ -95,7 +96,7 @@ def difference(workspace: Workspace, plan: Plan, agent_id: str, tell: Callable[[
     Raises EditRefused.
     """
     policy, catalog = workspace.policy, workspace.catalog
-    after = apply(policy, edit_of(policy, catalog, _for_one(plan, agent_id)))
+    after = apply(policy, edit_of(policy, catalog, replace(plan, agent_ids=(agent_id,))))
     was, now = workspace.rights(agent_id), workspace.rights_under(after, agent_id)
     return tell(agent_diff(policy.agents[agent_id], after.agents[agent_id], was, now))
 
@@ -119,13 +120,3 @@ def make(document: "Document", edit: Edit) -> bool:
     if done:
         document.say("info", tr("done: {edit}", edit=edit.name), can_undo=True)
     return done
-
-
-def _for_one(plan: Plan, agent_id: str) -> Plan:
-    match plan:
-        case PresetPlan(preset):
-            return PresetPlan(preset, (agent_id,))
-        case CopyPlan(source_id, along):
-            return CopyPlan(source_id, along, (agent_id,))
-        case ResetPlan(tools):
-            return ResetPlan(tools, (agent_id,))

@@ -5,13 +5,14 @@ so that one undo takes all of them back; what would take too long for the window
 """
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from gatewright.workspace.api import (
     AgentChange,
     Edit,
     EditRefused,
+    Layer,
     Policy,
     RightState,
     ToolFacts,
@@ -57,14 +58,6 @@ class Target:
     operations: tuple[str, ...]
 
 
-@frozen
-class Worked:
-    """An edit, and what it comes to in words; none where that is one operation."""
-
-    edit: Edit
-    said: str
-
-
 def tick_operations(document: "Document", agent_id: str, tool: str, operations: Iterable[str], *, on: bool) -> bool:
     """Turn operations on or off."""
     chosen = tuple(operations)
@@ -90,24 +83,22 @@ def tick_tool(document: "Document", agent_id: str, tool: str, *, on: bool) -> bo
 
 
 def ask_first(document: "Document", agent_id: str, tool: str, operation: str, *, on: bool) -> bool:
-    """Make an operation (`""`: the tool) ask first, or stop asking; says so when another layer keeps it asking."""
+    """Make an operation (`""`: the tool) ask first, or stop asking; says so when something else holds it as it was."""
     done = document.push(lambda policy, tools: rights.ask_first(policy, tools, agent_id, tool, operation, on=on))
-    if not on:
-        _tell_still_asking(document, agent_id, tool, operation)
+    right = document.rights(agent_id)[tool]
+    rows = [row for row in right.operations if not operation or row.operation == operation]
+    asking = next((row for row in rows if row.verdict is Verdict.ASK), None)
+    if asking is not None and not on:
+        document.say("info", tr("it still asks first: {reason}", reason=asking.reasons[0].text))
+    elif said := _denied_words([right], {tool: [row.operation for row in rows]}):
+        document.say("info", said)
     return done
 
 
-def wish(document: "Document", agent_id: str, targets: Sequence[Target], wanted: Wish) -> bool:
-    """Allow, ask first or deny everything that is targeted, as one edit; says what several come to."""
-    return _edit_many(document, agent_id, targets, wanted)
-
-
-def tick_all(document: "Document", agent_id: str, targets: Sequence[Target], wanted: Tick) -> bool:
-    """Turn everything that is targeted on or off, as one edit, and say so; what asks goes on asking."""
-    return _edit_many(document, agent_id, targets, wanted)
-
-
-def _edit_many(document: "Document", agent_id: str, targets: Sequence[Target], wanted: Wish | Tick) -> bool:
+def edit_tools(document: "Document", agent_id: str, targets: Sequence[Target], wanted: Wish | Tick) -> bool:
+    """Allow, ask first, deny, or turn on or off everything that is targeted, as one edit; says what several come to,
+    and what cannot be had. What is turned on asks as it did.
+    """
     if not targets:
         return False
     table, before = _table(targets), document.rights(agent_id)
@@ -118,23 +109,14 @@ def _edit_many(document: "Document", agent_id: str, targets: Sequence[Target], w
     return done
 
 
-def worked_out(workspace: Workspace, agent_id: str, targets: Sequence[Target], wanted: Wish | Tick) -> Worked:
-    """What `wish` and `tick_all` would make, for whom it takes too long on the window's thread. Raises EditRefused."""
+def worked_out(workspace: Workspace, agent_id: str, targets: Sequence[Target], wanted: Wish | Tick) -> tuple[Edit, str]:
+    """The edit that `edit_tools` would make, and what it would say, for the worker process. Raises EditRefused."""
     policy, catalog, table = workspace.policy, workspace.catalog, _table(targets)
     edit = _edit_of(policy, catalog, agent_id, table, wanted)
     after = apply(policy, edit)
     was, now = workspace.rights(agent_id), workspace.rights_under(after, agent_id)
     held_off = _held_off(after, catalog, agent_id, table, wanted)
-    return Worked(edit, _many_words(agent_id, was, now, table, wanted, held_off))
-
-
-def changes_of(
-    policy: Policy, catalog: Sequence[ToolFacts], cells: Mapping[str, Sequence[Target]], wanted: Wish | Tick
-) -> tuple[AgentChange, ...]:
-    """What a wish or a tick makes of several agents, each with targets of its own. Raises EditRefused."""
-    edits = (_edit_of(policy, catalog, agent_id, _table(targets), wanted) for agent_id, targets in cells.items())
-    changes = (change for edit in edits for change in edit.changes)
-    return tuple(one for one in changes if isinstance(one, AgentChange) and one.before != one.after)
+    return edit, _many_words(agent_id, was, now, table, wanted, held_off)
 
 
 def _edit_of(
@@ -162,12 +144,13 @@ def _many_words(
     agent_id: str,
     was: Mapping[str, ToolRight],
     now: Mapping[str, ToolRight],
-    tools: Iterable[str],
+    table: Mapping[str, Sequence[str]],
     wanted: Wish | Tick,
     held_off: int,
 ) -> str:
-    """What an edit of several operations comes to, and what stays off though it was wanted; empty for one operation."""
-    rows = list(changed_rights(agent_id, was, {name: now[name] for name in tools if name in now}))
+    """What an edit of several operations comes to, and what stays off though it was wanted."""
+    rights_now = {name: now[name] for name in table if name in now}
+    rows = list(changed_rights(agent_id, was, rights_now))
     come = [row for row in rows if row.before in _UNSEEN and row.after not in _UNSEEN]
     gone = sum(row.before not in _UNSEEN and row.after in _UNSEEN for row in rows)
     parts: list[str] = []
@@ -188,26 +171,27 @@ def _many_words(
         what = counted(held_off, "operation stays off", "operations stay off")
         why = tr("several AllowedOperations rules of `{agent}` leave it out together", agent=agent_id)
         parts.append(f"{what}: {why}")
-    return "; ".join(parts)
+    denied = _denied_words(rights_now.values(), table) if wanted in {"allow", "ask"} else ""
+    return "; ".join([*parts, *([denied] if denied else [])])
 
 
-def _tell_still_asking(document: "Document", agent_id: str, tool: str, operation: str) -> None:
-    for row in document.rights(agent_id)[tool].operations:
-        if (not operation or row.operation == operation) and row.verdict is Verdict.ASK:
-            document.say("info", tr("it still asks first: {reason}", reason=row.reasons[0].text))
-            return
+def _denied_words(tools: Iterable[ToolRight], table: Mapping[str, Sequence[str]]) -> str:
+    """What of these operations `approvals` of `[defaults]` deny: a wish lifts those of the agent itself."""
+    held = [
+        reason.text
+        for right in tools
+        for row in right.operations
+        if row.operation in table[right.facts.name] and row.verdict is Verdict.DENY
+        for reason in row.reasons[:1]
+        if reason.layer is Layer.APPROVALS
+    ]
+    if not held:
+        return ""
+    what = counted(len(held), "operation stays denied", "operations stay denied")
+    return tr("{what}: {reason}; a key of the agent's own opens it", what=what, reason=held[0])
 
 
 # many tools of one agent
-
-
-@frozen
-class Asked:
-    """What is wanted of which tools of an agent."""
-
-    agent_id: str
-    targets: Sequence[Target]
-    wanted: Wish | Tick
 
 
 class ManyRights:
@@ -215,46 +199,34 @@ class ManyRights:
 
     def __init__(self, document: "Document", deriver: "Deriver", tasks: "TaskOwner") -> None:
         self._document, self._deriver, self._tasks = document, deriver, tasks
-        self._waiting: deque[Asked] = deque()
+        self._waiting: deque[tuple[str, Sequence[Target], Wish | Tick]] = deque()
 
-    def wish(self, agent_id: str, targets: Sequence[Target], wanted: Wish) -> None:
-        """Allow, ask first or deny everything that is targeted, as one edit."""
-        asked = Asked(agent_id, targets, wanted)
-        self._do(asked, lambda: wish(self._document, agent_id, targets, wanted))
-
-    def tick_all(self, agent_id: str, targets: Sequence[Target], wanted: Tick) -> None:
-        """Turn everything that is targeted on or off, as one edit; what asks goes on asking."""
-        asked = Asked(agent_id, targets, wanted)
-        self._do(asked, lambda: tick_all(self._document, agent_id, targets, wanted))
-
-    def _do(self, asked: Asked, at_once: Callable[[], object]) -> None:
+    def edit(self, agent_id: str, targets: Sequence[Target], wanted: Wish | Tick) -> None:
+        """`edit_tools`: at once where these are few tools and none are worked out."""
         is_busy = MANY_TASK in self._tasks.names
-        if len(asked.targets) <= TOOLS_AT_ONCE and not is_busy:
-            at_once()
+        if len(targets) <= TOOLS_AT_ONCE and not is_busy:
+            edit_tools(self._document, agent_id, targets, wanted)
             return
         if not is_busy:
             self._waiting.clear()  # what a closed policy left
-        self._waiting.append(asked)
+        self._waiting.append((agent_id, targets, wanted))
         if not is_busy:
             self._tasks.start(self._work(), MANY_TASK)
 
     async def _work(self) -> None:
+        document = self._document
         while self._waiting:
-            asked = self._waiting.popleft()
+            asked, worked = self._waiting.popleft(), None
             try:
-                await self._make(asked)
+                while worked is None and document.is_open:  # another edit meanwhile makes it another question
+                    worked = await self._deriver.derive(worked_out, *asked)
             except EditRefused as error:
-                self._document.say("warning", str(error))
-
-    async def _make(self, asked: Asked) -> None:
-        worked: Worked | None = None
-        while worked is None and self._document.is_open:  # another edit meanwhile makes it another question
-            worked = await self._deriver.derive(worked_out, asked.agent_id, asked.targets, asked.wanted)
-        if worked is not None:
-            edit = worked.edit
-            done = self._document.push(lambda _policy, _catalog: edit)
-            if worked.said:
-                self._document.say("info", worked.said, can_undo=done)
+                document.say("warning", str(error))
+            if worked is not None:
+                edit, said = worked
+                done = document.push(lambda _policy, _catalog, edit=edit: edit)
+                if said:
+                    document.say("info", said, can_undo=done)
 
 
 # cells of several agents
@@ -269,7 +241,7 @@ def edit_cells(document: "Document", deriver: "Deriver", tasks: "TaskOwner", cel
     if CELLS_TASK in tasks.names:
         document.say("warning", tr("the cells before are still being worked out; try again in a moment"))
     elif sum(map(len, cells.values())) <= CELLS_AT_ONCE:
-        if document.push(lambda policy, catalog: cells_edit(policy, catalog, cells, wanted)):
+        if document.push(lambda policy, catalog: _cells_edit(policy, catalog, cells, wanted)):
             _tell_cells(document, cells, wanted)
     else:
         tasks.start(_edit_beside(document, deriver, cells, wanted), CELLS_TASK)
@@ -294,13 +266,15 @@ def _tell_cells(document: "Document", cells: Cells, wanted: Wish | Tick) -> None
 
 
 def planned_cells(workspace: Workspace, cells: Cells, wanted: Wish | Tick) -> Edit:
-    """`cells_edit`, for whom it takes too long on the window's thread. Raises EditRefused."""
-    return cells_edit(workspace.policy, workspace.catalog, cells, wanted)
+    """The edit of these cells, named; empty when all is so already. Raises EditRefused."""
+    return _cells_edit(workspace.policy, workspace.catalog, cells, wanted)
 
 
-def cells_edit(policy: Policy, catalog: Sequence[ToolFacts], cells: Cells, wanted: Wish | Tick) -> Edit:
-    """The edit, named; empty when all is so already. Raises EditRefused."""
-    return Edit(cells_name(cells, wanted), changes_of(policy, catalog, cells, wanted))
+def _cells_edit(policy: Policy, catalog: Sequence[ToolFacts], cells: Cells, wanted: Wish | Tick) -> Edit:
+    edits = [_edit_of(policy, catalog, agent_id, _table(targets), wanted) for agent_id, targets in cells.items()]
+    changes = [one for edit in edits for one in edit.changes]
+    changed = tuple(one for one in changes if isinstance(one, AgentChange) and one.before != one.after)
+    return Edit(cells_name(cells, wanted), changed)
 
 
 def cells_name(cells: Cells, wanted: Wish | Tick) -> str:
