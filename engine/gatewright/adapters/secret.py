@@ -13,9 +13,13 @@ LEAST_SECRET = 8
 
 
 class Secrets:
-    """The values that one server was given in all its lives: it may repeat them in what it says of failures."""
+    """The values that one server was given in all its lives: it may repeat them in what it says of failures.
 
-    def __init__(self, values: Iterable[str] = ()) -> None:
+    ``least``: the characters of the shortest that is taken out.
+    """
+
+    def __init__(self, values: Iterable[str] = (), *, least: int = LEAST_SECRET) -> None:
+        self._least = least
         self._values: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
         self.add(values)
@@ -23,7 +27,7 @@ class Secrets:
     def add(self, values: Iterable[str]) -> None:
         """Know these too, and what of them stands behind a word such as `Bearer`."""
         found = {part for value in values for part in (value.strip(), value.strip().rpartition(" ")[2])}
-        self._values |= {part for part in found if len(part) >= LEAST_SECRET}
+        self._values |= {part for part in found if len(part) >= self._least}
         longest_first = sorted(self._values, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 

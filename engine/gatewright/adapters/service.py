@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 LONGEST_WAIT_S = 5.0
 """A service that wants to be asked again sooner than that is waited for, once."""
 _MARGIN_S = 2.0
+_LEAST_WORD = 6
+"""The characters of the shortest word of what a service was given that is taken out of what it says."""
 SAID = 200
 """How much is shown of what a service says, in characters."""
 _UNREADABLE = "answered in a way that could not be read; the message may have been sent all the same"
@@ -93,7 +95,8 @@ class Service:
         for last in (False, True):
             answer = await request(method, target, headers, network, body=data)
             if answer.status != 429:
-                return self._read(answer, Secrets((authorization, self._set())))
+                words = (*authorization.split(), *self._set().split())
+                return self._read(answer, Secrets((authorization, self._set(), *words), least=_LEAST_WORD))
             wait_s, left_s = _wait_of(answer), context.remaining_s()
             too_long = wait_s > LONGEST_WAIT_S or (left_s is not None and wait_s + _MARGIN_S > left_s)
             if last or too_long:

@@ -140,18 +140,19 @@ class Document:
     def chars(self) -> int:
         """The size that ``char_limit`` counts: characters of text; of other values those of their JSON and name."""
         if self._chars is None:
-            self._chars = 0
+            chars = 0
             for section, schema in self.parts.items():
                 match schema:
                     case TextSchema():
-                        self._chars += self.text_length(section)
+                        chars += self.text_length(section)
                     case MapSchema():
                         stored = cast("dict[str, JsonValue]", self.loro.get_map(map_name(section)).get_deep_value())
-                        self._chars += sum(_entry_chars(key, value) for key, value in stored.items())
+                        chars += sum(_entry_chars(key, value) for key, value in stored.items())
                     case ListSchema() | LogSchema():
-                        self._chars += sum(json_chars(item) for item in self.items(section))
+                        chars += sum(json_chars(item) for item in self.items(section))
                     case _:
                         assert_never(schema)
+            self._chars = chars  # only now: a part that cannot be read leaves no half of a count
         return self._chars
 
     def grown(self, ops: tuple[Op, ...]) -> int:

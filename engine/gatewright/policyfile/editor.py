@@ -261,15 +261,16 @@ class Editor:
     def _add_statements(self, path: RawPath, added: Mapping[str, object]) -> None:
         """Write them below those that the table has, as these are written; else below its header, or on top."""
         splices, section, lines = self._splices, self._sections.get(path), statements(added)
-        headers = [one.start for one in self.tree.sections if one.segments]
         if section is not None and (section.statements or section.segments):
             indent = splices.indent(section.statements[-1].start if section.statements else section.start)
             self._add_lines(self._end_of(section), lines, indent)
-        elif section is not None and headers:
-            offset = max(splices.comments_above(splices.line_start(min(headers))), section.start)
-            splices.replace(offset, offset, f"{lines}\n")
         elif section is not None:
-            splices.insert_lines(len(splices.text), lines)
+            first = min((one.start for one in self.tree.sections if one.segments), default=None)
+            if first is None:
+                splices.insert_lines(len(splices.text), lines)
+            else:
+                offset = max(splices.comments_above(splices.line_start(first)), section.start)
+                splices.replace(offset, offset, f"{lines}\n")
         elif self._dotted[path]:
             held, last = self._dotted[path][-1]
             prefix = splices.text[last.start : last.segments[len(path) - len(held.path) - 1][1]]

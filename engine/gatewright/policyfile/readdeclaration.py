@@ -104,8 +104,10 @@ def _applied(row: Row, said: Declaration, meant: list[ToolFacts], declare: Decla
             _report(row, said, facts, str(error), declare)
             rest = meant[len(made) :]
             if said.operations is not None:  # as they were meant: one fault is not reported at every use of them
-                operations = [OperationFacts(name, facts.tier) for name in said.operations]
-                rest = [replace(each, operations=tuple(operations)) for each in rest]
+                names = said.operations
+                rest = [
+                    replace(one, operations=tuple(OperationFacts(name, one.tier) for name in names)) for one in rest
+                ]
             return [*made, *rest]
         _warn_narrowed(row, said, facts, read, declare)
         made.append(read)

@@ -8,9 +8,10 @@ import loro
 import pytest
 
 from gatewright.base.errors import WorkspaceError
-from gatewright.blocks import ListSchema, TextSchema
+from gatewright.blocks import CompositeSchema, ListSchema, Section, TextSchema
 from gatewright.blocks.block import Block
 from gatewright.blocks.edit import Append
+from gatewright.blocks.part import Document
 from tests.engine.blocks.test_edits import ANN
 
 _MASK = 0xFFFFFFFF
@@ -101,3 +102,23 @@ def test_a_sound_document_of_other_parts_is_refused() -> None:
         Block.restore(TextSchema(), bytes(document.export(loro.ExportMode.Snapshot())))
     with pytest.raises(WorkspaceError, match="damaged"):
         Block.restore(ListSchema(), snapshot())
+
+
+def test_of_a_part_that_cannot_be_read_no_half_of_a_count_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    loro_document = loro.LoroDoc()
+    document = Document(loro_document, CompositeSchema((Section("a", ListSchema()), Section("b", ListSchema()))))
+    loro_document.get_list("items:a").push("four")
+    loro_document.get_list("items:b").push("seven77")
+    whole, read = document.chars(), Document.items
+    document.forget()
+
+    def broken(self: Document, section: str) -> object:
+        if section == "b":
+            raise RuntimeError
+        return read(self, section)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Document, "items", broken)
+        with pytest.raises(RuntimeError):
+            document.chars()
+    assert document.chars() == whole > 0

@@ -287,19 +287,21 @@ async def test_refusals_are_told_so_that_the_model_can_act(
     assert words in (outcome.output or "")
 
 
+@pytest.mark.parametrize("wrong", ["wrong-secret-of-the-test", "sesame"])
 @pytest.mark.parametrize(("target", "variable"), [(CHANNEL, "BOT"), (ACCOUNT, "APP")])
 async def test_wrong_secret_is_told_and_shown_nowhere(
     opened: Open,
     services: Services,
     target: Target,
     variable: str,
+    wrong: str,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     tmp_path: Path,
 ) -> None:
     caplog.set_level(logging.DEBUG)
     services.echo = True
-    monkeypatch.setenv(variable, "wrong-secret-of-the-test")
+    monkeypatch.setenv(variable, wrong)
     workspace = opened(services.toml)
     outcome = await send(workspace, target)
     assert (outcome.status, outcome.code) == (Status.FAILED, "not-sent")
@@ -314,7 +316,7 @@ async def test_wrong_secret_is_told_and_shown_nowhere(
     workspace.close()
     told = json.dumps(outcome.to_json()) + json.dumps(missing.to_json()) + caplog.text
     kept = b"".join(path.read_bytes() for path in (tmp_path / "ws").rglob("*") if path.is_file())
-    for secret in ("wrong-secret-of-the-test", TOKEN, PASSWORD, services.valid):
+    for secret in (wrong, TOKEN, PASSWORD, services.valid):
         assert not secret or (secret not in told and secret.encode() not in kept)
 
 
