@@ -68,7 +68,7 @@ class CallsToday(QObject):
         is_first = midnight_s != self._since_s
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(
+            found = await loop.run_in_executor(  # None where nothing was written since the last time
                 self._thread, lambda: index.tally(midnight_s) if index.read_newer() is not None or is_first else None
             )
         except GatewrightError:

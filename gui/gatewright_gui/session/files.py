@@ -283,7 +283,7 @@ class SourceFolder:
 
     async def standings(self, source_id: str) -> Standings:
         """How the files with a block stand to it. Raises WorkspaceError."""
-        source, _ = self.running(source_id)
+        source = self._attached(source_id)
         return await self._beside(self._reader, lambda stop: standings_of(source, stop))
 
     async def reconcile(self, source_id: str, path: str, strategy: str) -> Reconciled:
@@ -300,9 +300,7 @@ class SourceFolder:
 
     def running(self, source_id: str) -> tuple[FileSource, Overlay]:
         """The running source and what it says of paths. Raises WorkspaceError for an unknown one."""
-        source = self._sources().get(source_id)
-        if source is None:
-            raise WorkspaceError(tr("source `{source}` is not attached", source=source_id))
+        source = self._attached(source_id)
         return source, self._sources().overlay(source_id)
 
     async def _beside(self, worker: ThreadPoolExecutor, work: Callable[[Stop], T]) -> T:
@@ -324,6 +322,13 @@ class SourceFolder:
             raise WorkspaceError(tr("cannot read the folder: {reason}", reason=reason)) from None
         finally:
             stop.set()
+
+    def _attached(self, source_id: str) -> FileSource:
+        """The running source alone: what is said of its paths is looked up on the disk. Raises WorkspaceError."""
+        source = self._sources().get(source_id)
+        if source is None:
+            raise WorkspaceError(tr("source `{source}` is not attached", source=source_id))
+        return source
 
     def _sources(self) -> SourceManager:
         return self._document.workspace.sources

@@ -172,10 +172,10 @@ class UnsavedEdits(QObject):
 
     async def _bring_back(self) -> None:
         """With the text as it was left, letter by letter, where nothing else was changed since."""
-        offer, workspace = self._offer, self._document.workspace
+        offer = self._offer
         if offer is None or offer.edit is None:
             return
-        edit, left = offer.edit, offer.unsaved
+        edit, left, workspace = offer.edit, offer.unsaved, self._document.workspace
         if workspace.saved_text == left.grown_from and not workspace.is_dirty:
             edit = workspace.with_text(edit, left.text)
         if self._document.push(lambda _policy, _catalog: edit):

@@ -149,3 +149,25 @@ async def test_what_the_defaults_deny_no_wish_opens_and_each_says_so(tmp_path: P
         assert denied in said.last
         rows = {op.operation: op.verdict for op in document.rights("archivist")["file"].operations}
         assert (rows["list"], rows["load"]) == (Verdict.DENY, Verdict.ASK)
+
+
+async def test_what_a_key_of_the_agent_denies_is_no_news_of_the_defaults(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    text = policy.read_text("utf-8")
+    own = '[agents.archivist]\napprovals = { "file.list" = "deny" }'
+    policy.write_text(text.replace("[agents.archivist]", own, 1), "utf-8")
+    async with opened_document(policy) as document:
+        said = Said(document)
+
+        assert rights.ask_first(document, "archivist", "file", "", on=True)
+
+        rows = {op.operation: op.verdict for op in document.rights("archivist")["file"].operations}
+        assert (rows["list"], rows["load"]) == (Verdict.DENY, Verdict.ASK)
+        assert said.messages == []
+
+
+async def test_asking_first_is_refused_for_an_agent_that_is_not_there(tmp_path: Path) -> None:
+    async with opened_document(demo(tmp_path)) as document:
+        said = Said(document)
+        assert not rights.ask_first(document, "nobody", "file", "", on=True)
+        assert [message.text for message in said.messages] == ["no agent `nobody`"]

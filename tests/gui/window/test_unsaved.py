@@ -13,7 +13,11 @@ from PySide6.QtWidgets import QAbstractButton
 
 from gatewright.workspace.journal import Journal, UnsavedPolicy
 from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.session.derive import Deriver
+from gatewright_gui.session.document import Document
 from gatewright_gui.session.opening import unsaved_folder
+from gatewright_gui.session.unsaved import UnsavedEdits
 from gatewright_gui.session.verbs import rights
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import Said, click, demo, opened_window, settled, ticked, until
@@ -99,6 +103,15 @@ async def test_edits_of_a_killed_window_are_brought_back_as_one_edit_and_undone(
         assert not window.document.is_dirty
         assert window.document.workspace.text() == before
         assert not kept()
+
+
+async def test_bringing_back_what_is_offered_no_more_does_nothing() -> None:
+    document, failures = Document(), list[BaseException]()
+    deriver, tasks = Deriver(document), TaskOwner(lambda _name, error: failures.append(error))
+    UnsavedEdits(document, deriver, tasks).bring_back()
+    await until(lambda: not tasks.names)
+    deriver.close()
+    assert failures == []
 
 
 async def test_edits_that_are_thrown_away_are_offered_no_more(left: Path, tmp_path: Path) -> None:

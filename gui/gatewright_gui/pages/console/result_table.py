@@ -68,7 +68,7 @@ def listed_rows(value: object) -> ListedRows | None:
     rows = tuple(cast("list[dict[str, Any]]", held))
     counts = Counter(key for row in rows for key in row)
     shared = [key for key in counts if counts[key] * 2 > len(rows)][:MAX_COLUMNS]
-    columns = tuple(
+    columns = tuple(  # what is to be read comes first
         sorted(shared, key=lambda key: not any(len(_line(row.get(key))) > _WIDE for row in rows[:_SAMPLED]))
     )
     if rows and not columns:

@@ -85,7 +85,9 @@ def tick_tool(document: "Document", agent_id: str, tool: str, *, on: bool) -> bo
 def ask_first(document: "Document", agent_id: str, tool: str, operation: str, *, on: bool) -> bool:
     """Make an operation (`""`: the tool) ask first, or stop asking; says so when something else holds it as it was."""
     done = document.push(lambda policy, tools: rights.ask_first(policy, tools, agent_id, tool, operation, on=on))
-    right = document.rights(agent_id)[tool]
+    right = document.rights(agent_id).get(tool)
+    if right is None:
+        return done
     rows = [row for row in right.operations if not operation or row.operation == operation]
     asking = next((row for row in rows if row.verdict is Verdict.ASK), None)
     if asking is not None and not on:
@@ -176,14 +178,14 @@ def _many_words(
 
 
 def _denied_words(tools: Iterable[ToolRight], table: Mapping[str, Sequence[str]]) -> str:
-    """What of these operations `approvals` of `[defaults]` deny: a wish lifts those of the agent itself."""
+    """What of these operations `approvals` of `[defaults]` deny; of the agent's own key it would be no news."""
     held = [
         reason.text
         for right in tools
         for row in right.operations
         if row.operation in table[right.facts.name] and row.verdict is Verdict.DENY
         for reason in row.reasons[:1]
-        if reason.layer is Layer.APPROVALS
+        if reason.layer is Layer.APPROVALS and reason.address and reason.address[0] == "defaults"
     ]
     if not held:
         return ""
