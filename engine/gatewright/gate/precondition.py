@@ -29,7 +29,9 @@ def unmet(state: CallState) -> Finding | None:
             writes = not _WRITING.isdisjoint(one.actions)
         else:
             writes = CapabilityKind.FS_WRITE in one.capabilities or SideEffect.DB_WRITE in tool.side_effects
-        if writes and holds_marker(state.arguments):
+        if writes:
+            if not holds_marker(state.arguments):
+                return None  # one look is enough for a batch of a thousand
             reason = f"the arguments hold `{MARKER}`, which stands for something that the model was not shown"
             return Finding(Verdict.DENY, "redaction-marker", reason, model=message.MARKED)
     return None

@@ -17,7 +17,7 @@ from gatewright.tools.declaration import Determinism, Normalization, ResourceBou
 from gatewright.tools.define import MARK, OperationMark, listing_of
 from gatewright.tools.flat import definitions
 from gatewright.tools.shape import PlainShape
-from gatewright.tools.signature import Binding, Function, bind, resolved
+from gatewright.tools.signature import Binding, Function, bind
 from gatewright.tools.stream import check_yields, yields
 from gatewright.tools.tool import Tool
 
@@ -92,12 +92,9 @@ def _tool(function: Function, declared: dict[str, Any]) -> FunctionTool:
     given = {key: value for key, value in declared.items() if value is not None}
     given |= {"name": name, "description": given.get("description") or binding.docstring.description}
     given["side_effects"] = frozenset(given.get("side_effects", ()))
-    returns: Any = inspect.signature(function).return_annotation
-    if returns is not inspect.Signature.empty:
-        returns = resolved(function, returns, f"{where}: `return`")
-    kind = given.get("result_type") or (ResultType.STREAM if yields(function) else _result_type(returns, where))
+    kind = given.get("result_type") or (ResultType.STREAM if yields(function) else _result_type(binding.returns, where))
     check_yields(function, kind, where)
-    is_binary = kind is ResultType.BINARY or (kind is ResultType.STREAM and bytes in get_args(returns))
+    is_binary = kind is ResultType.BINARY or (kind is ResultType.STREAM and bytes in get_args(binding.returns))
     plain = Normalization.BINARY if is_binary else Normalization.JSON
     return FunctionTool(function, binding, operations, **{"normalization": plain, **given, "result_type": kind})
 

@@ -40,13 +40,14 @@ _PLAIN = frozenset({str, int, float, bool})
 
 @frozen
 class Binding:
-    """A function with its parameters."""
+    """A function with its parameters; ``returns`` is the annotation of its result, or ``Signature.empty``."""
 
     function: Callable[..., Awaitable[object]]
     docstring: Docstring
     parameters: tuple[Parameter, ...]
     adapters: Mapping[str, TypeAdapter[Any]] = field(hash=False)
     context_name: str | None
+    returns: Any = field(hash=False)
 
     async def run(self, arguments: Mapping[str, object], context: ToolExecutionContext, *owner: object) -> object:
         """Call the function, a method of ``owner``, with ``arguments`` in its own types.
@@ -99,6 +100,7 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
     if unknown is not None:
         near = near_hint(unknown, hints)
         raise RegistrationError(f"{where}: the docstring describes `{unknown}`, which is no parameter{near}")
+    returns = inspect.signature(function).return_annotation
     own = [row for row in rows if row.name not in contexts]
     made = {} if made is None else made
     typed = {row.name: _typed(hints[row.name], f"{where}: parameter `{row.name}`", made) for row in own}
@@ -108,6 +110,7 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
         tuple(_parameter(row, hints[row.name], *typed[row.name], docstring, where) for row in own),
         {name: adapter for name, (adapter, _) in typed.items()},
         contexts[0] if contexts else None,
+        returns if returns is inspect.Signature.empty else _resolved(function, returns, f"{where}: `return`"),
     )
 
 
@@ -125,13 +128,13 @@ def _hint(function: Function, row: inspect.Parameter, where: str) -> Any:
         raise RegistrationError(f"{what} begins with an underscore")
     if row.annotation is row.empty:
         raise RegistrationError(f"{what} has no annotation")
-    hint = resolved(function, row.annotation, what)
+    hint = _resolved(function, row.annotation, what)
     if _is_generic(hint):
         raise RegistrationError(f"{what} is generic, and a tool's types must be known")
     return hint
 
 
-def resolved(function: Function, annotation: object, what: str) -> Any:
+def _resolved(function: Function, annotation: object, what: str) -> Any:
     """An annotation of ``function`` without quotes or postponed evaluation. Raises RegistrationError."""
     holder = SimpleNamespace(__annotations__={"it": annotation})
     names = cast("dict[str, Any]", getattr(inspect.unwrap(function), "__globals__", {}))

@@ -239,6 +239,16 @@ def test_operation_without_self_is_refused() -> None:
     assert "operation `lost` of tool `bad` takes no `self`" in refused({"name": "bad", "lost": operation(lost)})
 
 
+def test_operation_whose_result_has_an_annotation_that_names_nothing_is_refused() -> None:
+    async def lost(self: Tool) -> None:
+        """Do it."""
+
+    lost.__annotations__["return"] = "Nowhere"
+
+    wanted = "operation `lost` of tool `bad`: `return` has an annotation that cannot be resolved"
+    assert wanted in refused({"name": "bad", "lost": operation(lost)})
+
+
 def test_operation_without_description_is_refused() -> None:
     async def mute(self: Tool) -> None:
         del self
