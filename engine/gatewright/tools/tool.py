@@ -191,10 +191,10 @@ class Tool(Declaration):
 
     def facts(self) -> ToolFacts:
         """What the policy needs to know; its tier is the highest of its operations."""
-        return self._facts
+        return self._policy_facts
 
     @once
-    def _facts(self) -> ToolFacts:
+    def _policy_facts(self) -> ToolFacts:
         specs = self.operations or (
             OperationSpec(PLAIN, self.description, self.safety_tier, parameters=self.parameters()),
         )

@@ -162,6 +162,17 @@ def test_subclass_adds_to_the_operations_it_inherits() -> None:
     assert [spec.name for spec in Notes().operations] == ["write", "find", "erase"]
 
 
+def test_tool_may_keep_facts_of_its_own() -> None:
+    class Recall(Notes):
+        name = "recall_facts"
+
+        def __init__(self) -> None:
+            super().__init__()
+            self._facts = {"tea": "hot"}
+
+    assert Recall().facts().name == "recall_facts"
+
+
 def refused(members: dict[str, Any], base: type[Tool] = ObjectTool) -> str:
     """What defining a class with these members is refused with."""
     with pytest.raises(RegistrationError) as error:
