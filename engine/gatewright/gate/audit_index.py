@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gatewright.base.clock import iso_utc
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.printable import printable
 from gatewright.gate.audit import SELECT_ROWS, audit_database, has_rows
 from gatewright.gate.chain import CALL_ENDS, AuditRow, RowKind
 
@@ -140,7 +141,7 @@ class LoggedCall:
         operation = self.operation
         if operation.startswith("["):
             with suppress(ValueError, RecursionError):
-                operation = ", ".join(map(str, json.loads(operation)))
+                operation = printable(", ".join(map(str, json.loads(operation))))
         return f"{self.tool}.{operation}" if operation else self.tool
 
     def to_json(self) -> dict[str, JsonValue]:

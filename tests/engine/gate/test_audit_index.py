@@ -246,8 +246,8 @@ def test_call_is_told_whole_and_its_arguments_in_short(tmp_path: Path) -> None:
         5, 5, BEGIN_S, "ToolInvoked", "call-8", "a", "s", "echo", "", "", "", "", "", None
     )  # fmt: skip
     assert (call.called, bare.called, opened.called) == ("file.read", "echo", "LogOpened")
-    batch, odd = replace(call, operation='["append", "read"]'), replace(call, operation='["append", "re')
-    assert (batch.called, odd.called) == ("file.append, read", 'file.["append", "re')
+    batch, odd = replace(call, operation='["append", "\\u0007read"]'), replace(call, operation='["append", "re')
+    assert (batch.called, odd.called) == ("file.append, \\u0007read", 'file.["append", "re')
     assert opened.to_json() == {
         "time": iso_utc(BEGIN_S), "seq": 1, "last": 1, "kind": "LogOpened", "call_id": "", "agent": "", "session": "",
         "tool": "", "operation": "", "verdict": "", "reason": "the log begins", "client": "", "ended": "",
