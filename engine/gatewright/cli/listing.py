@@ -51,7 +51,8 @@ def preview_file(path: str, form: str, choice: Choice, *, as_json: bool) -> Exit
     if source.kind == "schema" and choice.tool is None and choice.allow is None:
         raise UsageProblem(f"{source.what} is a bare schema and has no name: {NEEDED}")
     source.print_warnings()
-    whole = [_listing(tool) for tool in _chosen(source, choice)]
+    chosen = _chosen(source, choice)
+    whole = [ToolListing(tool.name, tool.description, tool.input_schema) for tool in chosen]
     shown, told = (whole, []) if choice.allow is None else _narrowed(source, choice)
     print_json(format_named(form).render_all(shown))
     if not as_json:
@@ -78,7 +79,3 @@ def _narrowed(source: ToolFile, choice: Choice) -> tuple[list[ToolListing], list
     if result.schema is None:
         return [], []
     return [ToolListing(tool.name, result.clean(tool.description), result.schema)], list(filter_notes(result))
-
-
-def _listing(tool: ToolDefinition) -> ToolListing:
-    return ToolListing(tool.name, tool.description, tool.input_schema)

@@ -11,7 +11,6 @@ from itertools import accumulate
 from typing import TypeVar
 
 from gatewright.policy.document import Agent, Policy, Source
-from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL, ToolRule
 from gatewright.policy.tier import SafetyTier
@@ -123,15 +122,11 @@ def _settings(old: Policy, new: Policy) -> frozenset[str]:
 def _policy_rules(old: Policy, new: Policy, agent_id: str) -> Tools:
     found: set[str] = set()
     for rule in _changed(old.rules, new.rules):
-        if _is_for(rule, agent_id):
+        if rule.agents is None or agent_id in rule.agents:
             if rule.tools is None:
                 return None
             found |= {split_name(written)[0] for written in rule.tools}
     return frozenset(found)
-
-
-def _is_for(rule: PolicyRule, agent_id: str) -> bool:
-    return rule.agents is None or agent_id in rule.agents
 
 
 def _changed(before: tuple[_T, ...], after: tuple[_T, ...]) -> list[_T]:

@@ -45,8 +45,9 @@ class Boxes:
     def agent(self) -> Agent:
         """The agent as it is now; the very one it was while nothing differs."""
         tools = None if self._listed is None else tuple(name for held in self._listed.values() for name in held)
-        if tools is not None and self._agent.tools is not None and _same_names(tools, self._agent.tools):
-            tools = self._agent.tools
+        before = self._agent.tools
+        if tools is not None and before is not None and sorted(tools) == sorted(before):
+            tools = before  # only the place of further majors of a tool differs
         rules = (*self._rules.values(), *self._new_rules)
         after = replace(self._agent, tools=tools, tool_rules=rules, approvals=self._approvals)
         return self._agent if after == self._agent else after
@@ -237,8 +238,3 @@ def _by_name(tools: Iterable[str]) -> dict[str, list[str]]:
     for written in tools:
         found.setdefault(split_name(written)[0], []).append(written)
     return found
-
-
-def _same_names(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether only the place of further majors of a tool differs."""
-    return sorted(one) == sorted(other)

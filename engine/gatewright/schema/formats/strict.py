@@ -224,11 +224,7 @@ class _Writer:
 
 def _whole(schema: Schema, definitions: Schema) -> Schema:
     """An alternative that can be checked by itself."""
-    return {**schema, "$defs": definitions} if _refers(schema) else schema
-
-
-def _refers(schema: Schema) -> bool:
-    return any("$ref" in node for _, node in walk(schema))
+    return {**schema, "$defs": definitions} if any("$ref" in node for _, node in walk(schema)) else schema
 
 
 def _said(schema: Schema) -> Schema:
