@@ -50,15 +50,8 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
     is_approved = state.grant is not None and state.grant.approved
     if state.answer is not None:
         is_approved = state.answer.approval.approved is True
-    return ToolExecutionContext(
-        agent_id=state.agent_id,
-        session_id=state.session.session_id,
-        call_id=state.call_id,
-        user_id=state.user_id,
-        source_ids=state.agent.source_ids if state.agent else (),
-        granted=state.assessment.action if state.assessment else None,
-        ports=state.ports,
-        client=state.client,
+    return replace(
+        context_of(state),
         bounds=bounds,
         capabilities=agent.capabilities if agent is not None else (),
         deadline_s=time.monotonic() + plan.timeout_s,
