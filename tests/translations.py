@@ -2,9 +2,11 @@
 
 It gathers what stands in `tr`, `mark` and `counted`, writes it into `languages/LANGUAGE.po` beside what is translated
 already, compiles that to `.mo` and says what has no translation yet. A new language begins as an empty `.po` file.
+The files say nothing of the day or of the Babel that wrote them, so the same texts are the same bytes everywhere.
 """
 
 import ast
+from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 
@@ -18,6 +20,21 @@ CODE = ROOT / "gui" / "gatewright_gui"
 FOLDER = ROOT / "resources" / "gatewright_resources" / "languages"
 KEYWORDS: dict[str, tuple[int, ...]] = {"tr": (1,), "mark": (1,), "counted": (2, 3)}
 """Which arguments of which functions are texts, from 1; the two of `counted` are one and many."""
+HEAD = ("Language", "Plural-Forms", "Content-Type")
+"""What readers of a catalog need of its head."""
+
+
+class Texts(Catalog):
+    """A catalog whose head has nothing but what readers need."""
+
+    @property
+    def mime_headers(self) -> list[tuple[str, str]]:
+        """The head: names and values."""
+        return [(name, value) for name, value in super().mime_headers if name in HEAD] + [("MIME-Version", "1.0\n")]
+
+    @mime_headers.setter
+    def mime_headers(self, value: Iterable[tuple[str, str]]) -> None:
+        Catalog.mime_headers.__set__(self, value)
 
 
 def gather() -> Catalog:
@@ -36,7 +53,13 @@ def gather() -> Catalog:
 def read(file: Path) -> Catalog:
     """The catalog of one language; the file bears its name."""
     with file.open("rb") as stream:
-        return read_po(stream, locale=file.stem)
+        found = read_po(stream, locale=file.stem)
+    texts = Texts(header_comment=found.header_comment, fuzzy=False)
+    texts.mime_headers = found.mime_headers
+    for message in found:
+        if message.id:
+            texts.add(message.id, message.string, flags=message.flags, user_comments=message.user_comments)
+    return texts
 
 
 def compile_catalog(catalog: Catalog) -> bytes:
@@ -64,8 +87,8 @@ def main() -> None:
         catalog = read(file)
         catalog.update(texts, no_fuzzy_matching=True, update_creation_date=False)
         catalog.obsolete.clear()
-        catalog.project, catalog.version, catalog.msgid_bugs_address = "Gatewright", "", ""
-        catalog.last_translator, catalog.language_team = "The Gatewright maintainers", ""
+        for message in catalog:
+            message.flags &= {"fuzzy"}  # which more a text deserves is another matter to each Babel
         with file.open("wb") as stream:
             write_po(stream, catalog, width=120, no_location=True, sort_output=True, ignore_obsolete=True)
         file.with_suffix(".mo").write_bytes(compile_catalog(catalog))
