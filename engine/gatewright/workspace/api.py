@@ -194,7 +194,7 @@ if TYPE_CHECKING:
     from gatewright.tools.shape import PLAIN
     from gatewright.tools.tool import Tool
     from gatewright.workspace.assembly import audit_log
-    from gatewright.workspace.beginning import Beginning, begin_workspace, find_secrets
+    from gatewright.workspace.beginning import SECRETS, Beginning, begin_workspace
     from gatewright.workspace.client_file import (
         ClientEdit,
         ClientFile,
@@ -338,7 +338,7 @@ door(
         "gatewright.adapters.mcp_client": ("ServerState", "ServerStatus"),
         # workspace
         "gatewright.workspace.assembly": ("audit_log",),
-        "gatewright.workspace.beginning": ("Beginning", "begin_workspace", "find_secrets"),
+        "gatewright.workspace.beginning": ("SECRETS", "Beginning", "begin_workspace"),
         "gatewright.workspace.client_file": (
             "ClientEdit", "ClientFile", "ClientServer", "client_files", "gateway_command",
             "gateway_edit", "import_servers", "read_client_file", "read_typed_servers", "write_client_file",

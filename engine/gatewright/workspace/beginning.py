@@ -1,11 +1,11 @@
-"""A workspace of one's own: what its policy begins with, and which files of its folder look like secrets.
+"""A workspace of one's own: what its policy begins with.
 
-The policy lies in the folder itself, where no tool reaches it whatever the rules say.
+The rules of secrets are written whole, whether such a file is there or not: it may come tomorrow. The policy lies in
+the folder itself, where no tool reaches it whatever the rules say.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.agentedit import add_agent
 from gatewright.policy.document import Defaults, PermissionRule, Policy, Source
 from gatewright.policy.edit import apply
-from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.render import render_policy
@@ -27,19 +26,23 @@ SECRETS = (
 )  # fmt: skip
 """Patterns of what is better hidden from every agent."""
 SOURCE_ID = "files"
-_MOST_LOOKED_AT = 50_000
 
 
 @frozen
 class Beginning:
     """What a new workspace has: one agent with nothing ticked, and perhaps the files of the folder.
 
-    ``level``: what the agents may do with the files, None: no files at all. ``hidden``: patterns whose level is none.
+    ``level``: what the agents may do with the files, None: no files at all. ``hides_secrets``: but for its secrets.
     """
 
     agent_id: str
     level: Permission | None = None
-    hidden: tuple[str, ...] = ()
+    hides_secrets: bool = True
+
+
+def secret_rules() -> tuple[PermissionRule, ...]:
+    """The rules that hide every file and folder of `SECRETS`, those that come later too."""
+    return tuple(PermissionRule(pattern, Permission.NONE, "a secret") for pattern in SECRETS)
 
 
 def begin_workspace(folder: Path, beginning: Beginning) -> Path:
@@ -49,7 +52,7 @@ def begin_workspace(folder: Path, beginning: Beginning) -> Path:
     """
     sources: tuple[Source, ...] = ()
     if beginning.level is not None:
-        rules = tuple(PermissionRule(pattern, Permission.NONE, "a secret") for pattern in beginning.hidden)
+        rules = secret_rules() if beginning.hides_secrets else ()
         sources = (Source(SOURCE_ID, ".", beginning.level, rules),)
     agents = apply(Policy(), add_agent(Policy(), beginning.agent_id)).agents
     agent = replace(agents[beginning.agent_id], sources=tuple(source.source_id for source in sources))
@@ -63,25 +66,3 @@ def begin_workspace(folder: Path, beginning: Beginning) -> Path:
         raise WorkspaceError(f"`{path}` exists already; open it instead")
     write_policy_text(path, render_policy(policy), expected=None)
     return path
-
-
-def find_secrets(folder: Path) -> dict[str, int]:
-    """How many files or folders each pattern of `SECRETS` hits, where it hits any; the first 50,000 are looked at.
-
-    Names only: no file is opened, and no link is followed.
-    """
-    rules = PermissionRules(PermissionRule(pattern, Permission.NONE) for pattern in SECRETS)
-    found: dict[str, int] = dict.fromkeys(SECRETS, 0)
-    looked = 0
-    for place, folders, names in os.walk(folder):
-        below = Path(place).relative_to(folder)
-        for name in [*(f"{name}/" for name in folders), *names]:
-            looked += 1
-            told = rules.explain(str(below / name) + "/" * name.endswith("/"))
-            if told.pattern is not None:
-                found[told.pattern] += 1
-                if name.endswith("/"):
-                    folders.remove(name[:-1])
-        if looked > _MOST_LOOKED_AT:
-            break
-    return {pattern: count for pattern, count in found.items() if count}

@@ -10,6 +10,7 @@ from gatewright.adapters.claude_settings import Migrated, read_claude_settings
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.document import Dialect
 from gatewright.policyfile import render_policy
+from gatewright.workspace.beginning import SECRETS, secret_rules
 from gatewright.workspace.client_file import content_of
 from gatewright.workspace.workspace import Workspace
 
@@ -31,16 +32,27 @@ def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None
         texts: dict[bool, list[str]] = {True: [], False: []}
         for file in files:
             texts[_project_of(file).resolve() == folder].append(_text(file))
-        found = read_claude_settings(
-            texts[True],
-            elsewhere=texts[False],
-            agent_id=agent_id,
-            project=folder.as_posix(),
-            home=Path.home().as_posix(),
+        found = _without_secrets(
+            read_claude_settings(
+                texts[True],
+                elsewhere=texts[False],
+                agent_id=agent_id,
+                project=folder.as_posix(),
+                home=Path.home().as_posix(),
+            )
         )
     else:
         raise WorkspaceError("give settings of Claude Code (`.json`), or one file of Pattern (`.toml`)")
     return render_policy(found.policy), found.notes
+
+
+def _without_secrets(found: Migrated) -> Migrated:
+    """The same, with the rules that hide secrets before all others: the first pattern that matches decides."""
+    sources = tuple(
+        replace(source, permission_rules=(*secret_rules(), *source.permission_rules)) for source in found.policy.sources
+    )
+    note = f"reading what looks like a secret ({', '.join(f'`{pattern}`' for pattern in SECRETS)}): it is hidden here"
+    return Migrated(replace(found.policy, sources=sources), (*found.notes, note))
 
 
 def _project_of(file: Path) -> Path:

@@ -1,6 +1,5 @@
 """How the app comes to a workspace: opens one, makes a new one, writes the demo. It shows nothing and asks nothing."""
 
-import asyncio
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -25,7 +24,7 @@ __all__ = [
     "demo_folder",
     "demo_policy",
     "example_names",
-    "secrets_in",
+    "secret_patterns",
     "write_demo",
 ]
 
@@ -68,8 +67,8 @@ def demo_policy() -> Path:
     return write_demo(demo_folder())
 
 
-async def secrets_in(folder: Path) -> dict[str, int]:
-    """Patterns of what looks like a secret below a folder, with how much each hits."""
-    from gatewright.workspace.api import find_secrets  # what begins a workspace is not for the first painting
+def secret_patterns() -> tuple[str, ...]:
+    """Patterns of what a new workspace hides from every agent."""
+    from gatewright.workspace.api import SECRETS  # what begins a workspace is not for the first painting
 
-    return await asyncio.to_thread(find_secrets, folder)
+    return SECRETS

@@ -389,7 +389,12 @@ class MainWindow(QMainWindow):
             return False
         reader = dialog.agent_id if dialog.example is None and dialog.files_level is not None else None
         path = await verbs.make_workspace(
-            self.document, dialog.folder, dialog.agent_id, dialog.files_level, dialog.hidden, dialog.example
+            self.document,
+            dialog.folder,
+            dialog.agent_id,
+            dialog.files_level,
+            hides_secrets=dialog.hide_secrets.isChecked(),
+            example=dialog.example,
         )
         if path is None or not await self.open(path):
             return False

@@ -1,6 +1,5 @@
 """Asks for what a new workspace begins with: its folder, what agents may do with the files there, a first agent."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from PySide6.QtCore import QStandardPaths, Qt
@@ -11,9 +10,10 @@ from gatewright_gui.qt.dialog import CheckedDialog, choose_folder
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.plaintext import label_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.session.opening import POLICY_NAME, example_names, secrets_in
+from gatewright_gui.session.opening import POLICY_NAME, example_names, secret_patterns
 
 _LEVELS: tuple[tuple[str, Permission | None], ...] = (
     (mark("read them"), Permission.READ_ONLY),
@@ -21,16 +21,16 @@ _LEVELS: tuple[tuple[str, Permission | None], ...] = (
     (mark("read and change them; deleting asks first"), Permission.READ_WRITE),
     (mark("not touch them"), None),
 )
+_SHOWN = (".env*", ".ssh/", "*.pem")
+"""Some of the patterns that hide secrets: the box has room for no more."""
 
 
 class NewDialog(CheckedDialog):
-    """After it was accepted `folder` and `example`, or `agent_id`, `files_level` and `hidden`, hold what was chosen."""
+    """After it was accepted `folder` and `example`, `agent_id`, `files_level` and `hide_secrets` hold the choice."""
 
     def __init__(self, parent: QWidget, tasks: TaskOwner, *, with_files: bool = True) -> None:
         super().__init__(parent, "new", tr("New workspace"), tr("Make workspace"))
         self._tasks, self._with_files = tasks, with_files
-        self._secrets: Mapping[str, int] = {}
-        self._sought: Path | None = None
         documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         own = "" if with_files else str(Path(documents or Path.home()) / "gatewright")  # with files the user says which
         self.place = named(QLineEdit(own), "new.folder", spoken=tr("Folder of the workspace"))
@@ -43,18 +43,23 @@ class NewDialog(CheckedDialog):
         for words, level in _LEVELS:
             self.level.addItem(tr(words), level)
         self.level.setCurrentIndex(0 if with_files else len(_LEVELS) - 1)
-        self.hide_secrets = named(QCheckBox(), "new.hide", spoken=tr("Hide secrets from every agent"))
+        self.hide_secrets = named(
+            QCheckBox(tr("Hide what looks like a secret, now and later: {names} and more", names=", ".join(_SHOWN))),
+            "new.hide",
+            spoken=tr("Hide secrets from every agent"),
+        )
+        self.hide_secrets.setToolTip(label_text(", ".join(secret_patterns())))
         self.hide_secrets.setChecked(True)
         self.agent = named(QLineEdit("assistant"), "new.agent", spoken=tr("Name of the first agent"))
         self.note = named(Label(wraps=True), "new.note", kind="muted")
         self._form = QFormLayout()
         self._lay_out()
-        self.place.textChanged.connect(self._look)
+        self.place.textChanged.connect(self._check)
         self.begin.currentIndexChanged.connect(self._check)
         self.level.currentIndexChanged.connect(self._check)
         self.agent.textChanged.connect(self._check)
         self.browse_button.clicked.connect(lambda: tasks.start(self._browse(), "new.browse", replace=True))
-        self._look()
+        self._check()
         self.place.setFocus()
 
     @property
@@ -77,30 +82,6 @@ class NewDialog(CheckedDialog):
         """What agents may do with the files of the folder; None: it has none for them."""
         return _LEVELS[self.level.currentIndex()][1]
 
-    @property
-    def hidden(self) -> tuple[str, ...]:
-        """Patterns of what no agent may see."""
-        return tuple(self._secrets) if self.hide_secrets.isChecked() and self.files_level is not None else ()
-
-    def _look(self, _text: str = "") -> None:
-        """Look for secrets in the folder that is named now, beside the window."""
-        is_named = self.folder.is_absolute() and self.folder.is_dir()
-        self._secrets, self._sought = {}, self.folder if is_named else None
-        self._check()
-        if self._sought is not None:
-            self._tasks.start(self._find(self.folder), "new.secrets", replace=True)
-
-    async def _find(self, folder: Path) -> None:
-        found = await secrets_in(folder)
-        if folder == self._sought:
-            self._secrets, self._sought = found, None
-            self._check()
-
-    def done(self, result: int) -> None:
-        """What is still being looked for is of no use any more."""
-        self._sought = None
-        super().done(result)
-
     def _check(self, _what: object = None) -> None:
         folder, is_own = self.folder, self.example is None
         has_files = self.files_level is not None and is_own
@@ -115,21 +96,14 @@ class NewDialog(CheckedDialog):
         elif is_own and not self.agent_id:
             fault = tr("the first agent needs a name")
         self.say(fault)
-        names, count = ", ".join(self._secrets), sum(self._secrets.values())
-        self.hide_secrets.setText(
-            tr("Hide what looks like a secret: {names} ({count:,} found)", names=names, count=count)
-        )
-        self.hide_secrets.setVisible(bool(self._secrets) and has_files)
+        self.hide_secrets.setVisible(has_files)
         place = (
             tr("The policy will be {path}.", path=path)
             if is_named
             else tr("Choose a folder: the policy will be {file} in it.", file=POLICY_NAME)
         )
-        notes = [place, tr("No tool can read or change that file, whatever the rules say.")]
-        if self._sought is not None and has_files:
-            notes.append(tr("Looking for secrets in it..."))
-        self.note.setText(" ".join(notes))
-        self.accept_button.setEnabled(is_named and not fault and not (self._sought is not None and has_files))
+        self.note.setText(f"{place} {tr('No tool can read or change that file, whatever the rules say.')}")
+        self.accept_button.setEnabled(is_named and not fault)
 
     async def _browse(self) -> None:
         start = self.folder if self.folder.is_dir() else Path.home()

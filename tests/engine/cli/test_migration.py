@@ -200,8 +200,9 @@ def test_settings_become_a_policy_that_is_enforced_and_what_is_left_out_is_told(
     told = [line.removeprefix("not carried over: ") for line in ran.err.splitlines()]
     assert [line.split("`")[1] for line in told] == [
         *("Bash(git push:*)", "Bash(npm run test:*)", "Bash(git:*)"),
-        *("mcp__github__list_issues", "../docs"),
+        *("mcp__github__list_issues", "../docs", ".git/"),
     ]
+    assert "looks like a secret" in told[-1]
     assert run("check", project).status == 0
     assert run("selfcheck", project).status == 0
 

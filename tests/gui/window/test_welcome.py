@@ -7,6 +7,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from gatewright.policy.permission import Permission
+from gatewright.workspace.beginning import SECRETS
 from gatewright_gui.app.build import new_window
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
@@ -46,9 +47,8 @@ async def test_new_workspace_hides_what_looks_like_a_secret(tmp_path: Path, qapp
     assert not dialog.accept_button.isEnabled()
     assert dialog.note.text().startswith("Choose a folder")
     assert not dialog.fault.isVisible()
-    assert not dialog.hide_secrets.isVisible()
     QTest.keyClicks(dialog.place, str(folder))
-    await until(dialog.hide_secrets.isVisible)
+    assert dialog.hide_secrets.isVisible()
     assert ".env*" in dialog.hide_secrets.text()
     assert str(folder / "policy.toml") in dialog.note.text()
     QTest.keyClick(dialog.place, Qt.Key.Key_Return)
@@ -56,10 +56,8 @@ async def test_new_workspace_hides_what_looks_like_a_secret(tmp_path: Path, qapp
 
     policy = window.document.policy
     (source,) = policy.sources
-    assert {rule.pattern: rule.permission for rule in source.permission_rules} == {
-        ".git/": Permission.NONE,
-        ".env*": Permission.NONE,
-    }
+    assert {rule.pattern for rule in source.permission_rules} == set(SECRETS)
+    assert {rule.permission for rule in source.permission_rules} == {Permission.NONE}
     agent = policy.agents["assistant"]
     assert (agent.tools, agent.sources) == ((), (source.source_id,))
     assert not window.document.problems

@@ -147,7 +147,8 @@ async def make_workspace(
     folder: Path,
     agent_id: str,
     level: Permission | None,
-    hidden: tuple[str, ...],
+    *,
+    hides_secrets: bool = True,
     example: str | None = None,
 ) -> Path | None:
     """A new workspace in a folder, or a copy of an example; its policy, or None after a failure, which is said."""
@@ -156,7 +157,7 @@ async def make_workspace(
     try:
         if example is not None:
             return await asyncio.to_thread(create_workspace, folder, example)
-        return await asyncio.to_thread(begin_workspace, folder, Beginning(agent_id, level, hidden))
+        return await asyncio.to_thread(begin_workspace, folder, Beginning(agent_id, level, hides_secrets))
     except (GatewrightError, OSError) as error:
         document.say("error", tr("no new workspace: {reason}", reason=error))
         return None
