@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from enum import StrEnum
+from functools import lru_cache
 
 from gatewright.base.frozen import frozen
+from gatewright.base.verb import VERBS
 
 Address = tuple[str | int, ...]
 """A key path into the policy in its canonical shape, e.g. ``("agents", "archivist", "tool_rules", 0)``."""
@@ -91,13 +94,95 @@ class Problem:
 
 
 def near_miss(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate most like ``word``, or None when nothing is close."""
-    options = list(candidates)
-    close = difflib.get_close_matches(word, options, n=1, cutoff=0.6)
-    if close:
-        return close[0]
-    folded = {option.casefold(): option for option in options}
-    return folded.get(word.casefold())
+    """The candidate that ``word`` is a slip of the pen for, or None.
+
+    It is compared word by word: each that differs is another spelling, not another word. So no verb is taken for
+    another, and what the candidates name themselves is no slip. A name that lacks only the prefix of a catalog is
+    found, unless several have it (``owners``); so is a tool where an operation stands behind it.
+    """
+    options = dict.fromkeys(candidates)
+    if same := owners(word, options):
+        return same[0] if len(same) == 1 else None
+    written, known = _words(word), VERBS.union(*map(_words, options))
+    found: dict[int, list[str]] = {}
+    for option in options:
+        apart = _slips(written, _words(option), known)
+        if apart is None and "." in option:
+            in_catalog = _slips(written, _words(option.partition(".")[2]), known)
+            apart = None if in_catalog is None else in_catalog + _WITHOUT_PREFIX
+        if apart is not None:
+            found.setdefault(apart, []).append(option)
+    if not found:
+        tool = word.rpartition(".")[0]
+        takes_operation = any(option.startswith(f"{tool}.") for option in options)
+        return tool if tool in options and not takes_operation else None
+    best = found[min(found)]
+    if len({(option.rpartition(".")[0], VERBS.intersection(_words(option))) for option in best}) > 1:
+        return None
+    return max(best, key=lambda option: difflib.SequenceMatcher(None, word, option).ratio())
+
+
+def owners(word: str, candidates: Iterable[str]) -> list[str]:
+    """The candidates that are ``word`` with the prefix of a catalog before it."""
+    return sorted(option for option in candidates if option.endswith(f".{word}")) if word else []
+
+
+def choice_hint(word: str, candidates: Iterable[str]) -> str:
+    """The end of a message about a name that several servers have, each under its prefix; else empty."""
+    same = owners(word, candidates)
+    if len(same) < 2:
+        return ""
+    shown = ", ".join(f"`{name}`" for name in same[:_LISTED])
+    more = f" and {len(same) - _LISTED} more" if len(same) > _LISTED else ""
+    return f": {len(same)} servers have it: choose one of {shown}{more}"
+
+
+_LISTED = 5
+_WITHOUT_PREFIX = 10
+"""More than the slips of one name: a name that is near as it stands comes first."""
+_SLIPS = 2
+"""More slips than these in one name make it another one."""
+
+
+@lru_cache(4096)
+def _words(name: str) -> tuple[str, ...]:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
+    return tuple(re.findall(r"[^\W_]+", spaced.casefold()))
+
+
+def _slips(written: tuple[str, ...], meant: tuple[str, ...], known: Collection[str]) -> int | None:
+    """How many words are spelled otherwise, or broken off; None where one is another word."""
+    one, other = "".join(written), "".join(meant)
+    if one == other:
+        return 0
+    if len(written) != len(meant):
+        is_other = any(word in VERBS and word not in other for word in written[:1])
+        return None if is_other or not _is_one_slip(one, other) else 1
+    apart = [(left, right) for left, right in zip(written, meant, strict=True) if left != right]
+    is_near = len(apart) <= _SLIPS and all(
+        left.rstrip("s") == right.rstrip("s")
+        or (left not in known and (_is_one_slip(left, right) or (len(left) > 3 and right.startswith(left))))
+        for left, right in apart
+    )
+    return len(apart) if is_near else None
+
+
+def _is_one_slip(one: str, other: str) -> bool:
+    """Whether a letter was left out, put in, taken for another, or two changed places."""
+    if abs(len(one) - len(other)) > 1 or max(len(one), len(other)) < 3:
+        return False
+    start = _alike(one, other)
+    one, other = one[start:], other[start:]
+    end = _alike(one[::-1], other[::-1])
+    one, other = one[: len(one) - end], other[: len(other) - end]
+    return max(len(one), len(other)) < 2 or (len(one) == 2 and one == other[::-1])
+
+
+def _alike(one: str, other: str) -> int:
+    """With how many letters both begin."""
+    return next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if len(set(pair)) > 1), min(len(one), len(other))
+    )
 
 
 def near_hint(word: str, candidates: Iterable[str], *, listed: bool = False) -> str:

@@ -67,8 +67,7 @@ class Report:
             return None
         options = sorted(candidates)[: MAX_COMPARISONS - self._comparisons]
         self._comparisons += len(options)
-        same = {_folded(option): option for option in options}
-        return same.get(_folded(word)) or near_miss(word, options)
+        return near_miss(word, options)
 
     @property
     def first_error(self) -> tuple[RawPath, str] | None:
@@ -96,7 +95,3 @@ def shown(word: str) -> str:
     """``word`` in backticks on one line, shortened when it is very long."""
     text = printable(word[:MAX_SHOWN])
     return f"`{text}…`" if len(word) > MAX_SHOWN else f"`{text}`"
-
-
-def _folded(word: str) -> str:
-    return word.replace("_", "").replace("-", "").replace(" ", "").casefold()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gatewright.base.errors import EditRefused
-from gatewright.base.problem import near_miss
+from gatewright.base.problem import choice_hint, near_miss
 from gatewright.policy.agentedit import agent_of
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.edit import AgentChange, Edit
@@ -66,7 +66,7 @@ def _check_key(catalog: Sequence[ToolFacts], key: str) -> None:
     keys = approval_keys(catalog)
     if key not in keys:
         near = near_miss(key, _nearby(key, keys))
-        meant = f"; did you mean `{near}`?" if near else ""
+        meant = f"; did you mean `{near}`?" if near else choice_hint(key, keys)
         raise EditRefused(f"`{key}` is neither a tier nor a tool nor `tool.operation`{meant}")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from gatewright.base.problem import Address, Problem, Severity, Subject, near_miss
+from gatewright.base.problem import Address, Problem, Severity, Subject, choice_hint, near_miss
 from gatewright.policy.document import Policy
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.right import Layer, Reason, ToolFacts
@@ -67,7 +67,7 @@ def unknown_tools(
         if not is_known(written, dotted=dotted):
             names = [*held, *(f"{name}.{one}" for name in held for one in held[name] if dotted)]
             what = "no tool, and no operation of one," if dotted else "no tool"
-            text = f"{what} is named `{written}`"
+            text = f"{what} is named `{written}`{choice_hint(written, names)}"
             near = near_miss(written, sorted(names))
             found.append(Problem(Severity.ERROR, "unknown-tool", text, near_miss=near, subject=Subject(address)))
     return tuple(found)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gatewright.base.once import once
+from gatewright.base.problem import choice_hint
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL
@@ -113,8 +115,18 @@ class Names:
             self.unread[key] = None
         else:
             near = self._report.near(key, {*TIERS, *self._names})
-            message = f"{shown(key)} is neither a tier nor a tool nor `tool.operation`"
+            choice = choice_hint(key, self._in_catalogs.get(key, ()))
+            message = f"{shown(key)} is neither a tier nor a tool nor `tool.operation`{choice}"
             self._report.error(path, "unknown-tool", message, near=near)
+
+    @once
+    def _in_catalogs(self) -> dict[str, list[str]]:
+        """The tools with a prefix, by their names without it."""
+        found: dict[str, list[str]] = {}
+        for name in self._names:
+            for dot in (at for at, letter in enumerate(name) if letter == "."):
+                found.setdefault(name[dot + 1 :], []).append(name)
+        return found
 
     def _longest(self, key: str) -> str:
         """The longest known name (or ``name@major``) that ``key`` is, or begins with before a dot; else empty."""
@@ -141,7 +153,7 @@ class Names:
         else:
             near = self._report.near(name, self._names)
             text = f"no tool is named {shown(written)}"
-            hint = (
+            hint = choice_hint(name, self._in_catalogs.get(name, ())) or (
                 ""
                 if near
                 else ": tools of an MCP server come with `gatewright catalog import`, those of your own program with a "

@@ -12,6 +12,7 @@ from dataclasses import field
 
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
+from gatewright.base.verb import CHANGES, READS
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema.shapes.naming import snake
@@ -21,32 +22,6 @@ from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.needs import kinds_of_effects
 
-_READS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    browse check compare count describe diff directory explain extract fetch find get grep head help history info
-    inspect list log logs look lookup ls measure peek preview query read resolve retrieve review scan search show stat
-    stats status summarize summary tail tree validate verify view watch
-    """,
-    )
-)
-_CHANGES = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    abort accept add allow append apply approve archive assign attach book branch bulk buy call cancel charge checkout
-    clean clear click close clone comment commit configure connect copy create delete deploy destroy disable
-    disconnect download drag drop duplicate edit emit enable erase eval evaluate exec execute export fill force fork
-    format grant import init insert install invite invoke join kill launch leave link lock make merge mkdir modify move
-    mutate navigate order overwrite patch pause pay post press prune publish pull purge push put rebase refund
-    register reject release reload remove rename replace reply reset restart restore resume revert revoke rm
-    rotate run save schedule send set shutdown sign spawn start stash stop submit subscribe swap switch sync tag
-    terminate toggle touch transfer trigger truncate type undo uninstall unlink unlock unpublish unset unsubscribe
-    update upgrade upload upsert wipe write
-    """,
-    )
-)
 _ADDS = frozenset(
     {"add", "append", "attach", "book", "clone", "comment", "copy", "create", "duplicate", "fork", "insert"}
     | {"make", "mkdir", "post", "publish", "reply", "save", "schedule", "send", "submit", "subscribe", "tag", "upload"}
@@ -133,12 +108,12 @@ def _hinted(hints: Schema) -> SafetyTier | None:
 def _named(name: str) -> SafetyTier | None:
     """By the verbs among the words of a name, the first of them above all; None: they do not tell."""
     words = _words(name)
-    verbs = [word for word in words if word in _READS or word in _CHANGES]
+    verbs = [word for word in words if word in READS or word in CHANGES]
     if not verbs:
         return None
     if verbs[0] in _ADDS and _SPAWNS.isdisjoint(words):
         return SafetyTier.SIDE_EFFECTING
-    if verbs[0] in _CHANGES or not _SPAWNS.isdisjoint(words):
+    if verbs[0] in CHANGES or not _SPAWNS.isdisjoint(words):
         return SafetyTier.PRIVILEGED
     return SafetyTier.READ_ONLY if _UNDOUBTED.isdisjoint(verbs) else None
 

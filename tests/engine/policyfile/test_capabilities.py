@@ -71,7 +71,7 @@ FAULTS = [
     ("[{ Exec = {}, ClockRead = {} }]", "bad-value", 17, None),
     ("[{ NetRead = {} }]", "missing-key", 19, None),
     ("[{ NetRead = { allowlist = [] } }]", "bad-value", 43, None),
-    ("[{ NetRead = { allow = ['*'], allowlist = ['*'] } }]", "unknown-key", 31, "allowlist"),
+    ("[{ NetRead = { alowlist = ['*'], allowlist = ['*'] } }]", "unknown-key", 31, "allowlist"),
     ("[{ NetRead = { allowlist = ['http://x.com'] } }]", "bad-host", 44, None),
     ("[{ NetRead = { allowlist = ['x.com', 'x.com'] } }]", "duplicate", 53, None),
     ("[{ FsRead = { prefixes = ['a/../b'] } }]", "bad-prefix", 42, None),

@@ -48,7 +48,7 @@ def test_the_arguments_and_what_is_done_there_are_read() -> None:
     [
         ('{ wher = "read" }', "unknown-argument", 3, 11, "where"),
         ('{ "edits[].fil" = "read" }', "unknown-argument", 3, 11, "edits[].file"),
-        ('{ "edits[].line" = "read" }', "unknown-argument", 3, 11, "edits[].file"),
+        ('{ "edits[].line" = "read" }', "unknown-argument", 3, 11, None),
         ('{ where = "raed" }', "unknown-variant", 3, 19, "read"),
         ("{ where = 1 }", "wrong-type", 3, 19, None),
         ('"where"', "wrong-type", 3, 9, None),
