@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from weakref import WeakSet
@@ -18,6 +18,7 @@ from weakref import WeakSet
 import pytest
 from hypothesis import settings
 
+from tests.support.patience import Guard
 from tests.support.xvfb import Display, private_display
 
 # Before Qt: its import hook breaks the lazy modules of pydantic when those come second.
@@ -43,13 +44,31 @@ settings.load_profile("same")
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
+_guard = pytest.StashKey[Guard]()
 _kept_applications: list[object] = []
 _open_loops: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Draw nowhere; a run of journeys changes that once it has a display of its own."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    config.stash[_guard] = Guard(os.dup(2))  # while pytest does not catch what is written there
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """No test goes on where nothing moves."""
+    guard = item.config.stash[_guard]
+    guard.begin()
+    try:
+        return (yield)
+    finally:
+        guard.end()
+
+
+def pytest_enter_pdb(config: pytest.Config) -> None:
+    """Somebody looks at a test."""
+    config.stash[_guard].end()
 
 
 def pytest_sessionfinish() -> None:

@@ -62,7 +62,7 @@ def test_unseen_errors_fail_their_test_and_sound_tests_pass(tmp_path: Path) -> N
     command += ["-p", "tests.conftest", "-p", "no:cacheprovider", "-rA", "--tb=short", str(probes)]
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "GATEWRIGHT_STATE": "elsewhere"}
 
-    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
 
     failed = {
         word

@@ -42,7 +42,6 @@ class Checkout:
             | {"PREPARED": str(self.root / "prepared"), "TMPDIR": str(self.root)},
             capture_output=True,
             text=True,
-            timeout=60,
             check=False,
         )
 

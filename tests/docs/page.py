@@ -138,7 +138,7 @@ class Run:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
             ["bash", "-c", words], cwd=self.folder, env={**os.environ, "PATH": path}, capture_output=True, text=True,
-            check=False, timeout=60,
+            check=False,
         )  # fmt: skip
         return done.returncode, done.stdout, done.stderr
 

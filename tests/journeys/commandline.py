@@ -10,7 +10,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "import sys; from gatewright.cli.main import script; sys.exit(script())"
-SECONDS = 30.0
 
 
 async def gatewright(*words: str) -> tuple[int, Any]:
@@ -22,7 +21,6 @@ async def gatewright(*words: str) -> tuple[int, Any]:
         env={**os.environ, "PYTHONPATH": sources},
         capture_output=True,
         text=True,
-        timeout=SECONDS,
         check=False,
     )
     assert "Traceback" not in done.stderr, done.stderr

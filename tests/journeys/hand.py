@@ -1,7 +1,6 @@
 """A hand on the real mouse and keyboard of the private display, and eyes that wait."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -12,11 +11,10 @@ from shiboken6 import isValid
 
 from gatewright_gui.app.driver import lay_out
 from gatewright_gui.window.main_window import MainWindow
+from tests.support.patience import until
 from tests.support.xvfb import Display
 
 W = TypeVar("W", bound=QWidget)
-SECONDS = 15.0
-_BEAT = 0.01
 _MOVES = 20
 """How often the mouse follows what moves."""
 _HEARD = QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease, QEvent.Type.KeyPress, QEvent.Type.Shortcut
@@ -40,14 +38,6 @@ WAITING = frozenset(
 """Tasks that wait for a person."""
 BESIDE = frozenset({"upkeep.check", "agents.counts", "preview.tokens", "preview.providers"})
 """Tasks that no person waits for."""
-
-
-async def until(holds: Callable[[], bool], what: str, seconds: float = SECONDS) -> None:
-    """Let the window live until something holds; it fails after a deadline."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, f"waited {seconds:.0f} s in vain for: {what}"
-        await asyncio.sleep(_BEAT)
 
 
 class Hand:

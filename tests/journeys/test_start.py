@@ -1,11 +1,9 @@
 """That the app starts as a person starts it, paints its window, and ends when it is told to."""
 
 import os
-import selectors
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,13 +13,13 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from tests.journeys.hand import screen
+from tests.support.patience import pause_until
 from tests.support.xvfb import Display
 
 pytestmark = pytest.mark.journey
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "import sys; from gatewright.cli.main import script; sys.exit(script())"
-START_SECONDS, END_SECONDS = 25.0, 15.0
 
 
 def _installed(folder: Path) -> Path:
@@ -57,22 +55,17 @@ def _app(display: Display, folder: Path, *words: str) -> Generator["subprocess.P
 
 def _wait(display: Display, process: "subprocess.Popen[str]", words: str) -> str:
     """The id of the window with these words in its title, once it is there."""
-    end = time.monotonic() + START_SECONDS
-    with selectors.DefaultSelector() as pause:
-        while time.monotonic() < end:
-            assert process.poll() is None, process.communicate()
-            found = subprocess.run(
-                ["xdotool", "search", "--onlyvisible", "--name", words],
-                env=display.environ(),
-                capture_output=True,
-                text=True,
-                timeout=END_SECONDS,
-                check=False,
-            )
-            if found.stdout.split():
-                return found.stdout.split()[0]
-            pause.select(0.1)
-    raise AssertionError(f"no window named `{words}` came up")
+    found: list[str] = []
+
+    def is_there() -> bool:
+        assert process.poll() is None, process.communicate()
+        search = ["xdotool", "search", "--onlyvisible", "--name", words]
+        said = subprocess.run(search, env=display.environ(), capture_output=True, text=True, check=False)
+        found[:] = said.stdout.split()
+        return bool(found)
+
+    pause_until(is_there, f"a window named `{words}`")
+    return found[0]
 
 
 def _colours() -> int:
@@ -80,25 +73,21 @@ def _colours() -> int:
     return len({image.pixel(x, y) for x in range(0, 1280, 5) for y in range(0, 800, 5)})
 
 
-def _paints(seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if _colours() > 30:
-            return True
-        QApplication.processEvents()
-    return False
+def _is_painted() -> bool:
+    QApplication.processEvents()
+    return _colours() > 30
 
 
 def _end(process: "subprocess.Popen[str]") -> tuple[int, str]:
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=END_SECONDS)
+    _, said = process.communicate()
     return process.returncode, said
 
 
 def test_command_shows_the_welcome_and_ends_when_told(display: Display, qapp: QApplication, tmp_path: Path) -> None:
     with _app(display, tmp_path, "gui") as process:
         _wait(display, process, "Gatewright")
-        assert _paints(START_SECONDS)
+        pause_until(_is_painted, "the window to be painted")
 
         status, said = _end(process)
 

@@ -46,7 +46,6 @@ def build(source: Path, target: str, folder: Path) -> None:
         cwd=source,
         check=True,
         capture_output=True,
-        timeout=120,
     )
 
 
@@ -97,7 +96,6 @@ def gatewright(installed: Path, *words: str, cwd: Path, before: str = "") -> sub
         check=False,
         capture_output=True,
         text=True,
-        timeout=120,
     )
 
 
@@ -136,7 +134,6 @@ def test_the_package_runs_as_a_module(installed: Path, tmp_path: Path) -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=60,
     )
 
     assert (run.returncode, run.stdout.count("."), run.stderr) == (0, 2, "")

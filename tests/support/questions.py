@@ -8,16 +8,12 @@ from pathlib import Path
 
 from gatewright.workspace import Workspace
 
-PATIENCE_S = 20.0
-
 
 def wait_for(workspace: Workspace, begun: Path, go_on: Path) -> str:
     """Say by a file that it begun, and wait for another one; the name of the workspace."""
     begun.touch()
     pause = threading.Event()
-    for _ in range(int(PATIENCE_S / 0.01)):
-        if go_on.exists():
-            break
+    while not go_on.exists():
         pause.wait(0.01)
     return workspace.name
 

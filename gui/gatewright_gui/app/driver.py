@@ -1,6 +1,5 @@
 """A mouse and a keyboard for a window: events go to its native window at a place, as those of a person do."""
 
-import time
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
@@ -9,9 +8,10 @@ from PySide6.QtGui import QCursor, QGuiApplication, QImage, QPainter
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractItemView, QApplication, QComboBox, QTreeView, QWidget
 
+from gatewright_gui.app.patience import Patience
+
 W = TypeVar("W", bound=QWidget)
 Index = QModelIndex | QPersistentModelIndex
-PATIENCE_S = 12.0
 PLAIN, CTRL = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ControlModifier
 _BEAT_MS = 5
 _MOVES = 20
@@ -38,23 +38,23 @@ class Driver:
 
     # waiting and finding
 
-    def until(self, holds: Callable[[], object], what: str, seconds: float = PATIENCE_S) -> None:
-        """Let events run until something holds and nothing is under way. Raises DriveError after the deadline."""
-        end = time.monotonic() + seconds
+    def until(self, holds: Callable[[], object], what: str) -> None:
+        """Let events run until something holds and nothing is under way. Raises DriveError when that is in vain."""
+        patience = Patience()
         self._beat.start()
         try:
             while self._under_way() or not holds():
-                if time.monotonic() > end:
-                    raise DriveError(f"waited {seconds:.0f} s in vain: {what} ({', '.join(self._under_way())})")
+                if patience.is_over:
+                    raise DriveError(f"waited in vain for {what}: {patience.vain} ({', '.join(self._under_way())})")
                 QApplication.processEvents(
                     QEventLoop.ProcessEventsFlag.AllEvents | QEventLoop.ProcessEventsFlag.WaitForMoreEvents
                 )
         finally:
             self._beat.stop()
 
-    def settle(self, seconds: float = PATIENCE_S) -> None:
+    def settle(self) -> None:
         """Wait until nothing is under way."""
-        self.until(lambda: True, "the window to come to rest", seconds)
+        self.until(lambda: True, "the window to come to rest")
 
     def popups(self) -> list[QWidget]:
         """The dialogs, lists and menus that are open over the window."""

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -21,6 +20,8 @@ from gatewright.adapters.mcp_transport import Endpoint, ServerFailed
 from gatewright.adapters.server_process import Command
 from gatewright.base.jsonvalue import JsonValue
 from tests.support.checkout import ROOT
+from tests.support.patience import patient, pause_until
+from tests.support.patience import until as eventually
 
 SUPPORT = ROOT / "tests" / "support"
 MARK = "GATEWRIGHT_TEST_MARK"
@@ -69,12 +70,6 @@ def text_of(result: dict[str, JsonValue]) -> str:
     assert isinstance(content, list)
     assert isinstance(content[0], dict)
     return str(content[0]["text"])
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_a_server_says_what_it_is_and_lists_its_tools_as_it_spells_them(server: Start) -> None:
@@ -251,7 +246,7 @@ async def test_an_answer_that_cannot_be_read_fails_what_was_asked_at_once(
 ) -> None:
     bad = server(f"unreadable-{at}", how)
     with pytest.raises(ServerFailed, match=f"answered `{method}` with what is no message of the protocol"):
-        async with asyncio.timeout(10):
+        async with patient():
             await bad.call("one", {})
 
 
@@ -266,12 +261,12 @@ async def test_a_server_that_asks_for_what_is_not_offered_gets_an_error_and_that
 
 async def test_a_server_that_asks_without_end_and_reads_nothing_is_left(server: Start) -> None:
     with pytest.raises(ServerFailed, match="asked more than it reads answers"):
-        async with asyncio.timeout(60):
+        async with patient():
             await server("asks-without-end").call("one", {})
 
 
 async def test_a_server_that_tells_without_end_still_answers(server: Start) -> None:
-    async with asyncio.timeout(30):
+    async with patient():
         assert await server("tells-without-end").call("one", {}) == {"content": []}
 
 
@@ -341,10 +336,7 @@ def test_nothing_of_a_server_outlives_a_program_that_is_killed(number: int, tmp_
         assert run.stdout.readline() == "running\n"
         assert len(marked(mark)) == 2
         run.send_signal(number)
-    deadline = time.monotonic() + 10
-    while marked(mark) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert marked(mark) == []
+    pause_until(lambda: not marked(mark))
 
 
 async def test_a_command_that_is_not_there_is_a_plain_failure() -> None:

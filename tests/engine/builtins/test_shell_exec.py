@@ -414,9 +414,7 @@ async def test_a_session_ends_with_the_program_however_that_ends(opened: Open) -
 
         asyncio.run(main())
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, timeout=60, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     assert await ended(int((folder / "shared/pid").read_text()))
 

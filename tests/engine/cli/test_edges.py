@@ -55,7 +55,7 @@ def overlapping(tmp_path: Path) -> Path:
 
 
 def run(*words: str | Path, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*MAIN, *map(str, words)], input=given, capture_output=True, check=False, timeout=60)
+    return subprocess.run([*MAIN, *map(str, words)], input=given, capture_output=True, check=False)
 
 
 def decide(folder: Path, arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -98,9 +98,7 @@ def test_the_exit_code_stays_although_the_reader_has_gone(
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        ran = subprocess.run(
-            [*MAIN, *words], cwd=overlapping, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60
-        )
+        ran = subprocess.run([*MAIN, *words], cwd=overlapping, stdout=writing, stderr=subprocess.PIPE, check=False)
     finally:
         os.close(writing)
     assert (ran.returncode, ran.stderr) == (status, b"")
@@ -110,7 +108,7 @@ def test_the_exit_code_stays_although_the_reader_has_gone(
 def test_an_output_that_cannot_be_written_is_said_without_a_traceback(overlapping: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         words = [*MAIN, "check", str(overlapping)]
-        ran = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+        ran = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False)
     assert ran.returncode == 2
     assert b"No space left on device" in ran.stderr
     assert b"Traceback" not in ran.stderr
@@ -152,7 +150,7 @@ def test_on_a_system_like_windows_policies_are_decided_and_recorded_and_files_ar
     )
     words = (sys.executable, "-m", "tests.support.like_windows", json.dumps(lines))
     place = {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
-    ran = subprocess.run(words, cwd=tmp_path, env=os.environ | place, capture_output=True, check=False, timeout=60)
+    ran = subprocess.run(words, cwd=tmp_path, env=os.environ | place, capture_output=True, check=False)
     told = json.loads(ran.stdout)
 
     assert [status for status, _, _ in told] == [0, 0, 4, 0, 0], told

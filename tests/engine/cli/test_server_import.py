@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 
 from tests.engine.cli.conftest import Runner
 from tests.support.checkout import ROOT
+from tests.support.patience import pause_until as wait_until
 
 POLICY = 'gatewright = 1 # ours\n\n[agents.a]\ntools = []\napprovals = { privileged = "allow" }\n'
 GOOD, BAD = (str(ROOT / "tests" / "support" / name) for name in ("good_server.py", "bad_server.py"))
@@ -221,10 +220,3 @@ def servers(log: Path) -> list[str]:
             if str(log).encode() in words and GOOD.encode() in words and int(process.name) != os.getpid():
                 found.append(process.name)
     return found
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -12,6 +12,7 @@ from gatewright.gate.approval import Ask
 from gatewright.tools.context import Ports
 from tests.engine.gate.world import POLICY, World
 from tests.support.clock import ManualClock
+from tests.support.patience import patient
 
 T = TypeVar("T")
 ANSWER_S = 10.0
@@ -36,7 +37,7 @@ class Desk:
         self._changed.set()
 
     async def until(self, wanted: Callable[[tuple[ApprovalRequest, ...]], bool]) -> tuple[ApprovalRequest, ...]:
-        async with asyncio.timeout(ANSWER_S):
+        async with patient():
             while not wanted(self.questions):
                 self._changed.clear()
                 await self._changed.wait()
@@ -92,7 +93,7 @@ def a_request(agent: str = "archivist", digest: str = "d1", **more: Any) -> Appr
 
 async def soon(work: Awaitable[T]) -> T:
     """The result of what must come to an end."""
-    async with asyncio.timeout(ANSWER_S):
+    async with patient():
         return await work
 
 

@@ -174,7 +174,7 @@ def test_watching_ends_at_an_interrupt_with_its_exit_code(folder: Path, interrup
     watcher = watching(folder)
     try:
         watcher.send_signal(signal.SIGINT)
-        watcher.communicate(timeout=SECONDS)
+        watcher.communicate()
     finally:
         watcher.kill()
         watcher.wait()

@@ -53,7 +53,7 @@ def run(bench: BlockBench, names: tuple[str, ...], labels: list[str]) -> list[in
         assert process.stdin is not None
         process.stdin.write(b"go\n")
         process.stdin.close()
-    codes = [process.wait(timeout=120) for process in running]
+    codes = [process.wait() for process in running]
     for process in running:
         assert process.stdout is not None
         process.stdout.close()

@@ -26,6 +26,7 @@ from gatewright.tools.declaration import Determinism, Normalization, ResourceBou
 from gatewright.tools.decorator import FunctionTool, operation, tool
 from tests.engine.gate.conftest import MakeWorld
 from tests.engine.gate.world import POLICY, GateTool, World, context_for
+from tests.support.patience import patient
 
 PREFIX = "Tool execution failed:"
 
@@ -784,7 +785,7 @@ async def test_tool_that_somebody_cancels_before_it_begins_ends_the_call_at_once
 
     loop.set_task_factory(cancelled_at_once)
     try:
-        async with asyncio.timeout(5):
+        async with patient():
             outcome = await world.call("file", {"op": "read", "path": "note.md"})
     finally:
         loop.set_task_factory(None)

@@ -256,7 +256,7 @@ def test_two_processes_share_one_rate(tmp_path: Path) -> None:
     workers = [spawn.Process(target=_take_many, args=(path, gate, answers)) for _ in range(2)]
     for worker in workers:
         worker.start()
-    got = [answers.get(timeout=60) for _ in workers]
+    got = [answers.get() for _ in workers]
     for worker in workers:
         worker.join(60)
 

@@ -135,7 +135,7 @@ class Served:
 
     def end(self) -> tuple[int, str]:
         """Close its input and wait: the exit status, and what it wrote to standard error."""
-        _, errors = self.process.communicate(timeout=30)
+        _, errors = self.process.communicate()
         return self.process.returncode, errors.decode()
 
 
@@ -161,8 +161,8 @@ class Gate:
 
     def end(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(timeout=30)
-        self._reader.join(timeout=30)
+        status = self.process.wait()
+        self._reader.join()
         return status
 
     def _read(self) -> None:

@@ -170,7 +170,7 @@ def test_the_inspector_lists_what_the_preview_shows_and_calls_it(
     def asked(*words: str) -> dict[str, Any]:
         line = from_npm("inspector-cli", *target, "--method", *words, file="build/index.js")
         folder = FROM_NPM / "inspector-cli" / "build"  # from elsewhere it does not find its own version
-        done = subprocess.run(line, capture_output=True, check=False, cwd=folder, env=place.environment, timeout=120)
+        done = subprocess.run(line, capture_output=True, check=False, cwd=folder, env=place.environment)
         assert done.returncode == 0, done.stderr.decode()
         answer: dict[str, Any] = json.loads(done.stdout)
         return answer

@@ -21,6 +21,7 @@ from gatewright.workspace import Approval, ApprovalRequest, PermissionBroker, pe
 from tests.engine.gateway.conftest import Listen, Place, Serve
 from tests.engine.gateway.test_http import connected
 from tests.engine.gateway.test_stdio import text
+from tests.support.patience import patient
 
 APPEND = {"op": "append", "path": "a.md", "content": "more\n"}
 
@@ -39,7 +40,7 @@ class Operator:
         self._loop.call_soon_threadsafe(self._news.set)
 
     async def sees(self, count: int) -> tuple[ApprovalRequest, ...]:
-        async with asyncio.timeout(20):
+        async with patient():
             while len(self.pending) != count:
                 await self._news.wait()
                 self._news.clear()
@@ -67,7 +68,7 @@ async def test_the_operator_answers_and_the_client_hears_that_it_waits(place: Pl
     async with operator_of(place) as operator, connected(gate, place.token("writer", user_id="bob")) as client:
         call = asyncio.create_task(client.call_tool("file", APPEND, progress_callback=hear))
         (question,) = await operator.sees(1)
-        async with asyncio.timeout(20):
+        async with patient():
             assert await told.get() == "waits for the approval of an operator"
         operator.broker.answer(question.request_id, Approval(True, "ann"))
         allowed = await call

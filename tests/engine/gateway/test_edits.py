@@ -12,6 +12,7 @@ from mcp.types import ToolListChangedNotification
 
 from tests.engine.gateway.conftest import Listen, Place, Serve
 from tests.engine.gateway.test_http import READ, connected
+from tests.support.patience import patient
 
 ON = 'AllowedOperations = ["read", "list", "append"]'
 LESS = 'AllowedOperations = ["read", "list"]'
@@ -43,7 +44,7 @@ async def test_those_whose_tools_change_are_told_and_keep_their_connection(place
             clients.append(await stack.enter_async_context(made))
         assert "append" in operations(await clients[0].list_tools())
         place.edit(ON, LESS)
-        async with asyncio.timeout(20):
+        async with patient():
             await ears[0].news.wait()
             await ears[1].news.wait()
         listed = [operations(await client.list_tools(cache_mode="bypass")) for client in clients]
@@ -60,7 +61,7 @@ async def test_a_client_of_the_new_protocol_hears_it_where_it_listens(place: Pla
     gate = listen()
     async with connected(gate, place.token("reader")) as client, client.listen(tools_list_changed=True) as changes:
         place.edit(ON, LESS)
-        async with asyncio.timeout(20):
+        async with patient():
             await anext(changes)
         assert operations(await client.list_tools()) == ["list", "read"]
 
@@ -89,7 +90,7 @@ async def test_an_agent_that_is_taken_out_sees_and_calls_nothing_any_more(place:
     gate, ear = listen(), Ear()
     async with connected(gate, place.token("writer"), "legacy", message_handler=ear) as client:
         place.edit("[agents.writer]", "[agents.other]")
-        async with asyncio.timeout(20):
+        async with patient():
             await ear.news.wait()
         listed = (await client.list_tools(cache_mode="bypass")).tools
         denied = await client.call_tool("file", READ)

@@ -22,6 +22,7 @@ from gatewright.adapters.mcp_http import HttpGateway, serve_http
 from gatewright.adapters.mcp_http import listen as listening_at
 from gatewright.cli.main import main
 from tests.engine.gateway.conftest import INITIALIZE, Gate, Listen, Place
+from tests.support.patience import patient, pause_until
 
 READ = {"op": "read", "path": "a.md"}
 JSON = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
@@ -129,7 +130,7 @@ async def test_a_revoked_token_cuts_off_what_is_connected_by_it(place: Place, li
         async with http.stream("GET", gate.url, headers={**headers, "mcp-session-id": session}) as stream:
             assert stream.status_code == 200
             _printed(["token", "revoke", str(place.policy), tokens[0]["id"]])
-            async with asyncio.timeout(10):
+            async with patient():
                 async for _ in stream.aiter_raw():
                     pass
         again = await http.post(gate.url, headers=headers, json=INITIALIZE)
@@ -196,13 +197,10 @@ def test_half_sent_requests_of_one_token_are_bounded_and_hold_up_nobody_else(pla
             def status(of: str) -> int:
                 return http.post(gate.url, headers={**JSON, "authorization": f"Bearer {of}"}, content=HELLO).status_code
 
-            deadline = time.monotonic() + 30
-            while status(token) != 429:  # until all of them have reached the gateway
-                assert time.monotonic() < deadline
+            pause_until(lambda: status(token) == 429, "all of them to reach the gateway")
             assert status(other) == 200
             stack.close()
-            while status(token) != 200:  # until it has seen that they are gone
-                assert time.monotonic() < deadline
+            pause_until(lambda: status(token) == 200, "the gateway to see that they are gone")
 
     assert gate.end() == 0
     assert not [line for line in gate.lines if "Traceback" in line]
@@ -257,7 +255,7 @@ async def test_a_connection_that_drips_in_place_of_a_request_is_closed_in_time(f
         writer.write(first)
         began_s = time.monotonic()
         drip = asyncio.ensure_future(dripping(writer))
-        async with asyncio.timeout(10):
+        async with patient():
             with suppress(ConnectionError):
                 await reader.read()
         drip.cancel()
@@ -279,7 +277,7 @@ async def test_a_connection_that_asks_again_in_time_is_kept() -> None:
 async def test_of_too_many_connections_without_a_request_the_oldest_goes_and_no_client_is_locked_out() -> None:
     async with served(most_headless=3) as (host, port):
         opened = [await asyncio.open_connection(host, port) for _ in range(4)]
-        async with asyncio.timeout(5):
+        async with patient():
             assert await opened[0][0].read() == b""
             for reader, writer in opened[1:]:
                 writer.write(HEAD + b"\r\n")

@@ -17,6 +17,7 @@ from tests.engine.gateway.conftest import Listen, Place, Serve
 from tests.engine.gateway.test_consent import APPEND, operator_of
 from tests.engine.gateway.test_http import connected
 from tests.engine.gateway.test_stdio import READ, client
+from tests.support.patience import patient
 
 Listed = list[dict[str, Any]]
 
@@ -37,7 +38,7 @@ class Looking:
         return self._capsys.readouterr().out
 
     async def until(self, holds: Callable[[Listed], object]) -> Listed:
-        async with asyncio.timeout(20):
+        async with patient():
             while not holds(found := json.loads(self.now("--json"))):
                 await asyncio.sleep(0.02)
         return found

@@ -160,7 +160,7 @@ def test_a_flood_is_bounded_and_every_request_gets_its_answer(serve: Serve, plac
     sender = Thread(target=served.send, args=calls)  # it is held up until its answers are read
     sender.start()
     answers = {message["id"]: message for message in (served.receive() for _ in range(count))}
-    sender.join(timeout=30)
+    sender.join()
     after = served.ask("after", "tools/call", name="file", arguments=READ)
 
     assert len(answers) == count
@@ -180,7 +180,7 @@ def test_a_client_that_closes_its_end_still_gets_the_answers_under_way(serve: Se
     served.process.stdin.close()
 
     assert served.answer(9)["result"]["isError"] is False
-    assert served.process.wait(timeout=30) == 0
+    assert served.process.wait() == 0
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
@@ -190,7 +190,7 @@ def test_a_signal_ends_it_with_the_log_closed(serve: Serve, place: Place, number
     served.ask(1, "tools/call", name="file", arguments=READ)
     served.process.send_signal(number)
 
-    assert served.process.wait(timeout=30) == status
+    assert served.process.wait() == status
     assert not list((place.folder / ".gatewright").glob("*-wal"))
     assert len(place.rows("ToolCompleted")) == 1
 
@@ -210,8 +210,8 @@ def test_a_signal_ends_it_while_a_client_reads_nothing(serve: Serve, place: Plac
     assert sender.is_alive()  # what it sends is not taken any more
     served.process.send_signal(signal.SIGTERM)
 
-    assert served.process.wait(timeout=30) == 0
-    sender.join(timeout=30)
+    assert served.process.wait() == 0
+    sender.join()
     assert place.rows("ToolDenied")
 
 

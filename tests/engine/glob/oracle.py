@@ -42,7 +42,6 @@ class GitOracle:
             input=sent,
             capture_output=True,
             check=False,
-            timeout=60,
         )
         assert done.returncode in {0, 1}, done.stderr
         return done.stdout

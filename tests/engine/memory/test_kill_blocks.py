@@ -1,6 +1,6 @@
 """Killing a program in the middle of edits.
 
-The long form, some minutes: ``GATEWRIGHT_KILLS=500`` in the environment and ``-o faulthandler_timeout=0``.
+The long form, some minutes: ``GATEWRIGHT_KILLS=500`` in the environment.
 """
 
 import os

@@ -21,7 +21,7 @@ class Told:
 
     def until(self, fits: Callable[[FolderNews], bool]) -> FolderNews:
         while True:
-            found = self.news.get(timeout=WAIT_S)
+            found = self.news.get()
             if fits(found):
                 return found
 

@@ -1,7 +1,7 @@
 """A kill in the middle of random edits: nothing that was acknowledged is lost, the file is an old or a new one.
 
 By itself it does that a few times. 500 times, which takes minutes:
-``GATEWRIGHT_KILLS=500 pytest -o faulthandler_timeout=0 tests/engine/sources/test_kill.py``.
+``GATEWRIGHT_KILLS=500 pytest tests/engine/sources/test_kill.py``.
 """
 
 import hashlib

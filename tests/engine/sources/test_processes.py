@@ -64,7 +64,7 @@ async def test_no_append_of_several_processes_to_one_file_is_lost(tmp_path: Path
         assert writer.stdin is not None
         writer.stdin.write("go\n")
         writer.stdin.flush()
-    assert [writer.wait(timeout=60) for writer in writers] == [0] * WRITERS
+    assert [writer.wait() for writer in writers] == [0] * WRITERS
     for writer in writers:
         assert writer.stdin is not None and writer.stdout is not None  # noqa: PT018 - both are for the type checker
         writer.stdin.close()
@@ -122,7 +122,7 @@ async def test_programs_with_blocks_of_their_own_merge_into_one_file_and_lose_no
         assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
     for writer in writers:
-        writer.communicate("go\n", timeout=120)
+        writer.communicate("go\n")
     assert [writer.returncode for writer in writers] == [0] * WRITERS
     lines = (tmp_path / "docs/a.md").read_text(encoding="utf-8").splitlines()
     added = [line for line in lines if line.startswith("w")]

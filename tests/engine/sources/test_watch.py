@@ -36,7 +36,7 @@ def watching(bench: Bench, *ids: str, stands: bool = True) -> Generator["queue.Q
 def until(told: "queue.Queue[Noticed]", path: str) -> tuple[FileState, bool]:
     """The first word about a path."""
     while True:
-        for change in told.get(timeout=WAIT_S).changes:
+        for change in told.get().changes:
             if change.relative == path:
                 return change.state, change.merged
 
@@ -150,7 +150,7 @@ async def test_another_folder_in_the_place_of_a_base_is_told_and_not_watched(ben
         bench.folder.rename(bench.folder.with_name("away"))
         bench.folder.mkdir()
         bench.write("a.md", "SECRET")
-        while (news := told.get(timeout=WAIT_S)).problem is None:
+        while (news := told.get()).problem is None:
             assert {change.state for change in news.changes} <= {FileState.DISK_DELETED}
         assert "another folder stands" in news.problem
 
@@ -171,7 +171,7 @@ async def test_what_has_no_level_and_what_a_link_leads_to_is_not_named(bench: Be
         (bench.folder / "odd").symlink_to("start")
         bench.write("last", "x")
         while "last" not in seen:
-            seen |= {change.relative for change in told.get(timeout=WAIT_S).changes}
+            seen |= {change.relative for change in told.get().changes}
     assert seen <= {"start", "last"}
 
 
@@ -182,7 +182,7 @@ async def test_what_comes_and_goes_without_a_block_ends_no_watch(bench: Bench) -
         (bench.folder / "gone.md").unlink()
         while "last" not in seen:
             bench.write("last", "x")
-            noticed = told.get(timeout=WAIT_S)
+            noticed = told.get()
             assert noticed.problem is None
             seen |= {change.relative for change in noticed.changes}
     assert seen == {"gone.md", "last"}
@@ -197,7 +197,7 @@ async def test_a_flood_is_told_in_bounded_pieces(bench: Bench) -> None:
         bench.write("a.md", "two\n")
         merged = False
         while not merged:
-            noticed = told.get(timeout=WAIT_S)
+            noticed = told.get()
             assert len(noticed.changes) <= MAX_TOLD
             merged = any(change.relative == "a.md" and change.merged for change in noticed.changes)
 
@@ -222,9 +222,9 @@ def test_of_many_changes_those_are_told_that_may_be_and_that_there_are_more(
     monkeypatch.setattr("watchfiles.watch", watched)
     monkeypatch.setattr("gatewright.sources.watch.MAX_TOLD", 2)
     with watching(bench) as heard:
-        news = [heard.get(timeout=WAIT_S)]
+        news = [heard.get()]
         while news[-1].changes[0].relative != "last":
-            news.append(heard.get(timeout=WAIT_S))
+            news.append(heard.get())
     assert [(len(one.changes), one.more) for one in news[:-1]] == ([(told, more)] if told else [])
     if told:
         assert news[0].changes[0].state is FileState.NOT_LOADED
@@ -285,7 +285,7 @@ async def test_names_behind_links_and_those_that_no_call_could_hold_are_not_told
 
     monkeypatch.setattr("watchfiles.watch", watched)
     with watching(bench) as heard:
-        news = heard.get(timeout=WAIT_S)
+        news = heard.get()
     told = tuple(OutsideChange(path, FileState.NOT_LOADED, merged=False) for path in ("gone", "sub/fine"))
     assert news == Noticed("docs", told)
 
@@ -301,7 +301,7 @@ async def test_our_own_writing_is_no_change_from_outside(bench: Bench) -> None:
         await bench.manager.create(bench.at("new.md"), "x")
         bench.write("last", "x")
         while "last" not in seen:
-            seen |= {change.relative for change in told.get(timeout=WAIT_S).changes}
+            seen |= {change.relative for change in told.get().changes}
     assert seen <= {"start", "last"}
 
 
@@ -315,7 +315,7 @@ async def test_where_the_system_cannot_watch_files_with_a_block_are_looked_at(
     path = bench.write("a.md", "one\n")
     await bench.manager.load(bench.at("a.md"))
     with watching(bench, stands=False) as told:
-        assert "every few seconds" in (told.get(timeout=WAIT_S).problem or "")
+        assert "every few seconds" in (told.get().problem or "")
         path.write_text("two\n")
         assert until(told, "a.md") == (FileState.DISK_MODIFIED, True)
 

@@ -152,7 +152,7 @@ def test_the_copy_of_a_process_that_was_killed_is_removed_and_that_of_a_living_o
         assert killed.stdout is not None
         stays, goes = Path(living.stdout.readline().strip()), Path(killed.stdout.readline().strip())
         killed.kill()
-        killed.communicate(timeout=30)
+        killed.communicate()
         assert goes.is_dir()
 
         remove_dead_copies(state)
@@ -160,7 +160,7 @@ def test_the_copy_of_a_process_that_was_killed_is_removed_and_that_of_a_living_o
         assert not goes.parent.exists()
         assert (stays / "docs/a.md").exists()
     finally:
-        living.communicate(timeout=30)
+        living.communicate()
     assert not stays.parent.exists()
 
 

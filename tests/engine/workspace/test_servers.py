@@ -24,6 +24,7 @@ from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Status, Workspace
 from tests.support.bad_server import tool
 from tests.support.checkout import ROOT
+from tests.support.patience import until as eventually
 
 GOOD = str(ROOT / "tests" / "support" / "good_server.py")
 AGENT = """gatewright = 1
@@ -88,12 +89,6 @@ def processes(folder: Path) -> list[str]:
             if str(folder.parent / "log").encode() in (process / "cmdline").read_bytes().split(b"\0"):
                 found.append(process.name)
     return found
-
-
-async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def test_an_allowed_call_starts_the_server_and_gives_its_result(opened: Open) -> None:

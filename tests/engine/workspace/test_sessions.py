@@ -230,7 +230,7 @@ async def test_parallel_requests_of_one_conversation_overrun_no_limit_and_lose_n
 async def test_parallel_requests_of_four_processes_overrun_no_limit(folder: Path) -> None:
     command = [sys.executable, "-c", REQUESTS, str(folder)]
     running = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    told = [process.communicate(timeout=120)[0] for process in running]
+    told = [process.communicate()[0] for process in running]
 
     assert [process.returncode for process in running] == [0] * 4
     assert sum(map(int, told)) == 3

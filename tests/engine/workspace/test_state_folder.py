@@ -90,7 +90,7 @@ workspace.close()
 def used(folder: Path) -> list[str]:
     """What a process of its own gets, which hangs where it would."""
     command = [sys.executable, "-c", WORK, str(folder), READ, LOAD]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 

@@ -64,7 +64,7 @@ def watch_edit(workspace: Workspace, source_id: str, *, watch: bool) -> Edit:
 
 def until(told: queue.Queue[Noticed], source_id: str, path: str) -> tuple[FileState, bool]:
     while True:
-        noticed = told.get(timeout=WAIT_S)
+        noticed = told.get()
         for change in noticed.changes:
             if (noticed.source_id, change.relative) == (source_id, path):
                 return change.state, change.merged

@@ -8,6 +8,7 @@ from pytestqt.qtbot import QtBot
 
 from gatewright_gui.pages.audit.call_model import CALL, TIME, VERDICT, CallModel
 from gatewright_gui.session.audit import NOTHING_FOUND, Found, LoggedCall
+from tests.gui.session.opened import turn_until
 
 pytestmark = pytest.mark.usefixtures("qapp")
 STRICT = QAbstractItemModelTester.FailureReportingMode.Fatal
@@ -30,14 +31,13 @@ class Asking:
         self.tester = QAbstractItemModelTester(self.model, STRICT)
         self.asked: list[tuple[int, ...]] = []
         self.model.wanted.connect(self.asked.append)
-        self._qtbot = qtbot
 
     def look(self, row: int) -> str:
         """What a row says, once it was brought."""
         index = self.model.index(row, CALL)
         if index.data() is None:
             before = len(self.asked)
-            self._qtbot.waitUntil(lambda: len(self.asked) > before)
+            turn_until(lambda: len(self.asked) > before, "the row to be asked for")
             self.model.take([call_of(number) for number in self.asked[-1]])
         return str(index.data())
 

@@ -1,7 +1,6 @@
 """An open demo workspace with everything a page needs, and waiting for what pages show; it knows no page."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,9 @@ from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.waiting import Waiting
 from gatewright_gui.settings import Preferences
 from tests.support.demo import copy_demo
+from tests.support.patience import until
+
+__all__ = ["SOURCE", "Opened", "opened", "until"]
 
 SOURCE = "archive"
 
@@ -36,13 +38,6 @@ class Opened:
     @property
     def document(self) -> Document:
         return self.context.document
-
-
-async def until(holds: Callable[[], object], limit_s: float = 10.0) -> None:
-    """Wait until something holds, turning the loop."""
-    async with asyncio.timeout(limit_s):
-        while not holds():
-            await asyncio.sleep(0.002)
 
 
 @asynccontextmanager

@@ -310,7 +310,7 @@ async def test_folder_that_vanishes_is_said_and_shown_again_once_it_is_back(demo
     base.rename(kept)
     await until(page.folder.empty.isVisible)
     kept.rename(base)
-    await until(lambda: page.folder.tree.isVisible() and page.rules.model.hits is not None, 20)
+    await until(lambda: page.folder.tree.isVisible() and page.rules.model.hits is not None)
 
 
 async def test_another_folder_in_its_place_is_shown_once_the_policy_was_read_again(
@@ -324,7 +324,7 @@ async def test_another_folder_in_its_place_is_shown_once_the_policy_was_read_aga
     await until(page.folder.empty.isVisible)
     assert not page.tree_model.index_of("fresh.md").isValid()
     assert await demo.document.reload()
-    await until(lambda: page.folder.tree.isVisible() and page.tree_model.index_of("fresh.md").isValid(), 20)
+    await until(lambda: page.folder.tree.isVisible() and page.tree_model.index_of("fresh.md").isValid())
 
 
 async def test_link_from_elsewhere_chooses_source_and_rule(demo: Opened, page: FilesPage) -> None:

@@ -382,7 +382,7 @@ async def test_list_of_levels_that_a_click_opened_leaves_nothing_after_escape(de
         assert combo.width() >= combo.sizeHint().width()
         QTest.keyClick(combo.view(), Qt.Key.Key_Down)
         QTest.keyClick(combo.view(), Qt.Key.Key_Escape)
-        await until(lambda: table.findChild(QComboBox, "files.level") is None, 2.0)
+        await until(lambda: table.findChild(QComboBox, "files.level") is None)
     assert demo.document.undo_stack.count() == 0
 
 

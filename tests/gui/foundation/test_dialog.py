@@ -12,14 +12,9 @@ from pytestqt.qtbot import QtBot
 
 from gatewright_gui.qt.dialog import Choice, ask, choose_folder, choose_open_file
 from gatewright_gui.theme import Theme
+from tests.support.patience import patient, until
 
 CHOICES = (Choice("discard", "Discard", "danger"), Choice("cancel", "Cancel"), Choice("save", "Save", "primary"))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 async def opened(kind: type[QDialog] = QDialog) -> QDialog:
@@ -73,7 +68,7 @@ async def test_cancelling_the_question_closes_its_dialog(window: QWidget) -> Non
     question.cancel()
     with pytest.raises(asyncio.CancelledError):
         await question
-    async with asyncio.timeout(5):
+    async with patient():
         await gone.wait()
 
 

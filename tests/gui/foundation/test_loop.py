@@ -7,6 +7,7 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication
 
 from gatewright_gui.qt.loop import run
+from tests.support.patience import patient
 
 
 def test_qt_and_asyncio_run_side_by_side_until_main_returns(qapp: QApplication) -> None:
@@ -15,7 +16,7 @@ def test_qt_and_asyncio_run_side_by_side_until_main_returns(qapp: QApplication) 
     async def main() -> str:
         fired = asyncio.Event()
         QTimer.singleShot(0, fired.set)
-        async with asyncio.timeout(5):
+        async with patient():
             await fired.wait()
         seen.append(await asyncio.to_thread(str, "from a thread"))
         return "done"

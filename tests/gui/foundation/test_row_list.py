@@ -6,6 +6,7 @@ from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
 from pytestqt.qtbot import QtBot
 
 from gatewright_gui.qt.widget.row_list import RowList
+from tests.gui.session.opened import turn_until
 
 
 class _Painted(QStyledItemDelegate):
@@ -29,10 +30,10 @@ def test_a_row_that_changes_is_painted_and_the_others_are_not(qtbot: QtBot) -> N
     view.setItemDelegate(painted)
     view.resize(200, 400)
     view.show()
-    qtbot.waitUntil(lambda: len(painted.rows) >= 12)
+    turn_until(lambda: len(painted.rows) >= 12, "the rows")
     painted.rows.clear()
 
     model.setData(model.index(4), "other")
-    qtbot.waitUntil(lambda: 4 in painted.rows)
+    turn_until(lambda: 4 in painted.rows, "the row")
 
     assert painted.rows == {4}

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from gatewright_gui.qt.task import TaskOwner
+from tests.support.patience import patient
 
 
 class Reports:
@@ -29,7 +30,7 @@ async def test_exception_of_a_task_is_reported_once_with_its_name() -> None:
         raise ValueError("broken")
 
     owner.start(fail(), "derive")
-    async with asyncio.timeout(5):
+    async with patient():
         await reports.arrived.wait()
     assert [(name, str(error)) for name, error in reports.seen] == [("derive", "broken")]
     assert owner.names == ()
@@ -46,7 +47,7 @@ async def test_base_exception_of_a_library_is_reported_too() -> None:
         raise Panic
 
     owner.start(fail(), "merge")
-    async with asyncio.timeout(5):
+    async with patient():
         await reports.arrived.wait()
     assert isinstance(reports.seen[0][1], Panic)
     await owner.close()

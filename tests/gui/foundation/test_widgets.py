@@ -32,6 +32,7 @@ from gatewright_gui.qt.widget import (
 from gatewright_gui.theme import Theme
 from gatewright_gui.theme.tokens import DARK, LIGHT
 from tests.gui.foundation.drive import values
+from tests.gui.session.opened import turn_until
 
 pytestmark = pytest.mark.usefixtures("theme")
 
@@ -122,7 +123,7 @@ def test_toast_stays_at_the_foot_when_the_window_grows(qtbot: QtBot) -> None:
     toast.show_note("Exported")
     before = toast.y()
     window.resize(600, 700)
-    qtbot.waitUntil(lambda: toast.y() == before + 300)
+    turn_until(lambda: toast.y() == before + 300, "the note to come down")
 
 
 class Sizes:

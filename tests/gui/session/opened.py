@@ -21,8 +21,7 @@ from gatewright_gui.session.message import Message
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from tests.support.demo import copy_demo
-
-PATIENCE_S = 10.0
+from tests.support.patience import pause_until, until
 
 
 def demo(folder: Path) -> Path:
@@ -30,11 +29,9 @@ def demo(folder: Path) -> Path:
     return copy_demo(folder / "demo")
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    """Let the loop run until something holds."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not holds():
-            await asyncio.sleep(0.005)
+def turn_until(holds: Callable[[], object], what: str) -> None:
+    """Let the events of the application come, without a loop of asyncio, until something holds."""
+    pause_until(lambda: QApplication.processEvents() or holds(), what)
 
 
 async def settled(window: MainWindow) -> None:

@@ -3,8 +3,7 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
@@ -36,7 +35,8 @@ from gatewright_gui.session.worker_process import WorkerProcess
 from tests.gui.session.opened import demo, opened_document, until
 from tests.support.checkout import ROOT
 from tests.support.git_tools import LOG
-from tests.support.questions import PATIENCE_S, end_process, fail, leave_file, loaded_modules, wait_for, wait_in_pieces
+from tests.support.patience import pause_until as wait_until
+from tests.support.questions import end_process, fail, leave_file, loaded_modules, wait_for, wait_in_pieces
 
 
 @pytest.fixture
@@ -50,16 +50,6 @@ async def deriver(document: Document) -> AsyncIterator[Deriver]:
     made = Deriver(document)
     yield made
     made.close()
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Without a loop."""
-    pause = threading.Event()
-    for _ in range(int(PATIENCE_S / 0.01)):
-        if holds():
-            return
-        pause.wait(0.01)
-    raise TimeoutError
 
 
 async def under_way(begun: Path) -> None:

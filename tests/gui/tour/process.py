@@ -7,7 +7,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = "import sys; from gatewright.cli.main import script; sys.exit(script())"
-SECONDS = 180
 
 
 def tour(
@@ -27,6 +26,5 @@ def tour(
         env=environ,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
         check=False,
     )

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
+from tests.support.patience import patient
 from tests.support.watchdog import BETWEEN, Watchdog
 
 LIMIT_S = 0.1
@@ -33,7 +34,7 @@ class Watching:
     async def _caught_up(self) -> None:
         """Until what was before has been answered."""
         rounds = self.dog.rounds
-        async with asyncio.timeout(60):
+        async with patient():
             while self.dog.rounds < rounds + 2:
                 await asyncio.sleep(0.002)
 

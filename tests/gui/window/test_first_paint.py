@@ -114,7 +114,7 @@ def first_start(script: str, home: Path) -> str:
     environ |= {"QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     demo = write_demo(home / "demo")
     done = subprocess.run(
-        [sys.executable, "-c", script, str(demo)], env=environ, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", script, str(demo)], env=environ, capture_output=True, text=True, check=False
     )
     assert done.stdout, done.stderr
     return done.stdout

@@ -43,7 +43,6 @@ def test_page_that_is_opened_after_the_start_has_been_read_in(tmp_path: Path) ->
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
 
     assert ran.returncode == 0, ran.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 
 from gatewright_gui.app.driver import CTRL
-from gatewright_gui.app.scenes.player import START_S, Tour, column
+from gatewright_gui.app.scenes.player import Tour, column
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.session.calls import shown_tools
 from gatewright_gui.session.catalogs import gateway_command
@@ -58,7 +58,7 @@ def catalogs(tour: Tour) -> None:
         tour.show("trust", "what would be started, before it is")
         tour.click("trust.accept")
         tools = tour.model_of("catalogs.tools")
-        tour.until(lambda: tour.has("catalogs.ask") and tools.rowCount(), "the tools of the server", START_S)
+        tour.until(lambda: tour.has("catalogs.ask") and tools.rowCount(), "the tools of the server")
         listed = sorted(map(str, column(tools)))
         tour.check("the server lists what its policy shows", listed, offered)
         if tour.has("catalogs.accept"):  # what was accepted once, is
@@ -68,7 +68,7 @@ def catalogs(tour: Tour) -> None:
         tour.check("no tool of it is held any more", held, [])
         tour.show("accept", f"`{row.catalog_id}` offers {', '.join(listed)}; accepted, so that agents can have it")
         tour.click("catalogs.run")
-        tour.until(lambda: not tour.has("catalogs.ask"), "the server to stop", START_S)
+        tour.until(lambda: not tour.has("catalogs.ask"), "the server to stop")
         tour.key(Qt.Key.Key_Z, CTRL)
         ids = {one.catalog_id for one in tour.document.policy.catalogs}
         tour.check("undo takes the catalog back", row.catalog_id not in ids)

@@ -18,7 +18,6 @@ from gatewright_gui.session.calls import shown_tools
 from gatewright_gui.window.main_window import MainWindow
 
 SIZE = (1280, 800)
-START_S = 30.0
 _WAITING = frozenset(
     {"save", "console.call", "console.live", "export", "catalogs", "memory.dialog", "audit.mend", "audit.export"}
 )

@@ -1,14 +1,14 @@
 """Scenes of the window as a whole: its start, and the other theme."""
 
 from gatewright_gui.app.scenes.agents import compare_views
-from gatewright_gui.app.scenes.player import START_S, Tour, column
+from gatewright_gui.app.scenes.player import Tour, column
 from gatewright_gui.pages.agents.agents import AGENT_ID
 
 
 def open_window(tour: Tour) -> None:
     """The window as it comes up."""
-    tour.settle(START_S)
-    tour.until(lambda: " of " in tour.text_of("status.selfcheck"), "the self-check", START_S)
+    tour.settle()
+    tour.until(lambda: " of " in tour.text_of("status.selfcheck"), "the self-check")
     document = tour.document
     found = document.workspace.selfcheck()
     told = f"self-check {found.checked - len(found.differences):,} of {found.checked:,}"
