@@ -1,12 +1,14 @@
 # Makes the checkout ready to run; sourced by `run` and `check`, which call `set_up LEVEL`.
 # Levels, each holding the one before: headless (the app without a screen), display (with one), dev (all checks).
-# What packages are made with (packaging/build) is a level of Debian's packages alone.
-# Nothing is done when the stamp says that this checkout, these files and at least this level were set up before.
+# What packages are made with (packaging/build) is a level of Debian's packages alone; a wheel takes none of them.
+# Nothing is done when the stamp says that this checkout, these files and at least this level were set up before; what
+# pip installs is the same without a screen and with one.
 # shellcheck shell=bash
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 venv=$top/.venv
 stamp=$venv/.gatewright-ready
+versions= # of libraries and tools: whatever pip takes, or the `lowest` or `highest` that are allowed
 
 declare -A debian_packages=(
   [headless]='libegl1 libgl1 libglib2.0-0 libfontconfig1 libxkbcommon0 libdbus-1-3 fonts-dejavu-core'
@@ -28,6 +30,12 @@ setup_key() {
   printf '%s' "${sum%% *}"
 }
 
+use_versions() { # lowest|highest: in a venv of its own, which is looked through anew each time
+  versions=$1 venv=$top/.venv-$1
+  stamp=$venv/.gatewright-ready
+  rm -f "$stamp"
+}
+
 rank() { case $1 in headless) echo 1 ;; display) echo 2 ;; dev) echo 3 ;; *) echo 0 ;; esac; }
 
 is_ready() { # level key
@@ -43,7 +51,7 @@ set_up() { # level
   exec 9<"$top"
   flock -n 9 || { say "waiting for another set-up of this checkout"; flock 9; }
   if ! is_ready "$1" "$key"; then
-    prepare "$1"
+    prepare "$1" "$key"
     printf '%s %s\n' "$1" "$key" >"$stamp.new"
     mv "$stamp.new" "$stamp"
     say "ready"
@@ -51,14 +59,17 @@ set_up() { # level
   exec 9<&-
 }
 
-prepare() { # level
-  local log python
+prepare() { # level key
+  local log python done_key=
   python=$(find_python) || die "no Python 3.11 or newer found: install one (Debian 12+, Ubuntu 24.04+: apt-get install python3), or say where one is: PYTHON=... ./${0##*/}"
   log=$(mktemp "${TMPDIR:-/tmp}/gatewright-setup.XXXXXX")
-  rm -f "$stamp"
   install_debian_packages "$1" "$python" "$log"
-  make_venv "$python" "$log"
-  install_project "$1" "$log"
+  [[ ! -r $stamp ]] || read -r _ done_key <"$stamp"
+  if [[ $1 == dev || $done_key != "$2" ]] || ! venv_works; then
+    rm -f "$stamp"
+    make_venv "$python" "$log"
+    install_project "$1" "$log"
+  fi
   [[ $1 != dev ]] || install_servers "$log"
   rm -f "$log"
 }
@@ -77,6 +88,7 @@ find_python() {
 missing_packages() { # level python
   local level present wanted=
   for level in $levels; do
+    [[ $1 != wheel ]] || break
     wanted+=" ${debian_packages[$level]}"
     [[ $level == "$1" ]] && break
   done
@@ -112,6 +124,13 @@ make_venv() { # python log
 install_project() { # level log
   local extras=gui
   [[ $1 == dev ]] && extras=gui,dev
+  if [[ -n $versions ]]; then # pip takes the highest of what is new, and leaves what is there
+    say "installing the project with the $versions versions of what it needs"
+    PIP_USER=0 quietly "$2" "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade uv
+    (cd "$top" && quietly "$2" "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --upgrade \
+      --resolution "${versions/lowest/lowest-direct}" --editable ".[$extras]")
+    return
+  fi
   say "installing the project and what it needs (about a minute the first time)"
   (cd "$top" && PIP_USER=0 quietly "$2" "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".[$extras]")
 }

@@ -17,6 +17,7 @@ NO_DISPLAY = {"DISPLAY": "", "WAYLAND_DISPLAY": ""}
 DISPLAY = {"DISPLAY": ":7", "WAYLAND_DISPLAY": ""}
 APP = '#!/bin/sh\necho "app $* platform=$QT_QPA_PLATFORM" >>"$CALLS"\nexit "${APP_STATUS:-0}"\n'
 VENV_PYTHON = '#!/bin/sh\necho "venv $*" >>"$CALLS"\ncase "$*" in *install*) exit "${PIP_STATUS:-0}";; esac\n'
+APT = '#!/bin/sh\necho "apt-get $*" >>"$CALLS"\n'
 # stands for the Python of the system: its venv module copies the venv that the test prepared
 PYTHON = """#!/bin/sh
 echo "python $*" >>"$CALLS"
@@ -61,6 +62,13 @@ def program(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
+def link_tools(folder: Path, names: tuple[str, ...]) -> None:
+    for name in names:
+        found = shutil.which(name, path=os.defpath)
+        assert found, f"`{name}` is missing"
+        (folder / name).symlink_to(found)
+
+
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
     root = tmp_path / "a checkout"
@@ -70,10 +78,7 @@ def checkout(tmp_path: Path) -> Checkout:
     program(root / "bin" / "python3", PYTHON)
     program(root / "prepared" / "bin" / "python", VENV_PYTHON)
     program(root / "prepared" / "bin" / "gatewright", APP)
-    for tool in TOOLS:
-        found = shutil.which(tool, path=os.defpath)
-        assert found, f"`{tool}` is missing"
-        (root / "bin" / tool).symlink_to(found)
+    link_tools(root / "bin", TOOLS)
     return Checkout(root)
 
 
@@ -150,15 +155,30 @@ def test_changed_project_is_installed_again(checkout: Checkout, name: str) -> No
     assert any("pip install" in call for call in checkout.take_calls())
 
 
-def test_first_start_with_a_display_sets_up_what_a_display_needs(checkout: Checkout) -> None:
+def test_first_start_with_a_display_takes_debians_packages_and_installs_nothing_again(checkout: Checkout) -> None:
     checkout.run()
     checkout.take_calls()
+    link_tools(checkout.root / "bin", ("comm", "sed", "sort", "tr"))
+    program(checkout.root / "bin" / "dpkg-query", "#!/bin/sh\n")  # nothing is there
+    program(checkout.root / "bin" / "apt-get", APT)
 
-    checkout.run(**DISPLAY)
-    assert any("pip install" in call for call in checkout.take_calls())
+    done = checkout.run(**DISPLAY)
+    calls = checkout.take_calls()
+    assert "libxcb-cursor0" in done.stderr + done.stdout  # who is not the superuser is told what to install
+    assert not [call for call in calls if "pip install" in call]
+    assert (done.returncode == 0) == any("apt-get" in call and "libxcb-cursor0" in call for call in calls)
 
-    checkout.run()
-    assert checkout.take_calls() == ["app tour --out gatewright-tour platform=offscreen"]
+
+@pytest.mark.parametrize("first", [NO_DISPLAY, DISPLAY])
+def test_starts_with_and_without_a_display_in_turns_install_nothing_again(
+    checkout: Checkout, first: dict[str, str]
+) -> None:
+    checkout.run(**first)
+    checkout.take_calls()
+
+    for environ in (DISPLAY, NO_DISPLAY, DISPLAY, NO_DISPLAY):
+        checkout.run(**environ)
+    assert not [call for call in checkout.take_calls() if "pip install" in call or "-m venv" in call]
 
 
 def test_missing_python_is_named_in_one_line(checkout: Checkout) -> None:

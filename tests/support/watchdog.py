@@ -3,8 +3,9 @@
 A thread of its own sends the window a small event every few
 milliseconds and looks how long the answer takes; where it takes long it notes what the window is doing.
 
-A busy machine is told from a busy window: time in which neither the window's thread nor any other of this process had a
-processor, seen by the watching thread coming late itself, does not count. Time that the window's thread computed always
+A busy machine is told from a busy window: time in which others kept the window's thread from a processor, which the
+system counts, does not count, nor that in which no thread of this process had one, seen by the watching thread coming
+late itself. Time that the window's thread computed always
 counts, and so does time that it slept, waited or was kept out by other threads of the process.
 """
 
@@ -19,6 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread
+
+from gatewright_gui.app.patience import waited_s
 
 STEP_S = 0.004
 NOTICED_S = 0.016
@@ -107,6 +110,7 @@ class Watchdog:
         self._noticed_s = noticed_s
         self._ear = _Ear(self._answered)
         self._sampler: _Sampler | None = None
+        self._window = threading.get_native_id()
         self._lock = threading.Lock()
         self._answer = _Answer(0, time.perf_counter(), time.thread_time(), BETWEEN)
         self._asked = 0
@@ -175,6 +179,7 @@ class Watchdog:
             self._asked += 1
         self._came.clear()
         sent_s, process_s, late_s = time.perf_counter(), time.process_time(), 0.0
+        kept_s = waited_s(self._window)
         seen: Counter[tuple[str, ...]] = Counter()
         QCoreApplication.postEvent(self._ear, QEvent(_Ear.KIND))
         while True:
@@ -191,7 +196,7 @@ class Watchdog:
         wall_s = answer.at_s - sent_s
         own_s = min(answer.own_s - before.own_s, wall_s)
         where = seen.most_common(1)[0][0] if seen else ()
-        starved_s = max(late_s - (time.process_time() - process_s), 0.0)
+        starved_s = max(late_s - (time.process_time() - process_s), waited_s(self._window) - kept_s)
         self._keep(Block(answer.interaction, wall_s, own_s, max(own_s, wall_s - starved_s), where))
 
     def _keep(self, block: Block) -> None:

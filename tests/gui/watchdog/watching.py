@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
-from tests.support.patience import patient
+from tests.support.patience import pace, patient
 from tests.support.watchdog import BETWEEN, Watchdog
 
 LIMIT_S = 0.1
-"""A window that computes for so long without answering is seen to be stuck."""
+"""A window that computes for so long without answering, at pace 1, is seen to be stuck."""
 WAIT_LIMIT_S = 0.3
 """The same for a window that waits, for a lock or for a thread that keeps it out: machines that run tests are busy."""
 
@@ -19,8 +19,8 @@ WAIT_LIMIT_S = 0.3
 class Watching:
     """`during` names an interaction; what comes between them is watched, but fails nothing."""
 
-    def __init__(self, dog: Watchdog) -> None:
-        self.dog = dog
+    def __init__(self, dog: Watchdog, pace: float = 1.0) -> None:
+        self.dog, self.pace = dog, pace
 
     @asynccontextmanager
     async def during(self, interaction: str) -> AsyncGenerator[None]:
@@ -42,18 +42,20 @@ class Watching:
     def too_long(self) -> tuple[str, ...]:
         """The worst block of each interaction that was over the limit."""
         found = (block for block in self.dog.worst.values() if block.interaction != BETWEEN)
-        return tuple(str(one) for one in found if one.own_s >= LIMIT_S or one.held_s >= WAIT_LIMIT_S)
+        limit_s, wait_limit_s = LIMIT_S * self.pace, WAIT_LIMIT_S * self.pace
+        return tuple(str(one) for one in found if one.own_s >= limit_s or one.held_s >= wait_limit_s)
 
 
 @pytest_asyncio.fixture
 async def gui_watchdog() -> AsyncIterator[Watching]:
-    """Fails the test when an interaction held up the window for 100 ms."""
-    watching = Watching(Watchdog())
+    """Fails the test when an interaction held up the window for 100 ms at the pace that the machine has meanwhile."""
+    watching = Watching(Watchdog(), pace())
     watching.dog.start()
     try:
         yield watching
     finally:
         watching.dog.stop()
+    watching.pace = max(watching.pace, pace())
     judge(watching)
 
 
