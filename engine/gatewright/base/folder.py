@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 IN_FOLDER = "in_folder"
 _VALUES = frozenset({"const", "enum", "default", "examples"})
+_BRANCHES = ("allOf", "anyOf", "oneOf")
 _BY_NAME = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
 _NAME = r"([^/\\.][^/\\]*|\.[^/\\.][^/\\]*|\.\.[^/\\]+)"
 """One name in a path: neither `.` nor `..`, nor empty."""
@@ -46,23 +47,31 @@ def folders_in(schema: JsonValue) -> list[str]:
     """The folders that a schema asks a path, or the paths of a list, to be in."""
     if not isinstance(schema, dict):
         return []
-    folder, parts = folder_of(schema.get("pattern")), schema.get("allOf")
-    inner = [*(parts if isinstance(parts, list) else ()), schema.get("items")]
+    folder = folder_of(schema.get("pattern"))
+    inner = [*(one for keyword in _BRANCHES for one in _listed(schema.get(keyword))), schema.get("items")]
     return [*([folder] if folder is not None else ()), *(held for one in inner for held in folders_in(one))]
 
 
 def texts_in_folders(schema: JsonValue, value: JsonValue) -> Iterator[tuple[str, str]]:
-    """Every text of the value that the schema asks to be a path in a folder, after that folder."""
+    """Every text in the value that by its spelling is in a folder which the schema asks for; the folder first."""
     if not isinstance(schema, dict):
         return
     folder = folder_of(schema.get("pattern"))
-    if folder is not None and isinstance(value, str):
+    if folder is not None and isinstance(value, str) and re.search(folder_pattern(folder), value):
         yield folder, value
-    parts = schema.get("allOf")
-    for part in parts if isinstance(parts, list) else ():
-        yield from texts_in_folders(part, value)
+    for keyword in _BRANCHES:
+        for part in _listed(schema.get(keyword)):
+            yield from texts_in_folders(part, value)
     for item in value if isinstance(value, list) else ():
         yield from texts_in_folders(schema.get("items"), item)
+    known = schema.get("properties")
+    if isinstance(value, dict) and isinstance(known, dict):
+        for name in known.keys() & value.keys():
+            yield from texts_in_folders(known[name], value[name])
+
+
+def _listed(value: JsonValue) -> list[JsonValue]:
+    return value if isinstance(value, list) else []
 
 
 def with_pattern(schema: JsonValue) -> JsonValue:

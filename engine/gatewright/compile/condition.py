@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
@@ -14,7 +13,8 @@ from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import ArgumentConstraints
 from gatewright.record.fork import fork_safe_lock
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.walk import as_object
+from gatewright.schema.constraint import closed_constraint
+from gatewright.schema.walk import Schema, as_object
 
 _MAX_CONDITIONS = 16_384
 
@@ -28,13 +28,20 @@ class Conditions:
 
     def checker(self, schema: object) -> SchemaChecker:
         """The compiled schema; true and false are schemas too. Raises SchemaError."""
+        return self._held_or_made(schema, b"when", _as_table)
+
+    def constraint(self, schema: object) -> SchemaChecker:
+        """The same for a constraint on an argument, which closes the types of which it says nothing."""
+        return self._held_or_made(schema, b"constraint", closed_constraint)
+
+    def _held_or_made(self, schema: object, kind: bytes, table: Callable[[object], Schema]) -> SchemaChecker:
         try:
-            key = canonical_json(schema)
+            key = kind + canonical_json(schema)
         except (ValueError, TypeError, RecursionError) as error:
             raise SchemaError(f"the condition is no JSON: {error}") from None
         found = self._held.get(key)
         if found is None:
-            found = SchemaChecker(_as_table(schema))
+            found = SchemaChecker(table(schema))
             with self._lock:
                 if len(self._held) >= _MAX_CONDITIONS:
                     self._held.clear()
@@ -84,11 +91,11 @@ def constraints_of(
     for bound in rules:
         kind = bound.rule.rule_type
         if isinstance(kind, ArgumentConstraints) and (operation is None or bound.binds(operation)):
-            fields = tuple((name, conditions.checker(schema)) for name, schema in kind.fields.items())
+            fields = tuple((name, conditions.constraint(schema)) for name, schema in kind.fields.items())
             yield Constraint(bound, fields, source_id)
 
 
-def _as_table(schema: object) -> dict[str, Any]:
+def _as_table(schema: object) -> Schema:
     if isinstance(schema, bool):
         return {} if schema else {"not": {}}
     table = as_object(schema)

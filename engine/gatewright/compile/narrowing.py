@@ -22,6 +22,7 @@ from gatewright.policy.rule import ArgumentConstraints
 from gatewright.schema import inline_references, narrow
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.closure import with_closed_arguments
+from gatewright.schema.constraint import closed_constraint
 from gatewright.schema.contradiction import is_off
 from gatewright.schema.walk import Schema, as_list, as_object, map_children, objects, properties_of, required_of, walk
 from gatewright.tools.parameter import Role
@@ -78,10 +79,10 @@ def _limits(bound: BoundRule, facts: ToolFacts, shown: frozenset[str]) -> Iterat
         return
     for name, schema in kind.fields.items():
         try:
-            digest = canonical_json(schema)
+            digest, closed = canonical_json(schema), closed_constraint(schema)
         except _UNREADABLE:
-            continue  # a condition that is no JSON closes the tool elsewhere
-        yield Limit(name, None if operations == shown else operations, digest, schema)
+            continue  # a constraint that cannot be compiled closes the tool where its rules are (`Conditions`)
+        yield Limit(name, None if operations == shown else operations, digest, closed)
     asked = {row.name: facts.asked_by(bound.rule, row) for row in facts.operations if row.name in operations}
     for name in kind.required:
         if by := frozenset(operation for operation, names in asked.items() if name in names):
@@ -106,17 +107,17 @@ def narrowed(
     taken = [limit for limit in limits if reading.takes(limit)]
     for limit in taken:
         why = reading.obstacle(limit)
-        if not why:
-            try:
-                wanted = reading.limited(result, limit)
-                checker = checker if wanted is result else SchemaChecker(wanted, check_formats=check_formats)
-                result = wanted
-                names.add(limit.name)
-            except _UNREADABLE:
-                why = _OTHER_WORDS
+        try:
+            wanted = reading.given(result, limit) if why else reading.limited(result, limit)
+            checker = checker if wanted is result else SchemaChecker(wanted, check_formats=check_formats)
+            result = wanted
+        except _UNREADABLE:
+            why = why or _OTHER_WORDS
         if why:
-            is_told = bool(folders_in(limit.schema)) and list(limit.schema) == ["pattern"]
+            is_told = why == _CANONICAL and limit.schema.keys() <= {"type", "pattern"} and folders_in(limit.schema)
             unsaid[limit.name] = unsaid.get(limit.name) or ("" if is_told else why)
+        else:
+            names.add(limit.name)
     open_why = ""
     if closed:
         try:
@@ -170,6 +171,19 @@ class _Reading:
             result = narrow(result, wanted, when=self._when(frozenset(defaults)), defaults=broken)
         return result
 
+    def given(self, schema: Schema, limit: Limit) -> Schema:
+        """``schema`` that asks for the field where its default, which counts as given, breaks a limit it cannot say.
+
+        Raises SchemaError.
+        """
+        if limit.required or not (limit.operations is None or self._may_depend()):
+            return schema
+        broken = self._broken_defaults(limit.name, limit.operations or self._shown, limit.schema)
+        if not broken:
+            return schema
+        every = broken.keys() == self._shown
+        return narrow(schema, {}, when=None if every else self._when(frozenset(broken)), required=(limit.name,))
+
     def _rewritten(self, name: str, bare: object) -> object:
         """What carries the operation is limited in words that name no hidden one. Raises SchemaError."""
         selector, table = self._selector, as_object(bare)
@@ -187,13 +201,12 @@ class _Reading:
         if is_off(schema):
             return {}
         checker = SchemaChecker(_as_table(schema))
-        found = {
-            operation: one.default
+        return {
+            operation: value
             for operation in sorted(operations)
-            for one in self._tool.parameters(operation)
-            if one.name == name and one.has_default
+            for value in self._tool.defaults(operation, name)
+            if not checker.is_valid(value)
         }
-        return {operation: value for operation, value in found.items() if not checker.is_valid(value)}
 
     def _may_depend(self) -> bool:
         """Whether a limit of some operations only can be said beside the rest."""

@@ -81,8 +81,7 @@ def _defaults(state: CallState, one: Constraint, name: str) -> Iterator[JsonValu
         return
     for part in state.chosen.each:
         if one.bound.binds(part.name):
-            parameters = state.plan.tool.parameters(part.name)
-            yield from (p.default for p in parameters if p.name == name and p.has_default)
+            yield from state.plan.tool.defaults(part.name, name)
 
 
 def _finding(state: CallState, one: Constraint, name: str, where: tuple[str, ...]) -> Finding:

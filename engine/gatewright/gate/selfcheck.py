@@ -36,6 +36,7 @@ from gatewright.policy.rule import ArgumentConstraints
 from gatewright.policy.verdict import Verdict
 from gatewright.schema import discover_operations
 from gatewright.schema.check import SchemaChecker, is_checked_format
+from gatewright.schema.constraint import closed_constraint
 from gatewright.schema.fieldpath import Steps
 from gatewright.schema.filter import reduced_schema
 from gatewright.schema.operation import OperationSet
@@ -352,7 +353,7 @@ def _within(arguments: Call, constraints: tuple[Constraint, ...]) -> Call:
             schema = fields.fields.get(name) if isinstance(fields, ArgumentConstraints) else None
             if name in arguments and not checker.is_valid(arguments[name]) and isinstance(schema, dict):
                 with suppress(LookupError, TypeError, GatewrightError):
-                    arguments = {**arguments, name: witness(cast("Schema", schema))}
+                    arguments = {**arguments, name: witness(closed_constraint(schema))}
     return arguments
 
 

@@ -12,6 +12,7 @@ from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts, ToolFacts
 from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policyfile.readschema import faults_of
+from gatewright.schema.constraint import closed_constraint
 from gatewright.schema.contradiction import contradictions, is_empty, is_off
 
 MOST_COMPARED = 32
@@ -59,12 +60,12 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
             others = before.setdefault((facts.name, name), [])
             for other in others[:MOST_COMPARED]:
                 both = [operation for operation in _bound(rule, facts) if other.binds(operation.name)]
-                own = _own(facts, both, name)
-                held = _fields(other)[name]
-                if not (both and own) or is_off(schema) or is_off(held):
+                own, pair = _own(facts, both, name), (schema, _fields(other)[name])
+                if not (both and own) or any(is_off(one) or not _is_sound(one) for one in pair):
                     continue
-                fit = not any(is_empty([said, one]) for said in own for one in (schema, held))
-                if fit and all(is_empty([said, schema, held]) for said in own):
+                closed = [closed_constraint(one) for one in pair]
+                fit = not any(is_empty([said, one]) for said in own for one in closed)
+                if fit and all(is_empty([said, *closed]) for said in own):
                     message = f"together with another rule's constraint no value of {shown(name)} is left"
                     report.error((*place, name), "no-value-left", message)
                     break
@@ -104,24 +105,28 @@ def warn_open(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report: Repo
 def _check_field(
     facts: ToolFacts, bound: list[OperationFacts], name: str, schema: JsonValue, path: RawPath, report: Report
 ) -> None:
-    if not isinstance(schema, bool) and faults_of(canonical_json(schema)):
+    if not _is_sound(schema):
         return
-    if facts.selection is not None:
+    must_lack = is_off(schema)
+    faults = [] if must_lack else list(contradictions(_own(facts, bound, name), closed_constraint(schema)))
+    if facts.selection is not None and not any(found.code != "unknown-value" for found in faults):
         refused = facts.selection.refused(name, schema)
         if refused and refused.issuperset(operation.name for operation in bound):
             report.error(path, "no-value-left", f"this leaves no operation of `{facts.name}`")
             return
-    if is_off(schema):  # it must not be given
-        if all(name in operation.required for operation in bound):
-            report.error(path, "no-value-left", f"`{facts.name}` needs {shown(name)}: no call could be made")
-        return
-    for found in contradictions(_own(facts, bound, name), schema):
+    if must_lack and all(name in operation.required for operation in bound):
+        report.error(path, "no-value-left", f"`{facts.name}` needs {shown(name)}: no call could be made")
+    for found in faults:
         at = (*path, *found.pointer)
         message = f"{shown(name)} of `{facts.name}`: {found.message}"
         if found.code == "unknown-value":
             report.warning(at, found.code, message, near=found.near, at_value=True)
         else:
             report.error(at, found.code, message, near=found.near, at_value=not found.at_key)
+
+
+def _is_sound(schema: JsonValue) -> bool:
+    return isinstance(schema, bool) or not faults_of(canonical_json(schema))
 
 
 def _own(facts: ToolFacts, bound: list[OperationFacts], name: str) -> list[JsonValue]:

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from gatewright.base.errors import SchemaError
 from gatewright.schema.check import SchemaChecker
-from gatewright.schema.walk import Schema, as_list, objects, walk
+from gatewright.schema.contradiction import ALL, KIND_OF, Kinds, kinds_of
+from gatewright.schema.walk import Schema, as_list, as_object, objects, walk
 
 NOTHING: Final[Schema] = {"not": {}}
 """What no value fits."""
@@ -50,7 +51,7 @@ def both(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Sc
 
     ``root`` is the document of ``own``, for its draft and its definitions.
     """
-    own = _fitting_samples(own, checker)
+    own = _of_kinds(_fitting_samples(own, checker), kinds_of(added))
     closed = _closed_list(own, added, checker, root)
     if closed is not None:
         return closed
@@ -64,6 +65,25 @@ def both(own: Schema, added: Schema, checker: SchemaChecker, root: Schema) -> Sc
         annotations = {key: value for key, value in own.items() if key in ANNOTATIONS}
         return {**annotations, "allOf": [own_words(own), words]}
     return {**own, "allOf": [*(as_list(own.get("allOf")) or []), words]}
+
+
+def _of_kinds(own: Schema, kinds: Kinds) -> Schema:
+    """``own`` without the types, and the alternatives of its unions, that no value of these types fits."""
+    if kinds == ALL:
+        return own
+    result = dict(own)
+    for keyword in ("anyOf", "oneOf"):
+        branches = as_list(own.get(keyword)) or []
+        kept = [branch for branch in branches if kinds_of(branch) & kinds]
+        if kept and len(kept) < len(branches):
+            result[keyword] = kept
+            if len(kept) == 1 and as_object(kept[0]) is not None and own_words(own).keys() == {keyword}:
+                del result[keyword]
+                return {**kept[0], **result}
+    if as_list(own.get("type")) is not None:
+        closed = {keyword for keyword, kind in KIND_OF.items() if kind not in kinds}
+        result = {keyword: value for keyword, value in result.items() if keyword not in closed}
+    return result
 
 
 def _plain_branches(own: Schema) -> tuple[str, list[Schema]] | None:

@@ -77,16 +77,19 @@ def kinds_of(schema: object) -> Kinds:
     if table is None:
         return frozenset() if schema is False else ALL
     found = ALL
-    if "type" in table:
-        found &= {_kind(name) for name in as_list(table["type"]) or [table["type"]]}
-    if (values := _values(table)) is not None:
-        found &= {_kind_of_value(value) for value in values}
+    for named in _kinds_by_keyword(table):
+        found &= named
     for branch in as_list(table.get("allOf")) or ():
         found &= kinds_of(branch)
     for keyword in _UNIONS:
         if (branches := as_list(table.get(keyword))) is not None:
             found &= frozenset[str]().union(*(kinds_of(branch) for branch in branches))
     return found
+
+
+def kinds_named(table: Schema) -> Kinds:
+    """The types that `type`, `const` and `enum` of the schema name."""
+    return frozenset[str]().union(*_kinds_by_keyword(table))
 
 
 def is_empty(schemas: Sequence[object], depth: int = 0) -> bool:
@@ -233,6 +236,13 @@ def _values(table: Schema) -> list[Any] | None:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kinds_by_keyword(table: Schema) -> Iterator[Kinds]:
+    if "type" in table:
+        yield frozenset({_kind(name) for name in as_list(table["type"]) or [table["type"]]})
+    if (values := _values(table)) is not None:
+        yield frozenset({_kind_of_value(value) for value in values})
 
 
 def _kind(name: object) -> str:

@@ -15,9 +15,12 @@ from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.schema.check import SchemaChecker
+from gatewright.schema.constraint import closed_constraint
 from gatewright.schema.fieldpath import ANY_KEY, EACH, EACH_MEMBER, Steps, steps_of, values_at
 from gatewright.schema.inline import inline_references
+from gatewright.schema.narrow import rehomed
 from gatewright.schema.operation import OperationSet
+from gatewright.schema.shapes.inplace import in_place
 from gatewright.schema.walk import as_list, as_object, properties_of
 
 Schema = dict[str, Any]
@@ -68,19 +71,24 @@ class Selector:
 
     def declared(self, field: str) -> JsonValue:
         """What the tool's own schema says of the field; True where it says nothing at its root."""
-        try:
-            return properties_of(inline_references(self.schema)).get(field, True)
-        except SchemaError:
-            return True
+        return properties_of(inline_references(self.schema)).get(field, True)
+
+    def defaults(self, field: str) -> list[JsonValue]:
+        """What stands for the field where a call leaves it out, as the schema or one of its branches says."""
+        held = [properties_of(part).get(field) for part in in_place(inline_references(self.schema), tests=False)]
+        return [own["default"] for one in held if (own := as_object(one)) is not None and "default" in own]
 
     def refused(self, field: str, constraint: JsonValue) -> frozenset[str]:
-        """The operations that no call can name while ``field`` satisfies ``constraint``, a JSON Schema."""
+        """The operations that no call can name while ``field`` satisfies ``constraint``, a JSON Schema.
+
+        All of them where it is no schema that can be read.
+        """
         if field not in self.fields:
             return frozenset()
         try:
             return _refused(self, field, canonical_json(constraint))
         except (SchemaError, ValueError, TypeError, LookupError, RecursionError):
-            return frozenset()  # a constraint that cannot be read closes the tool elsewhere
+            return frozenset(self.names)
 
     def rewritten(self, field: str, constraint: Schema, shown: frozenset[str]) -> Schema:
         """``constraint`` (inlined) on ``field`` in words that name none but the ``shown`` operations.
@@ -102,16 +110,22 @@ def selector_of(field: str, names: Iterable[str], found: OperationSet | None, sc
 
 @lru_cache(maxsize=4096)
 def _refused(selector: Selector, field: str, canonical: bytes) -> frozenset[str]:
-    constraint = json.loads(canonical)
+    constraint = closed_constraint(json.loads(canonical))
     if not selector.places:
-        return frozenset({field}) if constraint is False or constraint == {"not": {}} else frozenset()
+        return frozenset({field}) if constraint == {"not": {}} else frozenset()
     if selector.repeats or any(steps[0] != field for steps in selector.places):
         return frozenset()  # the operation can be named elsewhere
     names = frozenset(selector.names)
     for steps in selector.places:
-        rules = FieldRules({"properties": {field: constraint}}, (steps,))
+        rules = FieldRules(_over(field, constraint), (steps,))
         names &= {name for name in names if not rules.accept(naming(name, (steps,)))}
     return names
+
+
+def _over(field: str, constraint: Schema) -> Schema:
+    """A schema of arguments whose ``field`` must satisfy the constraint, with what that refers to."""
+    home, guest = rehomed({key: constraint[key] for key in ("$schema",) if key in constraint}, constraint)
+    return {**home, "properties": {field: {key: value for key, value in guest.items() if key != "$schema"}}}
 
 
 def _rewritten(node: Schema, steps: Steps, shown: frozenset[str]) -> Schema:
@@ -179,7 +193,8 @@ class FieldRules:
     def __init__(self, schema: Schema, places: tuple[Steps, ...]) -> None:
         inlined = inline_references(schema)
         kept = _projected(inlined, places) if places else _keys(inlined)
-        self._checker = SchemaChecker({**cast("Schema", kept), "$defs": inlined.get("$defs", {})})
+        whole = {key: inlined[key] for key in ("$schema", "$defs") if key in inlined}
+        self._checker = SchemaChecker({**cast("Schema", kept), **whole})
 
     def accept(self, call: dict[str, JsonValue]) -> bool:
         """Whether the operation that the call names there is one of those."""

@@ -189,6 +189,12 @@ class Tool(Declaration):
         """What ``operation`` takes; empty for an unknown one."""
         return self._shape.parameters(operation)
 
+    def defaults(self, operation: str, name: str) -> list[JsonValue]:
+        """What stands for the argument where a call of the operation leaves it out: none, or each that is declared."""
+        found = [one.default for one in self.parameters(operation) if one.name == name and one.has_default]
+        selects = self.selector is not None and name in self.selector.fields
+        return found if found or self.selector is None or not selects else self.selector.defaults(name)
+
     def facts(self) -> ToolFacts:
         """What the policy needs to know; its tier is the highest of its operations."""
         return self._policy_facts
