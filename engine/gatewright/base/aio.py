@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         Future,
         Semaphore,
         TaskGroup,
+        current_task,
         ensure_future,
         get_running_loop,
         run,

@@ -25,8 +25,10 @@ from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.pieces import last_of
+from gatewright.gate.began import INDEX, Counts, Slot, count_in
 from gatewright.gate.chain import AuditReport, AuditRow, RowKind, Unsealed, end_of, log_id_of, verified
 from gatewright.gate.keys import START_MAC, Anchor, Home, KeyRing
+from gatewright.gate.session import Session
 from gatewright.record.database import Database
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import renew_after_fork
@@ -58,7 +60,10 @@ class AuditUnavailable(WorkspaceError):
 
 @frozen
 class AuditEntry:
-    """A row before it is written. ``body`` holds no argument values; its reason may name a path or an unknown word."""
+    """A row before it is written. ``body`` holds no argument values; its reason may name a path or an unknown word.
+
+    ``slot``: the row lets a call begin; where the log speaks against that, no row of the call is written.
+    """
 
     kind: RowKind
     call_id: str = ""
@@ -67,6 +72,7 @@ class AuditEntry:
     tool: str = ""
     operation: str = ""
     body: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False)
+    slot: Slot | None = field(default=None, hash=False, compare=False)
 
 
 class AuditLog:
@@ -98,7 +104,7 @@ class AuditLog:
 
     def append(self, entries: Sequence[AuditEntry], *, wait: bool = True) -> bool:
         """Commit the rows together, all or none; whether it did. Raises AuditUnavailable when they are not safely
-        recorded.
+        recorded. Those of a call that may not begin are left out, which its slot then says.
 
         Without ``wait`` it answers False when another thread, or for more than a moment another process, is writing.
         """
@@ -111,6 +117,14 @@ class AuditLog:
             raise
         finally:
             self._database.lock.release()
+
+    def count(self, session: Session) -> None:
+        """Have a session know all its calls that the log has. Raises AuditUnavailable."""
+        with self._database.reading() as connection:
+            if connection is not None and has_rows(connection):
+                count_in(session, connection, self._clock)
+            else:
+                session.count({})
 
     def digest(self, value: object) -> str:
         """The keyed digest of a JSON value: equal arguments show as equal, and nobody without the key can guess them.
@@ -236,6 +250,8 @@ class _Writer:
             self.seal = Seal(key)
             if is_new:
                 connection.execute(_TABLE)
+            connection.execute(INDEX)
+            if is_new:
                 self._insert(connection, (0, START_MAC), [_opened(log=self.log_id)], time)
         anchor = ring.anchor(self.log_id)
         if anchor is None:
@@ -245,11 +261,12 @@ class _Writer:
         self._anchor = replace(anchor, home=home)
         self._file = ring.anchor_file(self.log_id)
         self._known = b""
+        self._counts = Counts()
 
     def append(self, entries: Sequence[AuditEntry], time: str, *, wait: bool) -> bool:
         """Within the anchor's lock: add the rows, commit, and only then move the anchor."""
         with self._database.failing("written"):
-            rows = [_columns(entry) for entry in entries]
+            rows = [(entry, _columns(entry)) for entry in entries]
             with self._file.held(wait=wait) as is_held:
                 if is_held:
                     self._add(rows, time)
@@ -259,7 +276,7 @@ class _Writer:
         """Let go of the anchor."""
         self._file.close()
 
-    def _add(self, rows: Sequence[_Columns], time: str) -> None:
+    def _add(self, rows: Sequence[tuple[AuditEntry, _Columns]], time: str) -> None:
         with self._database.writing() as connection:
             if connection is not self._connection:  # another log than the one whose key and end are known
                 raise FileNotFoundError(errno.ENOENT, "it was replaced while it was open")
@@ -269,13 +286,31 @@ class _Writer:
                 anchor = self._anchor_now()
                 self._end = anchor.seq, anchor.mac
             try:
-                end = self._insert(connection, self._end, rows, time)
+                end = self._insert_fitting(connection, self._end, rows, time)
             except connection.IntegrityError:  # somebody died between commit and anchor
                 connection.execute("ROLLBACK")
                 connection.execute("BEGIN IMMEDIATE")
-                end = self._insert(connection, self._find_end(connection, time), rows, time)
+                self._counts.clear()
+                end = self._insert_fitting(connection, self._find_end(connection, time), rows, time)
         self._file.write(self._anchor.at(*end))
         self._end, self._known = end, self._file.text
+
+    def _insert_fitting(
+        self, connection: Connection, end: End, rows: Sequence[tuple[AuditEntry, _Columns]], time: str
+    ) -> End:
+        """The new end of the log. Before a call may begin, the rows that are to come before it are in."""
+        ready: list[_Columns] = []
+        refused: set[str] = set()
+        for entry, columns in rows:
+            if entry.slot is not None and entry.slot.test is not None:
+                if ready:
+                    end = self._insert(connection, end, ready, time)
+                    ready.clear()
+                if self._counts.refuses(entry.slot, connection):
+                    refused.add(entry.call_id)
+            if entry.call_id not in refused:
+                ready.append(columns)
+        return self._insert(connection, end, ready, time) if ready else end
 
     def _insert(self, connection: Connection, end: End, rows: Sequence[_Columns], time: str) -> End:
         """The new end of the log."""

@@ -357,6 +357,8 @@ def words_of(kind: str, body: str) -> str:
             return f"{who} took back what {told.get('given_by') or 'somebody'} had answered for longer"
         case RowKind.CATALOG_ACCEPTED:
             return f"{who} accepted tools of catalog `{told.get('catalog', '')}`: {told.get('accepted', 0)}"
+        case RowKind.SESSION_DELETED:
+            return f"the session `{told.get('session', '')}` was deleted, and what counted in it forgotten"
         case RowKind.LOG_MOVED:
             return f"{who} moved the log from `{told.get('from', '')}` to `{told.get('to', '')}`"
         case RowKind.LOG_OPENED if "anchor" in told:

@@ -19,6 +19,7 @@ from gatewright.compile.operation_plan import OperationPlan
 from gatewright.compile.plan import ToolPlan
 from gatewright.compile.rule_test import RuleBook
 from gatewright.gate.audit import RowBuilder
+from gatewright.gate.began import Slot
 from gatewright.gate.decision import NO_FACTS
 from gatewright.gate.idrecord import EarlierResults
 from gatewright.gate.rates import RateBook
@@ -91,7 +92,8 @@ class Services:
 class CallState:
     """A call on its way: what was asked, and what each stage filled in. It belongs to one run, which alone changes it.
 
-    ``agent`` None: there is no such agent now. ``pending``: the audit rows to be written before execution.
+    ``agent`` None: there is no such agent now. ``pending``: the audit rows to be written before execution;
+    ``slot``: what they say that it counts for.
     ``facts``, ``now_s`` and ``wall_s`` are the session and the clocks as they were when the run began: every stage
     decides by them and by nothing newer. ``rates``: the seconds that the call had to wait for every rate, by its
     key.
@@ -129,6 +131,7 @@ class CallState:
     assessment: Assessment | None = None
     asks: tuple[Finding, ...] = ()
     pending: RowBuilder | None = None
+    slot: Slot | None = None
     status: Status = Status.ALLOWED
     code: str = ""
     result: JsonValue | bytes = None

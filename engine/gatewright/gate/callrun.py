@@ -96,7 +96,7 @@ class CallRun:
         self._first.answer = Answer(approval, request.digest, asks)
         passage = self._passage(self._first, self._on_stage)
         again = passage.decide()
-        return await self._settled(passage, again, lambda _log: (record.resolved(state, approval, request),))
+        return await self._settled(passage, again, lambda _log: (record.resolved(passage.state, approval, request),))
 
     async def _answer(self, state: CallState, request: ApprovalRequest, approver: Approver) -> Approval | None:
         """The answer, None when nobody gave one; an approver that fails has not approved."""

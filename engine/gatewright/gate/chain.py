@@ -29,6 +29,7 @@ class RowKind(StrEnum):
     POLICY_CHANGED = "PolicyChanged"
     GRANT_REVOKED = "GrantRevoked"
     CATALOG_ACCEPTED = "CatalogAccepted"
+    SESSION_DELETED = "SessionDeleted"
     TOOL_INVOKED = "ToolInvoked"
     CAPABILITY_CHECK = "CapabilityCheck"
     POLICY_DECISION = "PolicyDecision"
@@ -62,7 +63,7 @@ class AuditRow:
     def to_json(self) -> dict[str, JsonValue]:
         """Every column by its name, ``body`` as the object that it holds; what somebody spoiled is told as text."""
         fields = {name: _told(getattr(self, name)) for name in AuditRow.__match_args__}
-        body = _object(self)
+        body = read_object(self.body)
         return fields if body is None else {**fields, "body": cast("JsonValue", body)}
 
     def to_line(self) -> str:
@@ -178,7 +179,7 @@ def resumption_of(row: AuditRow) -> Resumption | None:
     """What a row says that goes on from an anchor that the log did not reach; None for every other row."""
     if row.kind != RowKind.LOG_OPENED or row.seq == 1:
         return None
-    body = _body(row)
+    body = read_object(row.body) or {}
     seq, mac = body.get("anchor"), body.get("previous")
     return Resumption(seq, mac) if isinstance(seq, int) and isinstance(mac, str) else None
 
@@ -213,20 +214,17 @@ def _row_problem(row: AuditRow, seal: Seal, previous: str) -> str | None:
 
 def log_id_of(first: AuditRow) -> str:
     """The id of the log that begins with that row; empty when it names none."""
-    return str(_body(first).get("log", ""))
+    return str((read_object(first.body) or {}).get("log", ""))
 
 
 def _told(value: object) -> JsonValue:
     return value if value is None or isinstance(value, int | str) else repr(value)
 
 
-def _body(row: AuditRow) -> dict[str, object]:
-    return _object(row) or {}
-
-
-def _object(row: AuditRow) -> dict[str, object] | None:
+def read_object(text: object) -> dict[str, object] | None:
+    """The JSON object that a row's body is; None for anything else."""
     try:
-        body = cast("object", json.loads(row.body))
+        body = cast("object", json.loads(cast("str", text)))
     except (ValueError, TypeError, RecursionError):
         return None
     return cast("dict[str, object]", body) if isinstance(body, dict) else None

@@ -7,6 +7,7 @@ more than 400 lines because it is the one public face of the gate.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -365,6 +366,9 @@ class Gate:
         session = session or self._own_session(agent_id, agent, user, keep=bool(call_id))
         if session.agent_id and session.agent_id != agent_id:
             raise WorkspaceError(f"the session `{session.session_id}` belongs to the agent `{session.agent_id}`")
+        if not session.is_counted and self._audit is not None:
+            with suppress(AuditUnavailable):  # no call is made then
+                self._audit.count(session)
         state = CallState(call_id, agent_id, tool, arguments, agent, session, force.services, user)
         if context is not None:
             state.client, state.progress = context.client, context.progress

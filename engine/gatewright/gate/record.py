@@ -12,11 +12,13 @@ from functools import lru_cache
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.approval import Approval, ApprovalRequest, Remember
 from gatewright.gate.audit import AuditEntry, AuditLog
+from gatewright.gate.began import Slot
 from gatewright.gate.call import CallState
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import Decision
 from gatewright.gate.excerpt import bounded
 from gatewright.gate.scrub import scrub_text, scrub_value
+from gatewright.gate.session import log_text
 from gatewright.gate.stages.capability import CAPABILITY
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.target import BlockTarget, CapabilityCheck, FileTarget
@@ -43,15 +45,18 @@ def _cleaned(text: str, limit: int) -> str:
     return kept if kept.isprintable() else "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in kept)
 
 
-def entry(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> AuditEntry:
+def entry(state: CallState, kind: RowKind, body: Mapping[str, JsonValue], slot: Slot | None = None) -> AuditEntry:
     """A row of this call. The operation is named only if the tool has it; of a batch, all of them as a JSON list.
 
     What was sent in the place of a tool's name may be anything, a secret too.
     """
     tool = state.tool_name if state.tool is not None else scrub_text(state.tool_name[:_REASON])[0]
-    operation = clean(state.operation.name, _REASON) if state.operation else ""
-    session = clean(state.session.session_id)
-    return AuditEntry(kind, state.call_id, clean(state.agent_id), session, clean(tool), operation, body)
+    agent, session = log_text(state.agent_id), state.session.log_name
+    return AuditEntry(kind, state.call_id, agent, session, clean(tool), _operation(state), body, slot)
+
+
+def _operation(state: CallState) -> str:
+    return clean(state.operation.name, _REASON) if state.operation else ""
 
 
 def invoked(state: CallState, log: AuditLog) -> AuditEntry:
@@ -69,7 +74,20 @@ def invoked(state: CallState, log: AuditLog) -> AuditEntry:
         body["cut"] = cut
     if state.client:
         body["client"] = clean(state.client)
-    return entry(state, RowKind.TOOL_INVOKED, body)
+    return begun(state, RowKind.TOOL_INVOKED, body)
+
+
+def begun(state: CallState, kind: RowKind, body: Mapping[str, JsonValue]) -> AuditEntry:
+    """A row of this call that also says, once it is about to begin, what it takes of its session."""
+    slot = state.slot
+    if slot is None:
+        return entry(state, kind, body)
+    return entry(state, kind, {**body, **taken(state, slot)}, slot)
+
+
+def taken(state: CallState, slot: Slot) -> dict[str, JsonValue]:
+    """What a call takes of its session, as far as its row does not say it anyway."""
+    return slot.to_json(_operation(state))
 
 
 def judged(state: CallState, decision: Decision) -> tuple[AuditEntry, ...]:
@@ -168,7 +186,7 @@ def resolved(state: CallState, approval: Approval, request: ApprovalRequest) -> 
         "seconds": approval.seconds if approval.lasts else None,
         "grant": approval.grant_id or None,
     }
-    return entry(state, RowKind.APPROVAL_RESOLVED, body)
+    return begun(state, RowKind.APPROVAL_RESOLVED, body)
 
 
 def refused(state: CallState, code: str) -> AuditEntry:

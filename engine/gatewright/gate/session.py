@@ -24,6 +24,7 @@ from gatewright.record.fork import fork_safe_lock
 
 T = TypeVar("T")
 _LONGEST_ID = 1_000
+_LONGEST_IN_LOG = 100
 MOST_USERS = 50_000
 """Of how many users a gate keeps the session of calls that name none: some 100 MB."""
 
@@ -172,11 +173,16 @@ class Session:
 
     ``agent_id``: the one agent that may use it; empty: whoever made it sees to that. ``version``: how often it had been
     saved when it was loaded or saved last; ``is_held``: whether nobody else may save it now. Both are the store's.
+    ``log_name`` and ``log_agent``: how the log names it; ``is_counted``: whether it knows the calls that the log has of
+    it, as one that has just been given an id does.
     """
 
     def __init__(self, session_id: str | None = None, agent_id: str = "") -> None:
         self.session_id = _writable(session_id or new_id("session"))
         self.agent_id = agent_id
+        self.log_name = log_text(self.session_id)
+        self.log_agent = log_text(agent_id)
+        self.is_counted = session_id is None
         self.version = 0
         self.is_held = False
         self.saving = fork_safe_lock()
@@ -284,11 +290,28 @@ class Session:
     ) -> None:
         """Record a successful call: one success of each operation."""
         with self._lock:
-            uses = {key: self._facts.use(tool, key) for key in _keys(_times(operations), sources)}
+            uses = {key: self._facts.use(tool, key) for key in keys_of(_times(operations), sources)}
             changed = {k: Use(u.calls, u.flying, u.successes + 1, u.started_s, u.started_s) for k, u in uses.items()}
             self._facts = self._facts.having(tool, changed)
             if ends_loop:
                 self._facts = replace(self._facts, ended=True)
+
+    def count(self, uses: Uses, clock: Clock | None = None) -> None:
+        """Take over calls that the log has and this session does not know; their starts by the wall clock."""
+        clock = clock or SystemClock()
+        now_s = clock.monotonic_s()
+        ahead_s = clock.wall_s() - now_s
+        with self._lock:
+            for tool, inner in uses.items():
+                changed: dict[tuple[str, str], Use] = {}
+                for key, more in inner.items():
+                    use = self._facts.use(tool, key)
+                    began_s = None if more.started_s is None else min(more.started_s - ahead_s, now_s)
+                    starts = [start for start in (use.started_s, began_s) if start is not None]
+                    started_s = max(starts, default=None)
+                    changed[key] = use._replace(calls=max(use.calls, more.calls), started_s=started_s)
+                self._facts = self._facts.having(tool, changed)
+            self.is_counted = True
 
     def saved(self, clock: Clock | None = None) -> dict[str, JsonValue]:
         """The session as JSON, for `resumed`; ``clock`` is the one that the gate counts by. Times become wall times."""
@@ -315,7 +338,7 @@ class Session:
         self._open.add(serial)
         before: dict[tuple[str, str], float | None] = {}
         changed: dict[tuple[str, str], Use] = {}
-        for key in _keys(times, sources):
+        for key in keys_of(times, sources):
             use, more = self._facts.use(tool, key), times[key[0]]
             before[key] = use.started_s
             started_s = now_s if use.started_s is None else max(use.started_s, now_s)
@@ -360,7 +383,7 @@ def _times(operations: Operations) -> Mapping[str, int]:
     return {operations: 1} if isinstance(operations, str) else operations
 
 
-def _keys(operations: Iterable[str], sources: Iterable[str]) -> list[tuple[str, str]]:
+def keys_of(operations: Iterable[str], sources: Iterable[str]) -> list[tuple[str, str]]:
     """What a call counts for: each operation as such, and at each source that the call goes to."""
     places = ["", *(source for source in dict.fromkeys(sources) if source)]
     return [(operation, place) for operation in operations for place in places]
@@ -371,6 +394,14 @@ def _writable(session_id: str) -> str:
     given = session_id.encode("utf-8", "backslashreplace")
     text = given.decode()
     return text if len(text) <= _LONGEST_ID else f"{text[:64]}-{hashlib.sha256(given).hexdigest()}"
+
+
+def log_text(name: str) -> str:
+    """A name as the log takes it: itself, or of one that is long or holds unseen signs a part and a digest."""
+    if len(name) <= _LONGEST_IN_LOG and name.isprintable():
+        return name
+    plain = "".join(sign if sign.isprintable() else "\ufffd" for sign in name[:32])
+    return f"{plain}-{hashlib.sha256(name.encode('utf-8', 'backslashreplace')).hexdigest()}"
 
 
 def _facts(session_id: str, ended: bool, began_s: float | None, rows: Iterable[SessionRow]) -> SessionFacts:

@@ -22,6 +22,8 @@ from gatewright.base import aio
 from gatewright.base.clock import Clock
 from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.filelock import lock
+from gatewright.gate.audit import AuditEntry, AuditLog
+from gatewright.gate.chain import RowKind
 from gatewright.gate.keys import Home
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.session import Session
@@ -36,6 +38,8 @@ _LOCK_STEP_S = 0.005
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _UPPER = re.compile(r"[A-Z]")
 _ESCAPED = re.compile(r"\+([a-z])")
+_holders: dict[tuple[str, str], aio.Future[Any]] = {}
+"""The tasks of this process that hold a session, by folder and file."""
 _FILE = re.compile(r"s-((?:[a-z0-9._-]|\+[a-z]){1,200})(@[0-9a-f]{16})?\.session")
 
 
@@ -43,13 +47,15 @@ class SessionStore:
     """The sessions in one folder, which comes with the first, sealed with the key in the folder ``keys``.
 
     ``clock`` is the one that the gate counts by. An id names one session of each agent; without an agent, one that was
-    made without any. Methods raise WorkspaceError.
+    made without any. ``log``: what a session is told from it are the calls that began since it was saved. Methods raise
+    WorkspaceError.
     """
 
-    def __init__(self, folder: Path, keys: Path, clock: Clock | None = None) -> None:
+    def __init__(self, folder: Path, keys: Path, clock: Clock | None = None, log: AuditLog | None = None) -> None:
         self._folder = PrivateFolder(folder.parent).folder(folder.name)
         self._keys = keys
         self._clock = clock
+        self._log = log
 
     @asynccontextmanager
     async def hold(
@@ -57,15 +63,21 @@ class SessionStore:
     ) -> AsyncGenerator[Session]:
         """The saved session, or a new one, for this task alone among all tasks and processes; saved at the end.
 
-        It waits for as long as somebody else holds it, or ``patience_s`` and then raises SessionConflict; a process
-        that dies lets go. What the body raises does not keep it from being saved.
+        It waits for as long as somebody else holds it, or ``patience_s`` and then raises SessionConflict, as it does
+        at once where this task has it already; a process that dies lets go. What the body raises does not keep it from
+        being saved.
         """
         name = _name(session_id, agent_id)
+        held, task = (os.path.realpath(self._folder.path), name), aio.current_task()
+        if task is not None and _holders.get(held) is task:
+            raise SessionConflict(f"this task holds the session `{session_id}` already")
         deadline = None if patience_s is None else time.monotonic() + patience_s
         while (holder := self._try_lock(name)) is None:
             if deadline is not None and time.monotonic() >= deadline:
                 raise SessionConflict(f"the session `{session_id}` is held by another process")
             await aio.sleep(_LOCK_STEP_S)
+        if task is not None:
+            _holders[held] = task
         try:
             session = self.resume(session_id, agent_id=agent_id)
             session.is_held = True
@@ -77,18 +89,19 @@ class SessionStore:
                 finally:
                     session.is_held = False
         finally:
+            _holders.pop(held, None)
             self._let_go(name, holder)
 
     def resume(self, session_id: str, *, agent_id: str = "") -> Session:
-        """The session as it was saved, with a count for every call that was under way; a new one where none is kept."""
-        return self._kept(session_id, agent_id) or Session(session_id, agent_id)
+        """The session as it was saved, with a count for every call that began since; a new one where none is kept."""
+        return self._counted(self._kept(session_id, agent_id) or Session(session_id, agent_id))
 
     def load(self, session_id: str, *, agent_id: str = "") -> Session:
         """The session as it was saved; an error where none is kept."""
         session = self._kept(session_id, agent_id)
         if session is None:
             raise WorkspaceError(f"no session `{session_id}` is kept")
-        return session
+        return self._counted(session)
 
     def save(self, session: Session) -> None:
         """Keep the session. Raises SessionConflict where what is kept is not what it was loaded from or saved as."""
@@ -112,15 +125,22 @@ class SessionStore:
         return tuple(sorted(_ESCAPED.sub(lambda match: match[1].upper(), name) for name in kept))
 
     def delete(self, session_id: str, *, agent_id: str = "") -> bool:
-        """Forget the session; whether there was one."""
+        """Forget the session, and that calls began in it, which the log then says; whether one was kept."""
         name = _name(session_id, agent_id)
         try:
             if self._folder.look(name) is None:
                 return False
             with self._locked(name):
+                if self._log is not None:
+                    self._log.append([_deletion(session_id, agent_id)])
                 return self._folder.delete(name)
         except OSError as error:
             raise WorkspaceError(f"the session `{session_id}` cannot be deleted: {error}") from error
+
+    def _counted(self, session: Session) -> Session:
+        if self._log is not None:
+            self._log.count(session)
+        return session
 
     def _kept(self, session_id: str, agent_id: str) -> Session | None:
         name = _name(session_id, agent_id)
@@ -234,6 +254,13 @@ def _name(session_id: str, agent_id: str) -> str:
             f"`{session_id[:100]!r}` is no id of a session that can be kept: letters, digits, `.`, `_` and `-`"
         )
     return f"s-{_UPPER.sub(lambda match: f'+{match[0].lower()}', session_id)}{_mark(agent_id)}.session"
+
+
+def _deletion(session_id: str, agent_id: str) -> AuditEntry:
+    session = Session(session_id, agent_id)
+    return AuditEntry(
+        RowKind.SESSION_DELETED, agent=session.log_agent, session=session.log_name, body={"session": session_id}
+    )
 
 
 def _lock_name(name: str) -> str:

@@ -258,7 +258,7 @@ class Workspace:
         from gatewright.gate import SessionStore
         from gatewright.gate.sessionstore import FOLDER as SESSIONS
 
-        return SessionStore(self._folders.state / SESSIONS, self._folders.keys, self._clock)
+        return SessionStore(self._folders.state / SESSIONS, self._folders.keys, self._clock, self._parts.audit)
 
     @once
     def serving(self) -> ServingBook:

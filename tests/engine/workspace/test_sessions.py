@@ -213,7 +213,7 @@ async def test_save_over_what_another_saved_meanwhile_is_refused(folder: Path) -
             workspace.sessions.save(other)
         await workspace.call("a", *CALL, session=one)
         workspace.sessions.save(one)
-        assert workspace.session("a", "chat").calls("tide") == 2
+        assert workspace.session("a", "chat").calls("tide") == 3
 
         workspace.sessions.delete("chat", agent_id="a")
         with pytest.raises(SessionConflict, match="deleted"):

@@ -94,13 +94,21 @@ async def _opened(state: CallState, taken: Reservation) -> StageResult | None:
         release(state, taken)
         return denied("audit-unavailable", str(error), message.UNRECORDED)
     except aio.CancelledError as error:
+        slot = state.slot
         release(state, taken)
-        if error.__cause__ is None:  # the rows are in the log, and want an end
-            await _close_cancelled(state, {"started": False})
+        if slot is not None and slot.refusal is not None:  # its rows are not in the log
+            await _close_cancelled(state, {"started": False}, state.pending)
+        elif error.__cause__ is None:  # they are, and want an end
+            taken_back = record.taken(state, slot) if slot is not None else {}
+            await _close_cancelled(state, {"started": False, **taken_back})
         raise
     except BaseException:
         release(state, taken)
         raise
+    if state.slot is not None and state.slot.refusal is not None:  # calls elsewhere have used up its limit
+        refusal = state.slot.refusal
+        release(state, taken)
+        return StageResult((refusal,))
     return None
 
 

@@ -6,11 +6,13 @@ living session, under the same tests, so that whatever happened meanwhile is see
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 from gatewright.compile.finding import Finding
-from gatewright.compile.rule_test import BoundRule, RateTest, applies, report_order
+from gatewright.compile.rule_test import BoundRule, CallsTest, RateTest, RuleBook, applies, report_order
+from gatewright.gate.began import Slot
 from gatewright.gate.breach import broken, times_of
 from gatewright.gate.call import CallState, Stage, StageResult
 from gatewright.gate.constrained import Found, broken_fields
@@ -62,18 +64,35 @@ def reserve(state: CallState) -> Reservation | Finding:
         found = _session(state, facts, now_s)
         return min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
 
-    slot = state.session.reserve(state.tool_name, _used(state), now_s, sources=sorted(state.sources), test=test)
-    if isinstance(slot, Finding):
-        return slot
+    sources = sorted(state.sources)
+    taken = state.session.reserve(state.tool_name, _used(state), now_s, sources=sources, test=test)
+    if isinstance(taken, Finding):
+        return taken
     short = _take(state)
     if short is None:
-        return slot
-    state.session.release(slot)
+        state.slot = Slot(state.session, taken.operations, taken.sources, _test_of_log(state))
+        return taken
+    state.session.release(taken)
     return short
+
+
+def _test_of_log(state: CallState) -> Callable[[SessionFacts], Finding | None] | None:
+    """The limits that calls of other processes, or of ones that were killed, may have used up; None: there is none."""
+    counting = tuple(test for test in state.book.tests if isinstance(test, CallsTest))
+    if not counting:
+        return None
+    book = RuleBook(counting)
+
+    def test(facts: SessionFacts) -> Finding | None:
+        found = _broken(state, book, facts, 0.0)
+        return min(found, key=lambda pair: report_order(pair[0]))[1] if found else None
+
+    return test
 
 
 def release(state: CallState, slot: Reservation) -> None:
     """Give slot and starts back because execution never began. Starts that cannot be given back still count."""
+    state.slot = None
     state.session.release(slot)
     rates, clock = _bound_rates(state), state.services.clock
     if rates and state.services.rates is not None:
@@ -106,10 +125,14 @@ def _routed(state: CallState) -> frozenset[str]:
 
 
 def _session(state: CallState, facts: SessionFacts, now_s: float) -> list[Found]:
+    return _broken(state, state.book, facts, now_s)
+
+
+def _broken(state: CallState, book: RuleBook, facts: SessionFacts, now_s: float) -> list[Found]:
     agent = state.agent
     if agent is None:
         return []
-    found = broken(state.book, state.tool_name, facts, now_s, state.sources, state.uses)
+    found = broken(book, state.tool_name, facts, now_s, state.sources, state.uses)
     return [(test.bound, finding_of(test, violation, agent)) for test, violation in found]
 
 
