@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from gatewright.arguments.url import UrlTarget
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         NameTarget,
     )
     from gatewright.tools.context import Again, OnPiece, Ports, Progress
+    from gatewright.tools.mark import Pointer
 
 MOST_AT_ONCE = 8
 """Calls of one turn that may be carried out together."""
@@ -100,7 +102,8 @@ class CallState:
     ``arguments`` are what the tool is given, ``policy_arguments`` (from the arguments stage on) the same as conditions
     and constraints see them: a path on disk relative to its root instead of absolute.
     ``book``: the rules of the called operation, of a batch those of each; ``sources``: those that the call goes to.
-    ``named``: where texts of the arguments lead that no marker speaks of.
+    ``named``: where texts of the arguments lead that no marker speaks of. ``moved``: in a disposable copy, what stands
+    in the place of the paths on disk that the tool itself is given.
     ``uses``: how often a batch uses each operation; None: it calls one, once.
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
     are the bytes that stand for it. ``execution``: the call was recorded and began; ``has_run``: the
@@ -126,6 +129,7 @@ class CallState:
     files: tuple[FileTarget, ...] = ()
     names: tuple[NameTarget, ...] = ()
     named: tuple[NamedPlace, ...] = ()
+    moved: Mapping[Pointer, str] = MappingProxyType({})
     blocks: tuple[BlockTarget, ...] = ()
     checks: tuple[CapabilityCheck, ...] = ()
     assessment: Assessment | None = None

@@ -94,6 +94,8 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
                 tool[pointer] = first.absolute
         notes += (_note(where, text, one) for one in held if one.level is not None)
     state.named = tuple(named)
+    if moved := {pointer: place for pointer, path in tool.items() if (place := sources.place(path)) != path}:
+        state.moved = {**state.moved, **moved}
     state.arguments = cast("dict[str, JsonValue]", replaced(state.arguments, tool))
     state.policy_arguments = cast("dict[str, JsonValue]", replaced(state.policy_arguments, seen))
     more = f"; and {len(notes) - _NOTED} more" if len(notes) > _NOTED else ""

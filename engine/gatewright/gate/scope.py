@@ -6,7 +6,7 @@ A relative prefix starts from the folder of the policy; without one it grants no
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -52,10 +52,10 @@ def names_of(capability: Capability) -> tuple[str, ...]:
     return capability.names if isinstance(capability, EnvRead) else ()
 
 
-def prefixes_of(capability: Capability, folder: str | None) -> list[str]:
-    """The prefixes of a capability, absolute and with links resolved as they are now."""
+def prefixes_of(capability: Capability, folder: str | None, real: Callable[[str], str] = os.path.realpath) -> list[str]:
+    """The prefixes of a capability, absolute and with links resolved by ``real`` as they are now."""
     written = capability.prefixes if isinstance(capability, FsRead | FsWrite) else ()
-    found = (_resolved(prefix, folder) for prefix in written)
+    found = (_resolved(prefix, folder, real) for prefix in written)
     return [prefix for prefix in found if prefix is not None]
 
 
@@ -67,8 +67,8 @@ def covers_name(names: Sequence[str], name: str) -> bool:
 def file_prefixes(state: CallState) -> tuple[str, ...]:
     """Every prefix that the agent may read or write below."""
     agent = state.agent.agent if state.agent is not None else None
-    held = agent.capabilities if agent is not None else ()
-    return tuple(prefix for capability in held for prefix in prefixes_of(capability, state.ports.folder))
+    held, ports = agent.capabilities if agent is not None else (), state.ports
+    return tuple(prefix for capability in held for prefix in prefixes_of(capability, ports.folder, ports.real))
 
 
 def bounds_of(bounds: ResourceBounds, kinds: Iterable[CapabilityKind], agent: Agent) -> ResourceBounds:
@@ -88,11 +88,11 @@ def bounds_of(bounds: ResourceBounds, kinds: Iterable[CapabilityKind], agent: Ag
     return replace(bounds, cpu_s=cpu_s, memory_bytes=None if memory is None else int(memory))
 
 
-def _resolved(prefix: str, folder: str | None) -> str | None:
+def _resolved(prefix: str, folder: str | None, real: Callable[[str], str]) -> str | None:
     if check_prefix(prefix) is not None or (folder is None and not prefix.startswith(_TOP)):
         return None
     try:
-        return os.path.realpath(os.path.join(folder or _TOP, prefix))  # noqa: PTH118 - plain texts
+        return real(os.path.join(folder or _TOP, prefix))  # noqa: PTH118 - plain texts
     except (OSError, ValueError):
         return None
 

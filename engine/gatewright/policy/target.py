@@ -40,6 +40,7 @@ class FileTarget:
     The root is the base of the source ``source_id``, else the workspace's folder, else a granted prefix.
     ``writes``: whether the parameter is declared as one that is written to. ``root``: the root of ``[workspace]`` that
     the path is in, with whose name ``relative`` then begins; ``in_source`` is the path below the source's base.
+    ``stands``: where it is on disk, in a disposable copy; None: where ``absolute`` says.
     """
 
     parameter: str
@@ -49,6 +50,7 @@ class FileTarget:
     source_id: str | None
     root: str | None = None
     in_source: str | None = None
+    stands: str | None = None
 
     @property
     def place(self) -> Located | None:

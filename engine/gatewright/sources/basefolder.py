@@ -26,13 +26,16 @@ READ_AGAIN = "reading the policy again attaches what stands there now"
 
 
 class BaseFolder:
-    """The folder at ``path`` (absolute, without links). ``refused``: why nothing in it may be used; empty: it may.
+    """The folder called ``path`` (absolute, without links). ``refused``: why nothing in it may be used; empty: it may.
+
+    ``place``: where it stands on disk, in a disposable copy; None: where its name says.
 
     One that is missing is taken when it first stands there, if no link leads to it. Callable from any thread.
     """
 
-    def __init__(self, path: str, refused: str = "") -> None:
+    def __init__(self, path: str, refused: str = "", *, place: str | None = None) -> None:
         self.path = path
+        self.place = path if place is None else place
         self.refused = refused
         self._taking = fork_safe_lock()
         self._identity: tuple[int, int] | None = None
@@ -62,7 +65,7 @@ class BaseFolder:
         """A new descriptor of the folder, while its path leads there. Raises ToolFailure."""
         self.identity()
         try:
-            descriptor = os.open(self.path, PASS_THROUGH)
+            descriptor = os.open(self.place, PASS_THROUGH)
         except OSError as error:
             raise self.failure(error) from None
         try:
@@ -84,6 +87,10 @@ class BaseFolder:
     def stands(self) -> bool:
         """Whether nothing else stands at its path: it may be used, is refused as it was, or was never there."""
         return self._identity is None or self.fault() is None
+
+    def place_of(self, path: str) -> str:
+        """Where the path of this folder, or of something below it, stands on disk."""
+        return path if self.place is self.path else f"{self.place}{path[len(self.path) :]}"
 
     def failure(self, error: OSError) -> ToolFailure:
         """The refusal for what the file system said of the path."""
@@ -107,7 +114,7 @@ class BaseFolder:
             )
         try:
             descriptor = os.open("/", PASS_THROUGH)
-            for name in filter(None, self.path.split("/")):
+            for name in filter(None, self.place.split("/")):
                 above = descriptor
                 try:
                     descriptor = os.open(name, PASS_THROUGH, dir_fd=above)

@@ -104,7 +104,7 @@ def open_folder(
 
 
 def look_from_top(absolute: str) -> Standing:
-    """What stands at an absolute path, whatever holds it. Raises ToolFailure as ``look`` does."""
+    """What stands at an absolute path on disk, whatever holds it. Raises ToolFailure as ``look`` does."""
     return look(_top(), tuple(filter(None, absolute.split("/"))))
 
 
@@ -156,7 +156,8 @@ def look_along(steps: tuple[str, ...], base: BaseFolder) -> Standing:
     lstat, is_folder = os.lstat, stat.S_ISDIR
     status: os.stat_result | None = None
     try:
-        for path in steps:
+        for step in steps:
+            path = base.place_of(step)
             above, status = status, lstat(path)
             found = (status.st_dev, status.st_ino)
             if above is None:

@@ -7,7 +7,6 @@ A refusal has the same words for the model whatever stands there, so that it tel
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -43,9 +42,10 @@ class DiskPaths:
             return Refusal(
                 "no-folder", f"`{parsed}` is relative, and there is no folder that it could start from", HINT
             )
+        ground = self.protected.ground
         written = "/".join(("" if parsed.absolute else self.folder or "", *parsed.parts)) or "/"
         try:
-            absolute = os.path.realpath(written)
+            absolute = ground.real(written)
             absolute.encode()
         except (OSError, ValueError) as error:
             return Refusal("unresolvable", f"`{parsed}` cannot be resolved: {type(error).__name__}", HINT)
@@ -57,11 +57,12 @@ class DiskPaths:
             return Refusal("outside-roots", f"`{parsed}` is `{absolute}`, outside of everything granted", HINT)
         source_id, base = root
         relative = absolute[len(base.rstrip("/")) + 1 :] or "."
-        return FileTarget(parameter, relative, absolute, writes, source_id)
+        place = ground.reach(written) if ground.origin else None
+        return FileTarget(parameter, relative, absolute, writes, source_id, stands=place)
 
     def _unusable(self, absolute: str) -> Refusal | None:
         try:
-            standing = look_from_top(absolute)
+            standing = look_from_top(self.protected.ground.place(absolute))
         except ToolFailure as failure:
             if self.protected.covers(absolute):
                 return protected_refusal(absolute)
@@ -80,7 +81,7 @@ class DiskPaths:
         held = [(source.source_id, source.base) for source in self.sources if is_below(absolute, source.base)]
         if held:
             return max(held, key=lambda root: len(root[1]))
-        folder = os.path.realpath(self.folder) if self.folder is not None else None
+        folder = self.protected.ground.real(self.folder) if self.folder is not None else None
         if folder is not None and is_below(absolute, folder):
             return None, folder
         prefix = max((prefix for prefix in self.prefixes if is_below(absolute, prefix)), key=len, default=None)

@@ -50,7 +50,7 @@ def changes_below(
     from watchfiles import Change, watch
 
     for found in watch(
-        folder.path,
+        folder.place,
         watch_filter=None,
         debounce=debounce_ms,
         stop_event=done,
@@ -61,7 +61,7 @@ def changes_below(
         poll_delay_ms=_POLL_MS,
     ):
         yield found
-        if (Change.deleted, folder.path) in found or folder.fault() is not None:
+        if (Change.deleted, folder.place) in found or folder.fault() is not None:
             return
 
 
@@ -83,7 +83,7 @@ class FolderWatch:
     ) -> None:
         self.folder = folder
         self._tells_gap = tells_gap
-        self.base = folder.path
+        self.base = folder.place
         self._notify = notify
         self._debounce_ms, self._tick_ms = debounce_ms, tick_ms
         self._done = threading.Event()

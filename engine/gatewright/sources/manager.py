@@ -151,10 +151,10 @@ class SourceManager:
         """Whether a file or folder on disk is protected, by its path (with or without links) or by identity."""
 
         absolute = os.path.abspath(path)  # noqa: PTH100 - links are looked at below
-        protected = self._protection.now()
+        protected, ground = self._protection.now(), self._protection.ground
         try:
-            identities = (identity_of(os.lstat(absolute)),)
-            real = os.path.realpath(absolute)
+            real = ground.real(absolute)
+            identities = (identity_of(os.lstat(ground.place(real) if ground.origin else absolute)),)
         except (OSError, ValueError):
             return protected.covers(absolute)
         return protected.covers(absolute) or protected.covers(real, identities)
@@ -166,6 +166,14 @@ class SourceManager:
         from gatewright.sources.route import Route
 
         return Route(self._places).of_path(path, source_id, allowed)
+
+    def real(self, path: str) -> str:
+        """An absolute path without links and ``..``. Raises OSError and ValueError."""
+        return self._protection.ground.real(path)
+
+    def place(self, path: str) -> str:
+        """Where an absolute path without links and ``..`` stands on disk: elsewhere in a disposable copy."""
+        return self._protection.ground.place(path)
 
     def locate_label(self, label: str, *, allowed: Sequence[str]) -> Located | Refusal:
         """Where a block's label leads."""

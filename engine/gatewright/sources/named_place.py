@@ -23,6 +23,7 @@ from gatewright.sources.protection import status_at
 from gatewright.sources.spelling import as_on_disk, differs_by_process
 
 if TYPE_CHECKING:
+    from gatewright.sources.ground import Ground
     from gatewright.sources.known import KnownPlaces
     from gatewright.sources.protection import ProtectedSet
 
@@ -38,6 +39,10 @@ class NamedPlaces:
 
     places: KnownPlaces
     protected: ProtectedSet
+
+    @property
+    def _ground(self) -> Ground:
+        return self.protected.ground
 
     def of(
         self, text: str, action: Action, *, folders: Sequence[str] | None, bases: bool, contents: bool
@@ -77,7 +82,7 @@ class NamedPlaces:
                     continue
                 joined = "/".join([source.base.rstrip("/"), *parts[count:]]) or "/"
                 relative = "/".join(parts[count:]) or BASE
-                if os.path.lexists(os.path.dirname(joined)) or self.places.known(source, relative).is_closed:  # noqa: PTH120
+                if self._ground.stands(os.path.dirname(joined)) or self.places.known(source, relative).is_closed:  # noqa: PTH120
                     yield "/" + "/".join(base[: len(base) - count]), joined
 
     def _at(
@@ -87,10 +92,10 @@ class NamedPlaces:
         real = self._real(path)
         if real is None:
             return
-        glob = parent_of_glob(path) if contents and not os.path.lexists(path) else None
+        glob = parent_of_glob(path) if contents and not self._ground.stands(path) else None
         if glob is not None:
             yield from self._at(glob, action, contents=True, above=above, start=start)
-        status = status_at(real)
+        status = status_at(self._ground.place(real))
         over_links = glob is not None and (glob == "/dev/" or glob.startswith("/proc/"))  # `/dev/f*` may be `/dev/fd`
         is_elsewhere = over_links or (real != path and differs_by_process(path))
         if is_elsewhere or self._is_protected(real):
@@ -112,19 +117,19 @@ class NamedPlaces:
     def _real(self, path: str) -> str | None:
         """The path with links resolved, and spelled as on disk where that leads to a source. None: no path at all."""
         try:
-            real = os.path.realpath(path)
+            real = self._ground.real(path)
             real.encode()
         except (OSError, ValueError):
             return None
         folded = _folded(real)
         for source in self.places.running.values():
             if not real.startswith(source.base) and folded.startswith(_folded(source.base)):
-                return as_on_disk(real)
+                return self._ground.name(as_on_disk(self._ground.place(real)))
         return real
 
     def _is_protected(self, real: str) -> bool:
         try:
-            identities = look_from_top(real).identities
+            identities = look_from_top(self._ground.place(real)).identities
         except ToolFailure:
             identities = ()
         return self.protected.covers(real, identities)
@@ -175,7 +180,7 @@ class NamedPlaces:
             folder = folders.pop()
             prefix = "" if folder == BASE else f"{folder}/"
             try:
-                entries = list(os.scandir(source.absolute(folder)))
+                entries = list(os.scandir(self._ground.place(source.absolute(folder))))
             except OSError:
                 continue
             for entry in entries:
@@ -206,7 +211,7 @@ class NamedPlaces:
             while folders:
                 folder = folders.pop()
                 try:
-                    entries = list(os.scandir(source.absolute(folder)))
+                    entries = list(os.scandir(self._ground.place(source.absolute(folder))))
                 except OSError:
                     continue
                 for entry in entries:
@@ -226,7 +231,7 @@ class NamedPlaces:
         prefix = real.rstrip("/") + "/"
         for source in self.places.running.values():
             if source.base.startswith(prefix):
-                yield self._judged(source, BASE, status_at(source.base), action, start, contents=True)
+                yield self._judged(source, BASE, status_at(source.folder.place), action, start, contents=True)
 
 
 def _folded(path: str) -> str:

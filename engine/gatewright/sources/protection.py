@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from gatewright.base.frozen import frozen
+from gatewright.sources.ground import Ground
 
 if TYPE_CHECKING:
     from gatewright.sources.basefolder import BaseFolder
@@ -23,11 +24,15 @@ _stat = os.stat
 
 @frozen
 class ProtectedSet:
-    """The protected places as they stand now. ``bases``: the folders of sources, and where they were opened."""
+    """The protected places as they stand now. ``bases``: the folders of sources, and where they were opened.
+
+    ``ground``: where their names stand on disk.
+    """
 
     prefixes: tuple[str, ...] = ()
     identities: frozenset[Identity] = frozenset()
     bases: Mapping[Identity, tuple[str, ...]] = field(default_factory=dict[tuple[int, int], tuple[str, ...]])
+    ground: Ground = Ground()
 
     def covers(self, absolute: str, identities: Iterable[Identity] = ()) -> bool:
         """Whether a place is protected: ``identities`` are those of it and of the folders passed on the way."""
@@ -53,7 +58,7 @@ class ProtectedSet:
 
     def _was_moved(self, base: Identity, absolute: str) -> bool:
         """Whether the folder of a source that stands on the way to a path is not the one at the source's own path."""
-        own = [status_at(path) for path in self.bases[base] if is_below(absolute, path)]
+        own = [status_at(self.ground.place(path)) for path in self.bases[base] if is_below(absolute, path)]
         return base not in {(status.st_dev, status.st_ino) for status in own if status is not None}
 
 
@@ -73,10 +78,11 @@ def status_at(path: str) -> os.stat_result | None:
 class Protection:
     """The files and folders that have level none. Files may come, go and be replaced: identities are looked up anew."""
 
-    def __init__(self, paths: Iterable[str | os.PathLike[str]] = ()) -> None:
+    def __init__(self, paths: Iterable[str | os.PathLike[str]] = (), ground: Ground | None = None) -> None:
+        self.ground = ground or Ground()
         self._paths = tuple(os.path.abspath(os.fspath(path)) for path in paths)  # noqa: PTH100 - must not resolve
-        self._prefixes = tuple(sorted({*self._paths, *map(os.path.realpath, self._paths)}))
-        self.by_name = ProtectedSet(self._prefixes)
+        self._prefixes = tuple(sorted({*self._paths, *map(self.ground.real, self._paths)}))
+        self.by_name = ProtectedSet(self._prefixes, ground=self.ground)
         self._folders: tuple[BaseFolder, ...] = ()
 
     def hold(self, folders: Iterable[BaseFolder]) -> None:
@@ -88,7 +94,7 @@ class Protection:
         identities: list[Identity] = []
         for path in self._paths:
             try:
-                status = _stat(path)
+                status = _stat(self.ground.place(self.ground.real(path)) if self.ground.origin else path)
             except OSError:
                 continue
             identities.append((status.st_dev, status.st_ino))
@@ -96,4 +102,4 @@ class Protection:
         for folder in self._folders:
             if (found := folder.known_identity) is not None:
                 bases[found] = (*bases.get(found, ()), folder.path)
-        return ProtectedSet(self._prefixes, frozenset(identities), bases)
+        return ProtectedSet(self._prefixes, frozenset(identities), bases, self.ground)

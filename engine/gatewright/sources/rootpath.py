@@ -8,7 +8,6 @@ words for the model are the same.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -58,7 +57,7 @@ class RootPaths:
         self, folders: Mapping[str, BaseFolder], workspace: str, sources: SourceManager, protection: Protection
     ) -> None:
         self._bases = dict(folders)
-        self._workspace = tuple(f"{path.rstrip('/')}/" for path in (workspace, os.path.realpath(workspace)))
+        self._workspace = tuple(f"{path.rstrip('/')}/" for path in (workspace, protection.ground.real(workspace)))
         self.sources = sources
         self.protection = protection
 

@@ -152,7 +152,7 @@ class _Watch:
 
     def _watched(self) -> None:
         """Until the base is another folder, or the end."""
-        prefix = self.folder.path.rstrip("/") + "/"
+        prefix = self.folder.place.rstrip("/") + "/"
         for number, found in enumerate(changes_below(self.folder, self.done, self._debounce_ms, self._tick_ms)):
             if not number:
                 self._look_at(self._loaded())  # what changed before the watch stood
@@ -170,7 +170,7 @@ class _Watch:
                 return
         loaded = self._loaded()
         stands = self.folder.fault() is None
-        now = {path: _signature(f"{self.folder.path}/{path}") if stands else None for path in loaded}
+        now = {path: _signature(f"{self.folder.place}/{path}") if stands else None for path in loaded}
         self._look_at({path for path, _ in now.items() - self._signatures.items()})
         self._signatures = now
 

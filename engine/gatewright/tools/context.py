@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -69,6 +70,10 @@ class Ports:
     web: WebPort | None = None
     streams: Streams | None = None
     folder: str | None = None
+
+    def real(self, path: str) -> str:
+        """An absolute path without links and ``..``, as the files that are there are called. Raises OSError."""
+        return os.path.realpath(path) if self.sources is None else self.sources.real(path)
 
 
 _NOTHING = Ports()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,12 +22,13 @@ from gatewright.memory.notes import NoteBook
 from gatewright.memory.shelf import Shelf
 from gatewright.policy.document import PINS, Policy
 from gatewright.record.folder import PrivateFolder
+from gatewright.sources.ground import Ground
 from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 from gatewright.sources.rootfolder import RootFolders
 from gatewright.sources.stream import Streams
 from gatewright.tools import Ports, Tool, ToolRegistry
-from gatewright.workspace.attachment import Attachments
+from gatewright.workspace.attachment import Attachments, Key
 from gatewright.workspace.catalog import CatalogBook, RegisteredTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
 from gatewright.workspace.location import policy_path_of
@@ -72,7 +73,18 @@ class GrowingProtection(Protection):
         """Protect these too, whether they are there or not."""
         fresh = [path for path in map(os.path.abspath, paths) if path not in self._paths]
         if fresh:
-            super().__init__((*self._paths, *fresh))
+            super().__init__((*self._paths, *fresh), self.ground)
+
+
+@frozen
+class CopyOf:
+    """What a disposable copy has of its original: where the files stand that bear the original's names (``ground``),
+    what its folders are called, and what is ``closed`` in it beside what the copy itself keeps.
+    """
+
+    ground: Ground
+    names: Mapping[Key, str]
+    closed: tuple[Path, ...]
 
 
 @frozen
@@ -181,11 +193,11 @@ def assemble(
     limits: ApprovalLimits | None,
     shell: ShellPort,
     messages: MessagePort,
-    is_copy: bool = False,
+    copy_of: CopyOf | None = None,
 ) -> Parts:
     """Registry, sources and gate for a policy; starts no process, connects nowhere, writes nothing.
 
-    ``shell``: what executes shell commands; ``messages``: what sends messages.
+    ``shell``: what executes shell commands; ``messages``: what sends messages; ``copy_of``: it is a disposable copy.
     """
     policy, book, folder = state.policy, state.book, policy_path.parent
     registry, no_notes = ToolRegistry(), NoteBook.why_absent()
@@ -199,10 +211,11 @@ def assemble(
     rooted_tools.follow(policy, given, lambda: host.follow(given))
     blocks = BlockStore(folders.state / BLOCKS, clock=clock)
     shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock)
-    ours = (policy_path, folder / PINS, folders.state, folders.keys)
-    protection = GrowingProtection((*ours, *book.paths(policy.catalogs)))
+    ours = (policy_path, folder / PINS, folders.state, folders.keys, *(copy_of.closed if copy_of else ()))
+    ground = copy_of.ground if copy_of else Ground()
+    protection = GrowingProtection((*ours, *book.paths(policy.catalogs)), ground)
     sources = SourceManager(lambda: registry.register(file_tool()), blocks, protection)
-    attachments = Attachments(policy_path, records)
+    attachments = Attachments(policy_path, records, ground, copy_of.names if copy_of else {})
     attachments.follow(policy)
     sources.follow(attachments.sources(policy))
     streams = Streams(sources)
@@ -221,7 +234,7 @@ def assemble(
         rates=rates,
         grants=broker.grants,
         file=str(policy_path),
-        in_copy=is_copy,
+        in_copy=copy_of is not None,
     )
     return Parts(
         folder,

@@ -7,12 +7,15 @@ and what leads out of the workspace and is not trusted is refused then, whatever
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.problem import Severity
 from gatewright.policy.document import Policy, Source, SourceType
 from gatewright.sources.basefolder import BaseFolder
+from gatewright.sources.ground import Ground
 from gatewright.workspace.location import is_inside, resolved
 from gatewright.workspace.trust import FolderKind, TrustRecords
 
@@ -21,12 +24,27 @@ Key = tuple[FolderKind, str, str]
 
 
 class Attachments:
-    """What one policy file attaches. Call `follow` first; not from two threads at once."""
+    """What one policy file attaches. Call `follow` first; not from two threads at once.
 
-    def __init__(self, policy_path: Path, records: TrustRecords) -> None:
+    ``ground``: where names stand on disk; ``known``: what the folders are called that another workspace opened there.
+    """
+
+    def __init__(
+        self,
+        policy_path: Path,
+        records: TrustRecords,
+        ground: Ground | None = None,
+        known: Mapping[Key, str] = MappingProxyType({}),
+    ) -> None:
         self._policy_path = policy_path
         self._records = records
+        self._ground, self._known = ground or Ground(), known
         self._held: dict[Key, BaseFolder] = {}
+
+    @property
+    def names(self) -> dict[Key, str]:
+        """What the folders are called that are held now."""
+        return {key: folder.path for key, folder in self._held.items()}
 
     def follow(self, policy: Policy, *, afresh: bool = False) -> bool:
         """Hold the folders of this policy; ``afresh``: look where the paths lead now. Whether anything is another."""
@@ -59,6 +77,8 @@ class Attachments:
         if held is not None and not afresh:
             return held
         kind, name, written = key
+        if (known := self._known.get(key)) is not None:
+            return BaseFolder(known, place=self._ground.place(known))
         try:
             path = resolved(written, self._policy_path.parent)
         except WorkspaceError as error:
@@ -68,7 +88,7 @@ class Attachments:
         refused = "" if is_trusted else f"the folder of this {kind} is outside, and not trusted"
         if held is not None and (held.path, held.refused) == (str(path), refused) and held.stands:
             return held
-        return BaseFolder(str(path), refused)
+        return BaseFolder(str(path), refused, place=self._ground.place(str(path)))
 
 
 def folder_problem(

@@ -29,7 +29,7 @@ _PIECE = 1024 * 1024
 _FICLONE = 0x40049409
 _CHANGED = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.EINVAL, errno.ENXIO})
 _CANNOT_CLONE = frozenset({errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EPERM})
-_NOWHERE, _SECOND_NAME = "outside", "second-name"
+NOWHERE, _SECOND_NAME = "outside", "second-name"
 
 
 class CopyCancelled(WorkspaceError):
@@ -228,7 +228,7 @@ class FolderCopy:
             goal.symlink_to(inside if written.is_absolute() else os.path.relpath(inside, goal.parent))
             return
         self._note(self._links_cut, origin)
-        goal.symlink_to(self.target.parent / _NOWHERE / str(leads_to).lstrip(os.sep))
+        goal.symlink_to(self.target.parent / NOWHERE / str(leads_to).lstrip(os.sep))
 
     def _note(self, names: list[str], path: Path) -> None:
         if len(names) < MAX_NAMED:

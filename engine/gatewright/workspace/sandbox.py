@@ -2,6 +2,7 @@
 
 The copy has the policy as edited, the folders of its sources and roots, the manifests of its catalogs, the blocks and
 notes as they were, and a state and a key folder of its own: standing approvals, counts and the log are not taken along.
+Its files bear the names that they have in the original (`Ground`), so paths, labels and decisions are the same.
 The process that made it holds a lock on its folder; where nobody does, its process died and any other may remove it.
 """
 
@@ -24,7 +25,8 @@ from gatewright.memory.notes import FOLDER as NOTES
 from gatewright.memory.notes import copy_notes
 from gatewright.memory.storecopy import copy_store
 from gatewright.sources.basefolder import FOLDER, BaseFolder
-from gatewright.workspace.foldercopy import Copied, CopyCancelled, CopyWatch, FolderCopy, clone
+from gatewright.sources.ground import Ground
+from gatewright.workspace.foldercopy import NOWHERE, Copied, CopyCancelled, CopyWatch, FolderCopy, clone
 from gatewright.workspace.location import place_file
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class Sandbox(Generic[Opened]):
         origin: Original,
         text: str,
         bases: Sequence[BaseFolder],
-        open_copy: Callable[[Path, Path, Path], Opened],
+        open_copy: Callable[[Ground, Path, Path], Opened],
         *,
         files: Mapping[str, bytes] = MappingProxyType({}),
         left_out: Sequence[Path] = (),
@@ -84,14 +86,17 @@ class Sandbox(Generic[Opened]):
             self.folder = self._holder / "workspace"
             self.folder.mkdir()
             real = [os.path.realpath(path) for path in left_out]
-            run = FolderCopy(Path(os.path.realpath(origin.folder)), self.folder, real, {STATE_FOLDER}, watch)
+            original = os.path.realpath(origin.folder)
+            run = FolderCopy(Path(original), self.folder, real, {STATE_FOLDER}, watch)
             self.copied: Copied = run.copy(bases)
             copy = self.folder / origin.policy_path.name
             copy.unlink(missing_ok=True)  # copied with a base, perhaps as a link
             copy.write_bytes(text.encode("utf-8"))
             for name, content in files.items():
                 place_file(self.folder, name, content)
-            self.workspace = open_copy(copy, self._holder / "state", self._holder / "keys")
+            ground = Ground(original, str(self.folder), str(self._holder / NOWHERE))
+            self.workspace = open_copy(ground, self._holder / "state", self._holder / "keys")
+            self._run = run
             _copy_memory(origin, self.workspace, run)
         except OSError as error:
             self._remove()
@@ -100,6 +105,10 @@ class Sandbox(Generic[Opened]):
         except BaseException:
             self._remove()
             raise
+
+    def hand_memory_to(self, other: Original) -> None:
+        """Give its blocks and notes to a workspace that was opened on its folder. Raises WorkspaceError."""
+        _copy_memory(self.workspace, other, self._run)
 
     def close(self) -> None:
         """Throw the copy away."""
@@ -122,7 +131,7 @@ def remove_dead_copies(state: Path) -> None:
 
 
 def _copy_memory(origin: Original, copy: Original, run: FolderCopy) -> None:
-    """The blocks and notes as they are now; blocks of files under the labels that these have in the copy."""
+    """The blocks and notes as they are now; blocks of files under the labels that these have there."""
     store = origin.state_folder / BLOCKS
     run.spend(_size(store) + _size(store.with_name(f"{BLOCKS}-wal")))
 

@@ -53,7 +53,7 @@ from gatewright.sources.watch import Noticed, SourceWatching
 from gatewright.tools import Tool, ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin, write_pin
 from gatewright.tools.schemashape import Runner
-from gatewright.workspace.assembly import Folders, assemble
+from gatewright.workspace.assembly import CopyOf, Folders, assemble
 from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.fileblocks import agent_blocks
 from gatewright.workspace.image import WorkspaceImage
@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from gatewright.policy.rightsdiff import PolicyDiff
     from gatewright.policyfile.editfault import Fault
     from gatewright.schema import Survey
+    from gatewright.sources.ground import Ground
     from gatewright.workspace.pathrow import PathRow
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.servers import Servers
@@ -104,13 +105,13 @@ class Workspace:
         durable: bool = False,
         approvals: ApprovalLimits | None = None,
         manifests: Mapping[str, bytes] | None = None,
-        is_copy: bool = False,
+        copy_of: CopyOf | None = None,
         image: WorkspaceImage | None = None,
     ) -> None:
         self.policy_path = policy_path
         self.folder = policy_path.parent
         self._folders, self._clock, self._tools = folders, clock, tools
-        self._changing, self._is_copy = fork_safe_lock(), is_copy
+        self._changing, self._is_copy = fork_safe_lock(), copy_of is not None
         self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
         self._reader = PolicyReader(
             policy_path,
@@ -136,7 +137,7 @@ class Workspace:
             limits=approvals,
             shell=ShellPort(self._run_shell, self._shell_isolation),
             messages=MessagePort(self._send_message, self._message_fault),
-            is_copy=is_copy,
+            copy_of=copy_of,
         )
         self._watches = SourceWatches(self.sources, lambda: self.policy)
 
@@ -591,11 +592,17 @@ class Workspace:
         what the file says, in the text that is there now (its comments and order stay) as far as that text still
         loads, else in the text as it was here.
         """
+        self._refuse_in_copy()
         state = self._state
         state.text.save(state.policy, overwrite=overwrite)
 
+    def _refuse_in_copy(self) -> None:
+        if self._is_copy:
+            raise WorkspaceError("this is a disposable copy: nothing of its policy is written")
+
     def write_again(self) -> None:
         """Write the policy where its file is gone. Raises WorkspaceError, also where a file is there again."""
+        self._refuse_in_copy()
         state = self._state
         state.text.write_again(state.policy)
 
@@ -624,6 +631,8 @@ class Workspace:
     def changed_outside(self) -> bool:
         """Whether the file on disk, or a manifest that it names, is no longer what was read or saved here."""
         state = self._state
+        if self._is_copy:  # its files are the copy's own, and what it has read is the original's
+            return False
         return state.text.changed_outside() or state.book.changed(state.text.saved_policy.catalogs)
 
     def reload(self) -> tuple[Problem, ...]:
@@ -821,8 +830,9 @@ class Workspace:
     ) -> Sandbox[Workspace]:
         """A disposable copy of the workspace with the policy as edited now; it can take long: not on the GUI thread.
 
-        The blocks as they are now come along. Tools that the program brought are the very same in the copy: what they
-        do elsewhere is not contained.
+        Paths, labels and lines are those of the original, so a call is decided there as it is here; the blocks as they
+        are now come along, and nothing of its policy can be saved. Tools that the program brought are the very same in
+        the copy: what they do elsewhere is not contained.
         ``cancelled`` is asked before every entry, ``progress`` told the files and bytes copied so far. Raises
         WorkspaceError when it is too large, CopyCancelled when it was cancelled; then nothing of the copy is left.
         """
@@ -830,16 +840,24 @@ class Workspace:
 
         idle = CopyWatch()
         watch = CopyWatch(cancelled or idle.cancelled, progress or idle.progress)
-        catalogs, book = self._state.policy.catalogs, self._state.book
-        text, bases = self.text(), self._parts.attachments.folders()
-        files, outside = book.contents(catalogs), book.contents(catalogs, outside=True)
-        left_out = self._folders.state, self._folders.keys
+        text, image, attachments = self.text(), self.image(), self._parts.attachments
+        files = self._state.book.contents(image.policy.catalogs)
+        closed = self._folders.state, self._folders.keys
 
-        def open_copy(policy_path: Path, state: Path, keys: Path) -> Workspace:
-            folders = Folders.of(policy_path, state=state, keys=keys)
-            return Workspace(policy_path, folders, self._clock, self._tools, manifests=outside, is_copy=True)
+        def open_copy(ground: Ground, state: Path, keys: Path) -> Workspace:
+            copy = Workspace(
+                self.policy_path,
+                Folders(state, keys),
+                self._clock,
+                self._tools,
+                manifests=image.manifests,
+                copy_of=CopyOf(ground, attachments.names, closed),
+                image=image,
+            )
+            copy.follow(image)
+            return copy
 
-        return Sandbox(self, text, bases, open_copy, files=files, left_out=left_out, watch=watch)
+        return Sandbox(self, text, attachments.folders(), open_copy, files=files, left_out=closed, watch=watch)
 
     def __enter__(self) -> Self:
         """The workspace; closed at the end of the block."""
@@ -918,7 +936,7 @@ class Workspace:
 
     def _replace_pin(self, catalog: Catalog, pin: Pin, row: AuditEntry | None) -> None:
         """Write a pin and put it in force, if the policy as it is edited can be loaded with it."""
-
+        self._refuse_in_copy()
         with self._changing:
             state = self._state
             if state.book.manifest(catalog).changed():

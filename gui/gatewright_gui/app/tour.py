@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -85,9 +84,8 @@ def _copy_of(workspace: Path | None) -> Generator[tuple[Path, Preferences], None
             copy = opened.sandbox()
         try:
             policy = copy.folder / opened.policy_path.name
-            if copy.workspace.state_folder.is_dir():  # with its memory
-                with Opener().open(policy) as shown:
-                    shutil.copytree(copy.workspace.state_folder, shown.state_folder)
+            with Opener().open(policy) as shown:
+                copy.hand_memory_to(shown)
             yield policy, preferences
         finally:
             copy.close()

@@ -1,5 +1,6 @@
 """The files that an agent's calls may name, as the tools want them named."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from gatewright.workspace.api import (
     Agent,
     FsRead,
     FsWrite,
+    GatewrightError,
     Permission,
     Refusal,
     Role,
@@ -45,7 +47,7 @@ class FileChoice:
 
 @frozen
 class FileChoices:
-    """What can be named. `is_cut`: there is more than is offered. `label`: that of the block of a file in a source."""
+    """What can be named. `is_cut`: there is more than is offered. `label`: that of a block."""
 
     rows: tuple[FileChoice, ...] = ()
     is_cut: bool = False
@@ -86,10 +88,15 @@ def file_choices(workspace: Workspace, agent_id: str, files: FilesOf) -> FileCho
         if is_cut:
             break
         rows.append(row)
-    return FileChoices(tuple(rows), is_cut, _label(workspace, rows) if files == "sources" else "")
+    return FileChoices(tuple(rows), is_cut, _label(workspace, agent_id, rows) if files == "sources" else "")
 
 
-def _label(workspace: Workspace, rows: list[FileChoice]) -> str:
+def _label(workspace: Workspace, agent_id: str, rows: list[FileChoice]) -> str:
+    """The label of a block that is there and that the agent may read, else that of a file's block."""
+    with contextlib.suppress(GatewrightError):
+        for block in workspace.blocks(agent_id).list():
+            if not block.source_id and block.permission is not Permission.NONE and block.archived_at is None:
+                return block.label
     row = next((row for row in rows if not row.is_folder), None)
     if row is None:
         return ""

@@ -1,15 +1,18 @@
-"""Three first steps in a bar over the pages, for who began at the welcome: each has its tick once it was done.
+"""Three first steps in a bar over the pages, for who began at the welcome: each has its tick once it had its effect.
 
-Then it offers to connect a client.
+What is taken back loses its tick, and another workspace begins with none. With all three it offers to connect a client.
 """
 
+import hashlib
+import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton, QWidget
 
-from gatewright.workspace.api import Agent
+from gatewright.workspace.api import Verdict
 from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
@@ -17,17 +20,21 @@ from gatewright_gui.qt.layout import named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.session.calls import CallRecord
 from gatewright_gui.session.document import ChangeSet
 from gatewright_gui.window.shelf import PageShelf
 
 STEPS_KEY, BEGUN, OVER = "window.first-steps", "begun", "over"
-"""The preference: empty, or `begun` and the keys of the steps that are done, or `over`."""
+"""The preference: empty, or `begun`, where, and the keys of the steps that are done there, or `over`."""
 TICK, SCHEMA, TRY = "tick", "schema", "try"
 STEPS = (
     (TICK, mark("Tick an operation"), mark("What is ticked, the agent may call")),
     (SCHEMA, mark("See the schema the model gets"), mark("Only what is ticked is in it")),
     (TRY, mark("Try it in the Console"), mark("Decide asks the gate, Run in copy changes nothing of yours")),
 )
+
+Right = tuple[str, str, str]
+"""An agent, a tool, an operation."""
 
 
 class FirstSteps(QWidget):
@@ -36,7 +43,8 @@ class FirstSteps(QWidget):
     def __init__(self, context: PageContext, shelf: PageShelf) -> None:
         super().__init__()
         self._context, self._shelf = context, shelf
-        self._agents: dict[str, Agent] = {}
+        self._callable: dict[str, frozenset[Right]] = {}
+        self._gained: frozenset[Right] = frozenset()
         self._is_following_calls = False
         named(self, "window.steps", spoken=tr("First steps"), kind="bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
@@ -78,7 +86,7 @@ class FirstSteps(QWidget):
     @property
     def done(self) -> tuple[str, ...]:
         """The keys of the steps that are done."""
-        return tuple(self._kept.split()[1:])
+        return tuple(self._kept.split()[2:])
 
     @property
     def _kept(self) -> str:
@@ -97,11 +105,20 @@ class FirstSteps(QWidget):
             page = self._shelf.page(key)
             if isinstance(page, ConsolePage):
                 self._is_following_calls = True
-                page.console.finished.connect(partial(self._tick, TRY))
+                page.console.finished.connect(self._look_for_call)
+
+    def _look_for_call(self, record: CallRecord) -> None:
+        """A call that was denied is no step done."""
+        if record.verdict is not Verdict.DENY and not record.is_cancelled:
+            self._tick(TRY)
 
     def _opened(self) -> None:
-        document = self._context.document
-        self._agents = dict(document.policy.agents)
+        document, kept = self._context.document, self._kept
+        self._gained = frozenset()
+        if document.is_open and kept not in {"", OVER} and kept.split()[1:2] != [_mark_of(document.path)]:
+            self._context.sizes.set_choice(STEPS_KEY, f"{BEGUN} {_mark_of(document.path)}")
+        self._callable = {}
+        self._learn_rights()
         self._show_done()
         self.setVisible(document.is_open and self._kept not in {"", OVER})
 
@@ -139,14 +156,35 @@ class FirstSteps(QWidget):
         self._context.navigator.go_to_page("agents")
 
     def _look_for_tick(self, changes: ChangeSet) -> None:
-        before, self._agents = self._agents, dict(self._context.document.policy.agents)
-        if changes.everything or self.isHidden():
+        """Done is what an agent may call now and might not before; where that is taken back it is to do again."""
+        if self.isHidden():
             return
-        if any(
-            (before[name].tools, before[name].tool_rules) != (self._agents[name].tools, self._agents[name].tool_rules)
-            for name in changes.agents & before.keys() & self._agents.keys()
-        ):
+        before = self._callable
+        self._callable = {} if changes.everything else {k: v for k, v in before.items() if k not in changes.agents}
+        self._learn_rights()
+        for agent_id in changes.agents & before.keys() & self._callable.keys():
+            self._gained |= self._callable[agent_id] - before[agent_id]
+        if self._gained and self._gained.isdisjoint(frozenset[Right]().union(*self._callable.values())):
+            self._gained = frozenset()
+            self._take_back(TICK)
+        elif self._gained:
             self._tick(TICK)
+
+    def _learn_rights(self) -> None:
+        """Note what agents may call, asking or not, of those of whom that is at hand."""
+        document = self._context.document
+        if not document.is_open or self._kept in {"", OVER}:
+            return
+        for agent_id in document.policy.agents.keys() - self._callable.keys():
+            if document.has_rights(agent_id):
+                rights = document.rights(agent_id)
+                found = frozenset((agent_id, tool, name) for tool, one in rights.items() for name in one.shown)
+                self._callable[agent_id] = found
+
+    def _take_back(self, step: str) -> None:
+        if step in self.done and self._kept != OVER:
+            self._context.sizes.set_choice(STEPS_KEY, " ".join(one for one in self._kept.split() if one != step))
+            self._show_done()
 
     def _go_to_schema(self) -> None:
         self._context.navigator.go_to_page("agents")
@@ -154,6 +192,7 @@ class FirstSteps(QWidget):
 
     def _look_for_schema(self, _before: object, now: QWidget | None) -> None:
         if self.isVisible() and now is not None:
+            self._learn_rights()
             preview = self._agents_page.preview
             if preview.part.current == "schema" and preview.code.isAncestorOf(now):
                 self._tick(SCHEMA)
@@ -164,6 +203,11 @@ class FirstSteps(QWidget):
             self._context.navigator.go_to_call(chosen.agent_id, chosen.tool, chosen.operation)
         else:
             self._context.navigator.go_to_page("console")
+
+
+def _mark_of(path: Path | None) -> str:
+    """A short name of a policy file, without blanks."""
+    return hashlib.sha256(os.fsencode(str(path))).hexdigest()[:12]
 
 
 def _run(way: Callable[[], None], _checked: bool = False) -> None:

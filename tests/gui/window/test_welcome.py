@@ -7,20 +7,34 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
 from gatewright.policy.permission import Permission
+from gatewright.policy.verdict import Verdict
 from gatewright.workspace.beginning import SECRETS
 from gatewright_gui.app.build import new_window
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
 from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.session.calls import CallRequest
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.new_dialog import NewDialog
-from tests.gui.session.opened import agents_page, demo, end, settled, until
+from tests.gui.session.opened import agents_page, click, demo, end, settled, until
 
 
 def fresh(tmp_path: Path, qapp: QApplication) -> MainWindow:
     window = new_window(qapp, preferences=Preferences(tmp_path / "p.ini"), theme="light")
     window.show()
+    return window
+
+
+async def begun(tmp_path: Path, qapp: QApplication) -> MainWindow:
+    """A window on the demo with the first steps."""
+    window = fresh(tmp_path, qapp)
+    window.resize(1280, 800)
+    window.steps.begin()
+    await window.open(demo(tmp_path))
+    await until(window.steps.isVisible)
+    window.show_page("agents")
+    await settled(window)
     return window
 
 
@@ -122,6 +136,8 @@ async def test_first_steps_get_their_ticks_and_never_come_again(tmp_path: Path, 
     console = window.shelf.page("console")
     assert isinstance(console, ConsolePage)
     assert console.request.tool_name == window.selection.tool
+    QTest.mouseClick(console.request.example_button, Qt.MouseButton.LeftButton)
+    await settled(window)
     QTest.mouseClick(console.decide_button, Qt.MouseButton.LeftButton)
     assert not window.steps.next_button.isVisible()
     await until(lambda: "done" in steps["try"].accessibleName())
@@ -144,6 +160,56 @@ async def test_first_steps_get_their_ticks_and_never_come_again(tmp_path: Path, 
     assert not again.steps.isVisible()
     await settled(again)
     await end(again)
+
+
+async def test_a_step_is_done_by_its_effect_and_to_do_again_once_that_is_taken_back(
+    tmp_path: Path, qapp: QApplication
+) -> None:
+    window = await begun(tmp_path, qapp)
+    click(window, "file", "delete")  # the agent is not granted what that needs
+    await settled(window)
+    assert window.steps.done == ("tick",)
+    window.document.undo()
+    await settled(window)
+    assert window.steps.done == ()
+    click(window, "file_delete", None)  # this one has no effect
+    await settled(window)
+    assert window.steps.done == ()
+    await end(window)
+
+
+async def test_the_example_of_the_first_steps_is_allowed_in_the_copy(tmp_path: Path, qapp: QApplication) -> None:
+    window = await begun(tmp_path, qapp)
+    QTest.mouseClick(window.steps.buttons["try"], Qt.MouseButton.LeftButton)
+    await settled(window)
+    console = window.shelf.page("console")
+    assert isinstance(console, ConsolePage)
+    QTest.mouseClick(console.request.example_button, Qt.MouseButton.LeftButton)
+    await settled(window)
+    for button in (console.decide_button, console.run_button):
+        made = len(console.console.records)
+        QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+        await until(lambda made=made: len(console.console.records) > made)
+        await settled(window)
+    decided, ran = console.console.records
+    assert (decided.verdict, ran.verdict, ran.status) == (Verdict.ALLOW, Verdict.ALLOW, "allowed"), ran.reason
+    assert "try" in window.steps.done
+    await end(window)
+
+
+async def test_a_denied_call_of_the_console_is_no_step_done(tmp_path: Path, qapp: QApplication) -> None:
+    window = await begun(tmp_path, qapp)
+    window.show_page("console")
+    console = window.shelf.page("console")
+    assert isinstance(console, ConsolePage)
+    await settled(window)
+    console.request.put(CallRequest("archivist", "file", {"op": "delete", "path": "README.md"}))
+    QTest.mouseClick(console.decide_button, Qt.MouseButton.LeftButton)
+    await until(lambda: len(console.console.records) == 1)
+    await settled(window)
+    assert console.console.records[0].verdict is Verdict.DENY
+    assert window.steps.done == ()
+    await end(window)
 
 
 async def test_folder_with_a_policy_is_not_overwritten(tmp_path: Path, qapp: QApplication) -> None:

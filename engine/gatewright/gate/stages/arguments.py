@@ -83,11 +83,12 @@ Target = Located | FileTarget | UrlTarget | NameTarget | BlockTarget | _Command 
 class _Found:
     """What the texts came to: for the tool, for conditions (where that differs), and as targets."""
 
-    __slots__ = ("blocks", "files", "names", "notes", "places", "policy", "routed", "tool", "urls", "words")
+    __slots__ = ("blocks", "files", "moved", "names", "notes", "places", "policy", "routed", "tool", "urls", "words")
 
     def __init__(self) -> None:
         self.tool: dict[Pointer, str] = {}
         self.policy: dict[Pointer, str] = {}
+        self.moved: dict[Pointer, str] = {}
         self.notes: list[str] = []
         self.places: list[Located] = []
         self.files: list[FileTarget] = []
@@ -290,6 +291,8 @@ def _take(state: CallState, found: _Found, item: _Given, target: Target) -> None
         case FileTarget():
             found.tool[item.pointer], found.policy[item.pointer] = target.absolute, target.relative
             found.files.append(target)
+            if target.stands is not None:
+                found.moved[item.pointer] = target.stands
             if target.place is not None:
                 found.places.append(target.place)
             root = f" of `{target.source_id}`" if target.source_id is not None else ""
@@ -341,6 +344,8 @@ def _settle(state: CallState, found: _Found) -> None:
     state.places = tuple(dict.fromkeys(places) if len(places) > 1 else places)
     state.files, state.urls = tuple(found.files), tuple(found.urls)
     state.names, state.blocks = tuple(found.names), tuple(found.blocks)
+    if found.moved:
+        state.moved = found.moved
 
 
 def _with(state: CallState, texts: dict[Pointer, str]) -> dict[str, JsonValue]:

@@ -23,6 +23,7 @@ from gatewright.policy.permission import Action
 from gatewright.policy.prefix import common_depth, covers
 from gatewright.policy.target import CapabilityCheck
 from gatewright.policy.verdict import Verdict
+from gatewright.tools.context import Ports
 
 _NET = frozenset({CapabilityKind.NET_READ, CapabilityKind.NET_WRITE})
 _FS = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
@@ -90,7 +91,7 @@ def _judged(
 def _judge(
     state: CallState, agent: Agent, kind: CapabilityKind, targets: list[_Target]
 ) -> Iterator[tuple[CapabilityCheck, Finding | None]]:
-    grants, folder = granted(agent, kind), state.ports.folder
+    grants, ports = granted(agent, kind), state.ports
     if kind not in granted_kinds(capability for _, capability in grants):
         text = f"agent `{agent.agent_id}` is not granted {kind}"
         finding = Finding(Verdict.DENY, "capability-not-granted", text, _list_address(agent), model=_MODEL)
@@ -98,7 +99,7 @@ def _judge(
     elif targets:
         for target in targets:
             yield _within(agent, kind, grants, target)
-    elif kind not in SCOPED or any(one.is_whole or _TOP in prefixes_of(one, folder) for _, one in grants):
+    elif kind not in SCOPED or any(one.is_whole or _TOP in _prefixes(one, ports) for _, one in grants):
         yield CapabilityCheck(kind, allowed=True), None
     else:
         text = f"the call names nothing that {kind} could be judged by, and the grant of `{agent.agent_id}` is limited"
@@ -124,11 +125,11 @@ def _within(
 
 def _targets(state: CallState) -> Iterator[_Target]:
     """What the arguments name, each under the kind that its marker stands for."""
-    folder = state.ports.folder
+    ports = state.ports
     for url in (*state.urls, *state.plan.tool.actor.reached(state.chosen.name, state.ports.web)):
         yield _host_target(CapabilityKind.NET_WRITE if url.writes else CapabilityKind.NET_READ, url)
     for file in state.files:
-        yield _path_target(CapabilityKind.FS_WRITE if file.writes else CapabilityKind.FS_READ, file.absolute, folder)
+        yield _path_target(CapabilityKind.FS_WRITE if file.writes else CapabilityKind.FS_READ, file.absolute, ports)
     for name in state.names:
         yield _name_target(name.kind, name.name)
     on_disk = {file.place for file in state.files}
@@ -136,12 +137,12 @@ def _targets(state: CallState) -> Iterator[_Target]:
         if kind in state.chosen.capabilities:
             for place in state.places:
                 if place not in on_disk:
-                    yield _path_target(kind, place.absolute, folder)
+                    yield _path_target(kind, place.absolute, ports)
     needed = state.chosen.capabilities & _FS
     for place in state.named if needed else ():
-        if place.start in {None, folder}:
+        if place.start in {None, ports.folder}:
             kind = CapabilityKind.FS_READ if place.action is Action.READ else CapabilityKind.FS_WRITE
-            yield _path_target(kind if kind in needed else next(iter(needed)), place.absolute, folder)
+            yield _path_target(kind if kind in needed else next(iter(needed)), place.absolute, ports)
 
 
 def _host_target(kind: CapabilityKind, url: UrlTarget) -> _Target:
@@ -167,12 +168,16 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> int:
     return depth
 
 
-def _path_target(kind: CapabilityKind, absolute: str, folder: str | None) -> _Target:
+def _prefixes(capability: Capability, ports: Ports) -> list[str]:
+    return prefixes_of(capability, ports.folder, ports.real)
+
+
+def _path_target(kind: CapabilityKind, absolute: str, ports: Ports) -> _Target:
     def covered(capability: Capability) -> bool:
-        return any(covers(prefix, absolute) for prefix in prefixes_of(capability, folder))
+        return any(covers(prefix, absolute) for prefix in _prefixes(capability, ports))
 
     def nearness(capability: Capability) -> int:
-        return max((common_depth(prefix, absolute) for prefix in prefixes_of(capability, folder)), default=0)
+        return max((common_depth(prefix, absolute) for prefix in _prefixes(capability, ports)), default=0)
 
     return _Target(kind, absolute, covered, nearness)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from typing import Any
+from typing import Any, cast
 
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
@@ -31,6 +31,7 @@ from gatewright.gate.stages.approval import spend
 from gatewright.gate.stages.rules import release, reserve, succeeded
 from gatewright.tools.context import StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import Determinism
+from gatewright.tools.mark import replaced
 
 GRACE_S = 1.0
 """How long a tool that was asked to stop may take to do so."""
@@ -137,7 +138,8 @@ async def _invoke(state: CallState, context: ToolExecutionContext, ended: aio.Fu
         if state.services.in_copy and state.plan.tool.actor.leaves_copy:
             raise ToolFailure(message.NOT_IN_COPY, code="not-in-copy")
         state.has_run = True
-        given = copied(state.arguments)  # what a tool changes in it is neither recorded nor kept with its result
+        # what a tool changes in its arguments is neither recorded nor kept with its result
+        given = copied(cast("dict[str, JsonValue]", replaced(state.arguments, state.moved)))
         return await state.plan.tool.actor.execute(state.chosen.name, given, context)
     except SystemExit as error:  # a task lets it through to the loop, and the program would end
         raise Exited from error
