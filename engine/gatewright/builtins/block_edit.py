@@ -63,6 +63,7 @@ class BlockEditTool(MemoryTool):
     )
     determinism = Determinism.DETERMINISTIC
     tool_rules = (ToolRule("block_edit", ContinueLoop()),)
+    texts = frozenset({"content", "old", "new", "patch", "field", "value", "section"})
 
     @operation(actions=(Action.APPEND,))
     async def append(

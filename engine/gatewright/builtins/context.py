@@ -41,6 +41,7 @@ class ContextTool(MemoryTool):
         {"operation": "swap", "archive": "notes", "load": "plans"},
     )
     tool_rules = (ToolRule("context", ContinueLoop()),)
+    texts = frozenset({"value", "old", "new"})
 
     @operation(actions=(Action.APPEND,))
     async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:

@@ -77,6 +77,7 @@ class FileTool(ObjectTool):
     resource_bounds = ResourceBounds(timeout_s=20.0)
     usage_rule = "Paths are relative to the base of their source; nothing outside it can be reached."
     tool_rules = (ToolRule("file", ContinueLoop()),)
+    texts = frozenset({"content", "old", "new", "patch", "pattern"})
     needs_source = True
     required_capabilities = frozenset[str]()  # an attached source implies access by this tool
 

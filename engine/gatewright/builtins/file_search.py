@@ -50,6 +50,7 @@ class FileSearchTool(ReadingTool):
     resource_bounds = ResourceBounds(timeout_s=20.0)
     examples = ({"query": "tea", "path": "shared", "ignore_case": True},)
     input_model = FileSearch
+    texts = frozenset({"query"})
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
         """What is missing, and a query that is no pattern though it should be one."""

@@ -58,6 +58,7 @@ class HttpFetchTool(WebTool):
     )
     examples = ({"url": "https://example.org/", "headers": ["Accept: text/html"]},)
     input_model = HttpFetch
+    texts = frozenset({"headers"})
 
     def missing_arguments(self, operation: str, arguments: Mapping[str, object]) -> tuple[ArgumentIssue, ...]:
         """What is missing, and headers that cannot be sent."""

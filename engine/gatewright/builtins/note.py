@@ -58,10 +58,8 @@ class MemorySearchTool(NoteTool):
     side_effects = frozenset({SideEffect.DB_READ})
     resource_bounds = ResourceBounds(timeout_s=15.0)
     input_model = MemorySearch
-
-    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """Notes are read."""
-        return Assessment(Action.READ)
+    texts = frozenset({"query"})
+    actions = (Action.READ,)
 
     async def run(self, arguments: MemorySearch, context: ToolExecutionContext) -> JsonValue:
         """Give what fits."""
@@ -89,6 +87,8 @@ class MemorySaveTool(NoteTool):
     determinism = Determinism.NON_DETERMINISTIC
     examples = ({"content": "The user likes green tea."},)
     input_model = MemorySave
+    texts = frozenset({"content"})
+    actions = (Action.APPEND,)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """Something is added."""
@@ -114,6 +114,8 @@ class MemoryUpdateTool(NoteTool):
     name = "memory_update"
     description = "Puts another text in the place of one of the user's notes, which keeps its `note_id`."
     input_model = MemoryUpdate
+    texts = frozenset({"note_id", "content"})
+    actions = (Action.OVERWRITE,)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """The note is overwritten."""
@@ -139,6 +141,8 @@ class MemoryDeleteTool(NoteTool):
     name = "memory_delete"
     description = "Deletes one of the user's notes for good."
     input_model = MemoryDelete
+    texts = frozenset({"note_id"})
+    actions = (Action.DELETE,)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """The note goes; whoever is asked sees its text."""

@@ -39,6 +39,7 @@ class RecallTool(MemoryTool):
         {"op": "search", "query": "green tea", "limit": 5},
     )
     tool_rules = (ToolRule("recall", ContinueLoop()),)
+    texts = frozenset({"content", "metadata", "query"})
 
     @operation(actions=(Action.APPEND,))
     async def insert(

@@ -35,6 +35,7 @@ class RecallOneTool(MemoryTool):
         {"operation": "delete", "label": "tea"},
     )
     tool_rules = (ToolRule("recall", ContinueLoop()),)
+    texts = frozenset({"value"})
 
     @operation(actions=(Action.APPEND,))
     async def insert(self, context: ToolExecutionContext, label: NewLabel, value: Value) -> JsonValue:

@@ -129,6 +129,8 @@ class FileWriteTool(RootTool):
     side_effects = frozenset({SideEffect.FS_WRITE})
     resource_bounds = ResourceBounds(timeout_s=15.0)
     input_model = FileWrite
+    texts = frozenset({"content"})
+    actions = (Action.APPEND, Action.OVERWRITE)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """A new file is appended to its folder; one that is there is overwritten."""
@@ -181,6 +183,8 @@ class FileEditTool(RootTool):
     side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
     resource_bounds = ResourceBounds(timeout_s=15.0)
     input_model = FileEdit
+    texts = frozenset({"old_text", "new_text"})
+    actions = (Action.OVERWRITE,)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """The file is overwritten."""
@@ -224,6 +228,7 @@ class FileDeleteTool(RootTool):
     side_effects = frozenset({SideEffect.FS_WRITE})
     resource_bounds = ResourceBounds(timeout_s=15.0)
     input_model = FileDelete
+    actions = (Action.DELETE,)
 
     def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
         """The file or folder is deleted; whoever is asked sees what goes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -13,7 +13,6 @@ from gatewright.builtins.result import ObjectTool
 from gatewright.policy.document import SHELL
 from gatewright.policy.endpoint import EVERY_ENDPOINT, TARGETS
 from gatewright.policy.permission import Action
-from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Determinism, SideEffect
@@ -58,10 +57,7 @@ class ReadingTool(RootTool, abstract=True):
 
     safety_tier = SafetyTier.READ_ONLY
     side_effects = frozenset({SideEffect.FS_READ})
-
-    def assess(self, operation: str, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Assessment:
-        """What is there is read."""
-        return Assessment(Action.READ)
+    actions = (Action.READ,)
 
 
 def why_absent(name: str, needs: tuple[tuple[str, ...], ...]) -> str:

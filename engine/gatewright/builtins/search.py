@@ -62,6 +62,7 @@ class SearchTool(MemoryTool):
     side_effects = frozenset({SideEffect.DB_READ})
     determinism = Determinism.DETERMINISTIC
     tool_rules = (ToolRule("search", ContinueLoop()),)
+    texts = frozenset({"query", "filters"})
     input_model = Search
 
     async def run(self, arguments: Search, context: ToolExecutionContext) -> JsonValue:

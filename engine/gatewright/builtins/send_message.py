@@ -131,6 +131,7 @@ class SendMessageTool(RootTool):
     needs = (EVERY_ENDPOINT,)
     leaves_copy = True
     input_model = SendMessage
+    texts = frozenset({"target", "content", "metadata"})
 
     def __init__(self, policy: Policy | None = None, port: MessagePort | None = None) -> None:
         self._endpoints, self._port = policy.endpoints if policy is not None else None, port

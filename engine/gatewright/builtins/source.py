@@ -31,6 +31,7 @@ class SourceTool(ObjectTool):
     )
     safety_tier = SafetyTier.SIDE_EFFECTING
     determinism = Determinism.MAYBE
+    texts = frozenset({"source_id"})
     resource_bounds = ResourceBounds(timeout_s=10.0)
     required_capabilities = frozenset[str]()  # an attached source implies access
 

@@ -42,6 +42,7 @@ class WebSearchTool(WebTool):
     determinism = Determinism.NON_DETERMINISTIC
     examples = ({"query": "history of tea", "count": 3},)
     input_model = WebSearch
+    texts = frozenset({"query"})
 
     def facts(self) -> ToolFacts:
         """As of every tool; a call is judged by the addresses of the engines."""

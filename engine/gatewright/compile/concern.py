@@ -96,11 +96,15 @@ def _sources(before: tuple[Source, ...], after: tuple[Source, ...], facts: Itera
 
 
 def _paths(old: Policy, new: Policy, facts: Iterable[ToolFacts]) -> Tools:
-    """The tools with arguments that are paths: what is below the base of any source has its level."""
+    """The tools with arguments that are or may be paths: what is below the base of any source has its level."""
     if [_reach(one) for one in old.sources] == [_reach(one) for one in new.sources]:
         return _NONE
     declared = {split_name(name)[0] for name, settings in new.tools.items() if settings.paths}
-    return frozenset(declared).union(row.name for row in facts if any(op.paths for op in row.operations))
+    return frozenset(declared).union(row.name for row in facts if _names_paths(row))
+
+
+def _names_paths(facts: ToolFacts) -> bool:
+    return any(op.paths or op.disk_actions or op.holds_texts or op.takes_others for op in facts.operations)
 
 
 def _for_all(policy: Policy) -> tuple[object, ...]:

@@ -183,6 +183,8 @@ def _right(name: str, rights: list[OperationRight]) -> OperationRight:
         tuple(sorted(reasons, key=lambda reason: -STRICTNESS[reason.verdict])),
         frozenset[Verdict]().union(*(right.by_path for right in rights)),
         frozenset[Verdict]().union(*(right.by_value for right in rights)),
+        by_block=frozenset[Verdict]().union(*(right.by_block for right in rights)),
+        by_text=frozenset[Verdict]().union(*(right.by_text for right in rights)),
     )
 
 

@@ -2,7 +2,7 @@
 
 An argument that is a path (declared in the policy, or found and sure enough) is judged wherever it leads, a relative
 one from everywhere it may start. Below that, every text of any tool that as a whole is an absolute path or a URL of a
-file is judged too, so that no argument is a way around a source.
+file is judged too, so that no argument is a way around a source; but for those that its author declares as texts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     """
     sources = state.ports.sources
     paths = state.chosen.paths
-    if sources is None or not (paths or words or _may_name(state.arguments)):
+    texts_only = state.plan.tool.texts
+    open_ones = {n: v for n, v in state.arguments.items() if n not in texts_only} if texts_only else state.arguments
+    if sources is None or not (paths or words or _may_name(open_ones)):
         return None
     given = dict(_paths(state))
     silent = {p for plan in paths if plan.action is None for p, _ in values_at(state.arguments, plan.at)}
@@ -58,7 +60,7 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     texts: list[tuple[Pointer, str, Action, bool, ProgramWord | None]]
     texts = [(pointer, text, action, True, None) for (pointer, action), text in given.items()]
     taken = {pointer for pointer, _ in given}.union(judged)
-    texts += [(p, text, unknown, False, None) for p, text in _whole_paths(state.arguments) if p not in taken]
+    texts += [(p, text, unknown, False, None) for p, text in _whole_paths(open_ones) if p not in taken]
     for word in words:  # where it leads out of the folder, a program may do anything to the file that it could be
         only_reads = word.only_reads and _BELOW.fullmatch(word.text)
         texts.append((word.pointer, word.text, Action.READ if only_reads else unknown, True, word))

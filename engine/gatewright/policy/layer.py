@@ -13,9 +13,10 @@ from gatewright.base.problem import Address
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.granted import bounded, granted_kinds, lacking
 from gatewright.policy.kinds.capability import FsRead, FsWrite
+from gatewright.policy.permission import Action
 from gatewright.policy.place_right import path_condition
 from gatewright.policy.policyrule import PolicyRule
-from gatewright.policy.reach import Reach, path_outcomes, source_rules
+from gatewright.policy.reach import Reach, disk_outcomes, label_outcomes, level_outcomes, source_rules
 from gatewright.policy.right import Layer, Limit, OperationFacts, OperationRight, Reason, ToolFacts, ToolRight
 from gatewright.policy.rule import (
     ANY_TOOL,
@@ -35,7 +36,7 @@ from gatewright.policy.rulematch import (
     rules_for_operation,
     rules_for_tool,
 )
-from gatewright.policy.setting import overridden
+from gatewright.policy.setting import overridden, settings_of
 from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier, deciding_keys
 from gatewright.policy.toolname import names_tool, split_name
 from gatewright.policy.verdict import Verdict, stricter, strictest
@@ -74,12 +75,20 @@ class Layers:
         """Whether policy rules, their default or keys of ``approvals`` may deny some operation, or ask."""
         self.kinds: set[type[RuleKind]] = set()
         """The kinds of the agent's rules."""
+        self._texts: dict[Action, frozenset[Verdict]] = {}
         self._rules: dict[str, list[_Numbered]] = {}
         for index, rule in enumerate(agent.tool_rules):
             name = rule.tool_name
             self.kinds.add(type(rule.rule_type))
             self._rules.setdefault(split_name(name)[0] if "@" in name else name, []).append((index, rule))
         self._listed = None if agent.tools is None else _listed_names(agent.tools)
+
+    def text_outcomes(self, action: Action) -> frozenset[Verdict]:
+        """What levels of all sources say that is stricter than allowing the action."""
+        found = self._texts.get(action)
+        if found is None:
+            found = self._texts[action] = stricter(level_outcomes(self.policy.file_sources, (action,)), Verdict.ALLOW)
+        return found
 
     def rules(self, facts: ToolFacts) -> tuple[_Numbered, ...]:
         """The agent's rules that name the tool (or ``*``) with their index in the file, highest priority first."""
@@ -99,7 +108,7 @@ class Layers:
         unlisted, shut = self._unlisted(facts), shut or self._shut(facts, rules)
         whole = tuple([reason for reason in (unlisted, shut) if reason is not None]) if unlisted or shut else ()
         rows = _Rows(self, facts, rules, whole, unlisted is None)
-        return ToolRight(facts, unlisted is None, whole, _NOTHING if whole else rows.shown(), rows.all)
+        return ToolRight(facts, unlisted is None, whole, _NOTHING if whole else rows.shown, rows.all)
 
     def closing(self, facts: ToolFacts) -> Reason | None:
         """What of the policy, as it is written, closes the tool whole."""
@@ -159,6 +168,7 @@ class _Rows:
         self._whole = whole
         self._listed = listed
 
+    @once
     def shown(self) -> frozenset[str]:
         """The operations that no layer denies, of a tool that none closes whole."""
         left, needy = self._facts.operations, self._layers.speaks or self._facts.needs_source
@@ -225,20 +235,22 @@ class _Rows:
         asks = TIER_DEFAULTS[op.tier] is not Verdict.ALLOW
         if self._may_say_more or op.capabilities or op.paths or op.needs or asks:
             reasons = tuple(sorted((*reasons, *self._others(op)), key=lambda one: one.verdict is not Verdict.DENY))
-        elif not reasons and not self._narrowing:
-            return _plain(op.name, op.tier)
+        elif not reasons and not self._narrowing and not op.labels and not op.disk_actions:
+            return _plain(op.name, op.tier, self._by_text(op))
         verdict = strictest(*[reason.verdict for reason in reasons])
-        limits, by_path, by_value = (), _SAME, _SAME
+        limits, by_path, by_value, by_block, by_text = (), _SAME, _SAME, _SAME, _SAME
         if verdict is not Verdict.DENY:
             rules = [rule for rule in self._narrowing if rule.binds(op.name)]
             asked = rules_for_operation(self._policy_rules, op.name)
             conditions = [rule for _, rule in asked if not rule.is_unconditional]
             limits = (*rules, *conditions, *(bounded(self._layers.agent, op) if op.capabilities else ()))
             by_path, by_value = self._depending(op, verdict, limits)
-        if not reasons and not limits and not by_path and not by_value:
-            return _plain(op.name, op.tier)
+            by_block = self._by_block(op, verdict) if op.labels else _SAME
+            by_text = stricter(self._by_text(op), verdict)
+        if not (reasons or limits or by_path or by_value or by_block):
+            return _plain(op.name, op.tier, by_text)
         ticked = self._listed and all(reason.address is None for reason in left_out)
-        return OperationRight(op.name, ticked, verdict, op.tier, reasons, by_path, by_value, limits)
+        return OperationRight(op.name, ticked, verdict, op.tier, reasons, by_path, by_value, limits, by_block, by_text)
 
     def _depending(
         self, op: OperationFacts, verdict: Verdict, limits: tuple[Limit, ...]
@@ -258,8 +270,10 @@ class _Rows:
                     by_path |= _DENIALS
                 case _:
                     by_value |= _DENIALS
-        if op.paths:
-            by_path |= path_outcomes(layers.policy.file_sources, op)
+        if op.paths or op.disk_actions:
+            by_path |= disk_outcomes(layers.policy, op)
+        if op.commands:  # programs that no list has are denied
+            by_value |= _DENIALS
         if self._policy_rules or layers.policy.default is not Verdict.ALLOW:
             rules = rules_for_operation(self._policy_rules, op.name)
             if all(rule.is_unconditional or path_condition(rule, op) is not None for _, rule in rules):
@@ -267,6 +281,25 @@ class _Rows:
             else:
                 by_value |= outcomes(layers.policy, rules)
         return stricter(by_path, verdict), stricter(by_value, verdict)
+
+    def _by_block(self, op: OperationFacts, verdict: Verdict) -> frozenset[Verdict]:
+        """What calls come to by the block that they name, or by the file that it is of."""
+        by_file, by_level = self._layers.reach.outcomes(self._facts, op)
+        return stricter(label_outcomes(op) | by_file | by_level, verdict)
+
+    def _by_text(self, op: OperationFacts) -> frozenset[Verdict]:
+        """What calls come to in which a text that nobody declared is a path into a source."""
+        if op.holds_texts or (op.takes_others and not self._is_closed):
+            return self._layers.text_outcomes(op.text_action)
+        return _SAME
+
+    @once
+    def _is_closed(self) -> bool:
+        """Whether settings, or something hidden, close a tool to arguments that its schema does not name."""
+        facts, settings = self._facts, settings_of(self._layers.policy, self._facts.name, self._facts.major)
+        if settings is not None and settings.extra_arguments is not None:
+            return settings.extra_arguments is Verdict.DENY
+        return facts.extra_arguments is None and len(self.shown) < len(facts.operations)
 
     def _others(self, op: OperationFacts) -> Iterator[Reason]:
         layers, facts = self._layers, self._facts
@@ -317,9 +350,9 @@ def _shared(names: frozenset[str]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=65_536)
-def _plain(name: str, tier: SafetyTier) -> OperationRight:
-    """The right that nothing limits, one object for everybody who has it."""
-    return OperationRight(name, ticked=True, verdict=Verdict.ALLOW, tier=tier)
+def _plain(name: str, tier: SafetyTier, by_text: frozenset[Verdict]) -> OperationRight:
+    """The right that nothing else limits, one object for everybody who has it."""
+    return OperationRight(name, ticked=True, verdict=Verdict.ALLOW, tier=tier, by_text=by_text)
 
 
 @lru_cache(maxsize=512)

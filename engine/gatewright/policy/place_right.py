@@ -7,7 +7,7 @@ from typing import cast
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import Policy, Source
-from gatewright.policy.permission import Permission
+from gatewright.policy.permission import Permission, verdict_for
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.reach import level_verdict, source_rules
 from gatewright.policy.right import Limit, OperationFacts, OperationRight, ToolFacts, ToolRight
@@ -72,14 +72,20 @@ class PlaceRight:
         matching = [effect for effect, at in self._rules if at is None or met[at]]
         return strictest(*found, *(matching or (self._default,)))
 
+    def block_verdict(self, level: Permission) -> Verdict:
+        """At a block of memory with that level."""
+        found = [verdict_for(level, action) for action in self._op.actions]
+        matching = [effect for effect, at in self._rules if at is None]
+        return strictest(self._right.verdict, *found, *(matching or (self._default,)))
+
 
 def place_rights(policy: Policy, agent_id: str, tool: ToolRight) -> dict[str, PlaceRight]:
-    """Of the operations of a tool that an agent sees and whose calls go by the path."""
+    """Of the operations of a tool that an agent sees and whose calls go by the path or block."""
     facts = tool.facts
     rules = rules_for_tool(rules_for_agent(policy, agent_id), facts.name, facts.major)
     rows = zip(facts.operations, tool.operations, strict=True)
     return {
         op.name: PlaceRight(policy, rules, facts, op, right)
         for op, right in rows
-        if right.by_path and not right.is_hidden
+        if (right.by_path or right.by_block) and not right.is_hidden
     }

@@ -5,11 +5,13 @@ A source's ``required_tools`` bind only calls that go to it, so an operation is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from posixpath import normpath
 
 from gatewright.base.problem import Address
-from gatewright.policy.document import Agent, Source
+from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.permission import Action, Permission, verdict_for
+from gatewright.policy.prefix import covers
 from gatewright.policy.right import Layer, OperationFacts, Reason, ToolFacts
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, RequiresConsent, RuleKind, ToolRule
 from gatewright.policy.toolname import names_tool
@@ -33,15 +35,27 @@ def source_rules(source: Source, facts: ToolFacts) -> tuple[tuple[int, ToolRule]
 
 def level_verdict(source: Source, facts: ToolFacts, op: OperationFacts, level: Permission) -> Verdict:
     """The strictest that calls of the operation may come to at a file of the source with that level."""
-    actions = op.actions if facts.needs_source else op.path_actions
-    found = _by_action(level, actions)
-    if facts.needs_source:
+    in_own = facts.needs_source or bool(op.labels)
+    found = _by_action(level, op.actions if in_own else op.path_actions | op.disk_actions)
+    if in_own:
         for _, rule in source_rules(source, facts):
             if isinstance(rule.rule_type, AllowedOperations) and op.name not in rule.rule_type.operations:
                 return Verdict.DENY
             if isinstance(rule.rule_type, RequiresConsent) and rule.binds(op.name):
                 found |= {Verdict.ASK}
     return strictest(*found)
+
+
+def sources_reached(policy: Policy, agent: Agent, facts: ToolFacts, op: OperationFacts) -> tuple[Source, ...]:
+    """The sources whose files calls of the operation may come at; texts that nobody takes for paths left aside.
+
+    By the tools on sources and on blocks these are the agent's own, by paths on disk all that there are.
+    """
+    if facts.needs_source or op.labels:
+        return policy.sources_of(agent)
+    if op.path_actions or (op.disk_actions and not op.roots):
+        return policy.file_sources
+    return reached_from_roots(policy, op) if op.disk_actions else ()
 
 
 class Reach:
@@ -114,9 +128,37 @@ class Reach:
         return Reason(Layer.SOURCE, best, "no-level-permits", text, ("sources", sources[0].source_id))
 
 
-def path_outcomes(sources: Iterable[Source], op: OperationFacts) -> frozenset[Verdict]:
-    """What the levels of all sources may come to for calls that name a path as an argument that counts as one."""
-    return frozenset(verdict_for(level, act) for one in sources for level in one.levels for act in op.path_actions)
+def level_outcomes(sources: Iterable[Source], actions: Collection[Action]) -> frozenset[Verdict]:
+    """What the levels of the sources say to the actions."""
+    return frozenset(verdict_for(level, action) for one in sources for level in one.levels for action in actions)
+
+
+def disk_outcomes(policy: Policy, op: OperationFacts) -> frozenset[Verdict]:
+    """What the levels of all sources may come to for calls that name a path on disk, marked or found."""
+    sources = policy.file_sources
+    found = level_outcomes(sources, op.path_actions)
+    if op.disk_actions:
+        found |= level_outcomes(reached_from_roots(policy, op) if op.roots else sources, op.disk_actions)
+    return found
+
+
+def reached_from_roots(policy: Policy, op: OperationFacts) -> tuple[Source, ...]:
+    """The sources that share files with a root in which the operation works; by their names, links left aside."""
+    folders = [folder for name, folder in policy.roots.folders.items() if name in op.roots]
+    return tuple(one for one in policy.file_sources if any(_overlap(one.base_path, folder) for folder in folders))
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether a folder may be the other, in it or above it; of an absolute and a relative one nobody knows."""
+    first, second = normpath(one), normpath(other)
+    if first.startswith("/") is not second.startswith("/") or first.startswith("..") or second.startswith(".."):
+        return True
+    return covers(first, second) or covers(second, first)
+
+
+def label_outcomes(op: OperationFacts) -> frozenset[Verdict]:
+    """What the level of a block may come to; each block has its own, and one of a file has the file's."""
+    return frozenset(verdict_for(level, action) for level in Permission for action in op.actions)
 
 
 def _by_action(level: Permission, actions: Iterable[Action]) -> frozenset[Verdict]:

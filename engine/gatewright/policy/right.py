@@ -26,6 +26,21 @@ Limit = ToolRule | PolicyRule | Capability
 """A rule on the tool (of its sources or its own too), a policy rule with a condition, a grant with bounds."""
 
 
+class RightWord(Word):
+    """The word for what an operation comes to, the same wherever it is shown.
+
+    ``BUT_PATHS``: allowed, but for texts that are paths into a source, which take its level.
+    """
+
+    OFF = "off"
+    ASK = "ask first"
+    ALLOW = "allow"
+    BY_PATH = "by path"
+    BY_BLOCK = "by block"
+    BY_VALUE = "by value"
+    BUT_PATHS = "allow, but for paths"
+
+
 class Layer(Word):
     """Who may turn an operation off or make it ask."""
 
@@ -95,7 +110,12 @@ class OperationFacts:
     ``parameters``: every name it takes, with its JSON Schema in ``schemas``; ``required``: those it cannot lack;
     ``defaulted``: those that have a default, null perhaps. ``paths``: those that are, or look like, paths on disk
     and that its author did not mark; ``places``: those that its author marked as paths in a source. ``needs``: what the
-    policy has to provide for it (`Policy.provides`), or nothing.
+    policy has to provide for it (`Policy.provides`), or nothing. ``labels``: those marked as labels of blocks.
+    ``disk_actions``: what is done at those marked as paths on disk; ``roots``: in which roots these lie, empty for
+    anywhere. ``commands``: whether one is a shell command. ``holds_texts``: whether a call may hold a text of which
+    nobody says that it is no path; ``takes_others``: whether that may stand in arguments that the schema does not name,
+    as long as nothing closes them. ``deletes``: whether hints or its
+    name say that it takes something away for good.
     """
 
     name: str
@@ -111,12 +131,31 @@ class OperationFacts:
     paths: tuple[PathArgument, ...] = ()
     needs: str = ""
     places: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
+    disk_actions: frozenset[Action] = frozenset()
+    roots: frozenset[str] = frozenset()
+    commands: bool = False
+    holds_texts: bool = False
+    takes_others: bool = False
+    deletes: bool = False
+
+    @property
+    def text_action(self) -> Action:
+        """What is done at a path of which nothing says it: a writing unless the operation only reads."""
+        return Action.READ if self.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
+
+    @property
+    def destroys(self) -> bool:
+        """Whether a call may delete a file, a block, a note, or what a stranger's tool keeps."""
+        by_path = any(one.use is PathUse.DELETE for one in self.paths)
+        return self.deletes or by_path or Action.DELETE in self.actions
 
     @property
     def path_actions(self) -> frozenset[Action]:
-        """What is done at the paths that count; where nothing says it, a writing unless the operation only reads."""
-        unknown = Action.READ if self.tier is SafetyTier.READ_ONLY else Action.OVERWRITE
-        return frozenset(one.use.action if one.use is not None else unknown for one in self.paths if one.counts)
+        """What is done at the paths that count."""
+        return frozenset(
+            one.use.action if one.use is not None else self.text_action for one in self.paths if one.counts
+        )
 
     @property
     def judgeable(self) -> frozenset[CapabilityKind]:
@@ -190,9 +229,10 @@ class OperationRight:
     """One row of the tree: the box, what all layers say, and every reason, the deciding one first.
 
     ``verdict`` is what a call comes to at best. What is stricter for some calls: ``by_path`` by the files they name
-    (levels and rules of the sources, conditions on paths, bounds of grants on files), ``by_value`` by anything else in
-    them (constraints, conditions of policy rules, bounds of other grants). ``limits``: all that narrows its calls
-    besides the levels; none for an operation that is denied.
+    (levels and rules of the sources, conditions on paths, bounds of grants on files), ``by_block`` by the level of the
+    block or file behind a label, ``by_value`` by anything else in them (constraints, conditions of policy rules, bounds
+    of other grants), ``by_text`` where a text that nobody declared is a path into a source. ``limits``: all that
+    narrows its calls besides the levels; none for an operation that is denied.
     """
 
     operation: str
@@ -203,6 +243,26 @@ class OperationRight:
     by_path: frozenset[Verdict] = frozenset()
     by_value: frozenset[Verdict] = frozenset()
     limits: tuple[Limit, ...] = ()
+    by_block: frozenset[Verdict] = frozenset()
+    by_text: frozenset[Verdict] = frozenset()
+
+    @property
+    def word(self) -> RightWord:
+        """The word for it, as strong as what calls come to and no stronger."""
+        if self.verdict is not Verdict.ALLOW:
+            return RightWord.OFF if self.verdict is Verdict.DENY else RightWord.ASK
+        if self.by_path:
+            return RightWord.BY_PATH
+        if self.by_block:
+            return RightWord.BY_BLOCK
+        if self.by_value:
+            return RightWord.BY_VALUE
+        return RightWord.BUT_PATHS if self.by_text else RightWord.ALLOW
+
+    @property
+    def depends(self) -> frozenset[Verdict]:
+        """What is stricter than the verdict for some calls, whatever they go by; texts that may be paths left out."""
+        return self.by_path | self.by_block | self.by_value
 
     @property
     def is_hidden(self) -> bool:
@@ -217,7 +277,7 @@ class OperationRight:
     @property
     def asks_for_some(self) -> bool:
         """Whether some calls ask first and others need not."""
-        return self.verdict is Verdict.ALLOW and (Verdict.ASK in self.by_path or Verdict.ASK in self.by_value)
+        return self.verdict is Verdict.ALLOW and Verdict.ASK in self.depends
 
 
 class ToolRight:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from enum import StrEnum
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.document import Agent, Policy, Source
 from gatewright.policy.kinds.capability import Capability
-from gatewright.policy.permission import Action, Permission, is_more_open
-from gatewright.policy.right import OperationRight, ToolRight
+from gatewright.policy.permission import Permission, is_more_open
+from gatewright.policy.right import OperationRight, RightWord, ToolRight
 from gatewright.policy.rule import AllowedOperations, ToolRule
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
@@ -43,7 +43,7 @@ class ChangeKind(StrEnum):
 class RightChange:
     """One operation that changes; an empty ``operation`` is a tool without any.
 
-    ``danger``: ``privileged``, or ``deletes``; empty for any other.
+    ``danger``: ``privileged``, or ``deletes``; empty for any other. ``word``: what it comes to afterwards.
     """
 
     agent_id: str
@@ -52,6 +52,7 @@ class RightChange:
     before: RightState
     after: RightState
     danger: str = ""
+    word: RightWord = field(default=RightWord.OFF, compare=False)
 
     @property
     def kind(self) -> ChangeKind:
@@ -215,14 +216,14 @@ def changed_rights(agent_id: str, was: Mapping[str, ToolRight], now: Mapping[str
             else:
                 before, is_same = standing(one), one.ticked == row.ticked and one.verdict is row.verdict
             if not is_same:
-                yield RightChange(agent_id, name, row.operation, before, standing(row), _danger(right, row))
+                yield RightChange(agent_id, name, row.operation, before, standing(row), _danger(right, row), row.word)
 
 
 def _danger(right: ToolRight, row: OperationRight) -> str:
     if row.tier is SafetyTier.PRIVILEGED:
         return "privileged"
-    deletes = any(one.name == row.operation and Action.DELETE in one.actions for one in right.facts.operations)
-    return "deletes" if deletes else ""
+    destroys = any(one.name == row.operation and one.destroys for one in right.facts.operations)
+    return "deletes" if destroys else ""
 
 
 def _limits(old: Agent, new: Agent) -> tuple[tuple[ToolRule, ...], tuple[ToolRule, ...]]:

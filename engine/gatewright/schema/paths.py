@@ -7,10 +7,11 @@ somewhere else (in a repository on a server, in a bucket, in a JSON document) is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Literal
 
+from gatewright.base.errors import SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.regex import late_regex
 from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps, path_text, steps_of
@@ -87,6 +88,9 @@ _MOVES = frozenset({"move", "mv", "rename", "relocate"})
 _COPIES = frozenset({"copy", "cp", "duplicate"})
 _TO = frozenset({"output", "out", "destination", "dest", "dst", "save", "target", "to", "new"})
 _FROM = frozenset({"source", "src", "from", "old", "input", "template", "config"})
+_SPELLS = late_regex(r"[/\\~$%:]")
+"""Signs without one of which a text is no absolute path."""
+_BRANCHES = ("allOf", "anyOf", "oneOf")
 _SAVES = late_regex(r"\b(?:sav(?:e|ed|ing)|written|writes?|stor(?:e|ed)|output)\b", re.IGNORECASE)
 
 
@@ -136,6 +140,58 @@ def text_places(schema: Schema) -> tuple[str, ...]:
     """Every place of a text or of a list of texts in ``schema``, as `edits[].path`. Raises SchemaError."""
     found = (path_text(steps) for steps, node in _places(inline_references(schema)) if _takes_text(node))
     return tuple(dict.fromkeys(found))
+
+
+def holds_text(schema: Schema, skipped: Collection[str] = ()) -> bool:
+    """Whether arguments that fit ``schema`` may hold a text that could be a path, names of members included.
+
+    Arguments in ``skipped``, and those that the schema does not name, are left out of account. What cannot be told may.
+    """
+    try:
+        return _holds_text(inline_references(schema), skipped)
+    except SchemaError:
+        return True
+
+
+def _holds_text(node: object, skipped: Collection[str] | None = None) -> bool:
+    """Of a value; ``skipped`` None: of any but the arguments as a whole."""
+    held = as_object(node)
+    if held is None or "$ref" in held:
+        return node is not False
+    if "const" in held or "enum" in held:
+        given = [held["const"]] if "const" in held else as_list(held["enum"]) or []
+        return any(isinstance(one, dict | list) or (isinstance(one, str) and _SPELLS.search(one)) for one in given)
+    named = held.get("type")
+    kinds = None if named is None else set(as_list(named) or [named])
+    if kinds is not None and kinds.isdisjoint({"string", "object", "array"}):
+        return False
+    if kinds is not None and "string" in kinds:
+        return True
+    branches = [one for word in _BRANCHES for one in as_list(held.get(word)) or ()]
+    branches += [held[word] for word in ("then", "else") if word in held]
+    if any(_holds_text(one, skipped) for one in branches):
+        return True
+    is_list = kinds is not None and "array" in kinds
+    is_object = "properties" in held or (kinds is not None and "object" in kinds)
+    if kinds is None and not branches and not is_object:
+        return "items" not in held or _holds_text(held["items"])
+    if is_list and (_items_hold_text(held) or "prefixItems" in held):
+        return True
+    return is_object and _members_hold_text(held, skipped)
+
+
+def _items_hold_text(held: Schema) -> bool:
+    items = as_list(held.get("items"))
+    return any(map(_holds_text, items)) if items is not None else _holds_text(held.get("items", True))
+
+
+def _members_hold_text(held: Schema, skipped: Collection[str] | None) -> bool:
+    if any(_holds_text(one) for name, one in properties_of(held).items() if name not in (skipped or ())):
+        return True
+    if skipped is not None:
+        return "patternProperties" in held
+    closed = held.get("additionalProperties") is False or held.get("unevaluatedProperties") is False
+    return not closed or "patternProperties" in held
 
 
 def _places(schema: Schema) -> Iterator[tuple[Steps, Schema]]:

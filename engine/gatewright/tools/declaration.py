@@ -96,7 +96,8 @@ class Declaration:
     ``held``: why nobody may see it before the operator accepts it. ``leaves_copy``: what it does is done elsewhere,
     also when it is called in a disposable copy of a workspace. ``instructions``: what its server says of all its tools,
     as the operator accepted it. ``listed_name``: what the program that runs it calls it. ``outmoded``: only agents that
-    list it have it.
+    list it have it. ``texts``: the arguments that hold texts only and no paths, with all that is in them, so that no
+    level of a source is asked about them. ``actions``: what a tool without operations may do to a file, block or note.
     """
 
     name: str = ""
@@ -124,6 +125,8 @@ class Declaration:
     instructions: str = ""
     listed_name: str = ""
     required_capabilities: Collection[str] | None = None
+    texts: Collection[str] = frozenset()
+    actions: tuple[Action, ...] = ()
 
     input_model: ClassVar[Any] = None
     operation_tiers: ClassVar[Mapping[str, SafetyTier]] = MappingProxyType({})

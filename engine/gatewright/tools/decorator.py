@@ -59,6 +59,8 @@ def tool(
     tool_rules: tuple[ToolRule, ...] = (),
     needs_source: bool = False,
     required_capabilities: Collection[str] | None = None,
+    texts: Collection[str] = (),
+    actions: tuple[Action, ...] = (),
     needs_user: bool = False,
     enforces_bounds: bool = False,
     operations: Callable[[], Iterable[str]] | None = None,

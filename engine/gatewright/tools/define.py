@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.errors import RegistrationError
 from gatewright.base.frozen import frozen
+from gatewright.base.problem import near_hint
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
@@ -73,6 +74,20 @@ def check_declaration(declared: Declaration | type[Declaration], base: type[Any]
     for rule in declared.tool_rules:
         if split_name(rule.tool_name)[0] != declared.name:
             raise RegistrationError(f"{where}: its `tool_rules` hold a rule for `{rule.tool_name}`")
+
+
+def check_texts(declared: Declaration | type[Declaration], shape: InputShape) -> None:
+    """Raises RegistrationError where what it declares as texts are not arguments of its own, or bear a marker."""
+    if not declared.texts:
+        return
+    where = f"tool `{declared.name}`"
+    names = [spec.name for spec in shape.operations] or [PLAIN]
+    known = {one.name: one for name in names for one in shape.parameters(name)}
+    for name in declared.texts:
+        if name not in known:
+            raise RegistrationError(f"{where}: `{name}` of its `texts` is no argument{near_hint(name, known)}")
+        if known[name].marks:
+            raise RegistrationError(f"{where}: `{name}` of its `texts` has a marker, which says what it is")
 
 
 def check_examples(declared: Declaration | type[Declaration], shape: InputShape) -> None:

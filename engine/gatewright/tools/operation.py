@@ -11,7 +11,7 @@ from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts, PathArgument
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.needs import judged_kinds
-from gatewright.tools.parameter import Parameter, Role, required_kinds
+from gatewright.tools.parameter import CommandParameter, FileParameter, Parameter, Role, required_kinds
 
 
 @frozen
@@ -46,9 +46,23 @@ class OperationSpec:
         object.__setattr__(self, "required", tuple(one.name for one in self.parameters if one.required))
 
     def facts(
-        self, capabilities: frozenset[CapabilityKind] = frozenset(), paths: tuple[PathArgument, ...] = ()
+        self,
+        capabilities: frozenset[CapabilityKind] = frozenset(),
+        paths: tuple[PathArgument, ...] = (),
+        *,
+        holds_texts: bool = False,
+        takes_others: bool = False,
+        deletes: bool = False,
     ) -> OperationFacts:
         """What the policy needs to know of it; ``capabilities`` are the tool's, for an operation that says none."""
+        markers = [mark.marker for parameter in self.parameters for mark in parameter.marks]
+        files = [marker for marker in markers if isinstance(marker, FileParameter)]
+        commands = any(isinstance(marker, CommandParameter) for marker in markers)
+        done = frozenset(Action.OVERWRITE if marker.writes else Action.READ for marker in files)
+        if commands:
+            done |= {Action.READ, Action.OVERWRITE}
+        elif files and self.actions:
+            done = frozenset(self.actions)
         return OperationFacts(
             self.name,
             self.tier,
@@ -62,6 +76,13 @@ class OperationSpec:
             frozenset(parameter.name for parameter in self.parameters if parameter.has_default),
             paths,
             places=frozenset(parameter.name for parameter in self.parameters if parameter.role is Role.PATH),
+            labels=frozenset(parameter.name for parameter in self.parameters if parameter.role is Role.LABEL),
+            disk_actions=done,
+            roots=frozenset(root for marker in files for root in marker.roots),
+            commands=commands,
+            holds_texts=holds_texts,
+            takes_others=takes_others,
+            deletes=deletes,
         )
 
 

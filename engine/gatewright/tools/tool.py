@@ -27,7 +27,7 @@ from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-from gatewright.schema import OperationSet, PathCandidate, discover_paths, text_places
+from gatewright.schema import OperationSet, PathCandidate, discover_paths, holds_text, text_places
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.closure import with_closed_arguments
 from gatewright.schema.fieldpath import steps_of
@@ -35,7 +35,7 @@ from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Declaration, Normalization, ResultType
-from gatewright.tools.define import check_declaration, check_examples, listing_of, shape_of
+from gatewright.tools.define import check_declaration, check_examples, check_texts, listing_of, shape_of
 from gatewright.tools.model import ModelShape
 from gatewright.tools.naming import major_of
 from gatewright.tools.needs import kinds_of, kinds_of_effects
@@ -81,6 +81,7 @@ class Tool(Declaration):
         cls.operation_field = cls._shape.operation_field or cls.operation_field
         if cls._list_operations is not None and not cls._shape.operations:
             raise RegistrationError(f"tool `{cls.name}` has a function `operations` and no operations to choose from")
+        check_texts(cls, cls._shape)
         check_examples(cls, cls._shape)
 
     @property
@@ -202,9 +203,11 @@ class Tool(Declaration):
     @once
     def _policy_facts(self) -> ToolFacts:
         specs = self.operations or (
-            OperationSpec(PLAIN, self.description, self.safety_tier, parameters=self.parameters()),
+            OperationSpec(PLAIN, self.description, self.safety_tier, tuple(self.actions), parameters=self.parameters()),
         )
-        marked = {one.name for name in (PLAIN, *self._names) for one in self.parameters(name) if one.marks}
+        every = [one for name in (PLAIN, *self._names) for one in self.parameters(name)]
+        marked = {one.name for one in every if one.marks}
+        whole = {one.name for one in every if any(not mark.at for mark in one.marks)}.union(self.texts)
         extra: Verdict | None = Verdict.ALLOW
         paths: list[PathCandidate] = []
         texts: tuple[str, ...] | None = None
@@ -221,12 +224,17 @@ class Tool(Declaration):
             if found or self.operations or self.parameters():
                 texts = tuple(one for one in found if steps_of(one)[0] not in marked)
         kinds, rows = self.capabilities, list[OperationFacts]()
+        in_any = not isinstance(self._shape, MethodShape) and holds_text(schema, whole)
         for spec in specs:
             uses = ((one, one.use(spec.name)) for one in paths)
             likely = tuple(
                 PathArgument(one.argument, PathUse(use) if use else None, one.confidence) for one, use in uses
             )
-            rows.append(spec.facts(kinds, likely))
+            held = in_any or (
+                isinstance(self._shape, MethodShape)
+                and any(holds_text({"properties": {one.name: one.whole_schema}}, whole) for one in spec.parameters)
+            )
+            rows.append(spec.facts(kinds, likely, holds_texts=held, takes_others=extra is not Verdict.DENY))
         return ToolFacts(
             self.name,
             self.major,
@@ -313,6 +321,7 @@ class Tool(Declaration):
     ) -> Assessment:
         """What the call would do; without effects. Of several possible actions, the one that needs the most."""
         actions = next((spec.actions for spec in self.operations if spec.name == operation), ())
+        actions = actions or self.actions
         if len(actions) == 1:
             return Assessment(actions[0])
         return Assessment(max(actions, key=_ACTIONS.index)) if actions else Assessment()
@@ -375,6 +384,7 @@ class Tool(Declaration):
             raise RegistrationError(f"tool `{self.name}`: its `output_schema` cannot be used: {error}") from None
         if not hasattr(self, "_shape"):
             raise RegistrationError(f"tool `{self.name}` has no operations and no function")
+        check_texts(self, self._shape)
         if "examples" in self.__dict__ or not hasattr(type(self), "_shape"):  # else they were checked with the class
             check_examples(self, self._shape)
         for rule in self.tool_rules:

@@ -115,13 +115,14 @@ if TYPE_CHECKING:
     from gatewright.policy.place_right import PathCondition, PlaceRight, path_condition, place_rights
     from gatewright.policy.policyrule import PolicyRule
     from gatewright.policy.preset import Preset, preset_edit
-    from gatewright.policy.reach import level_verdict
+    from gatewright.policy.reach import level_verdict, sources_reached
     from gatewright.policy.right import (
         Layer,
         OperationFacts,
         OperationRight,
         PathArgument,
         Reason,
+        RightWord,
         ToolFacts,
         ToolRight,
     )
@@ -272,9 +273,10 @@ door(
         "gatewright.policy.place_right": ("PathCondition", "PlaceRight", "path_condition", "place_rights"),
         "gatewright.policy.policyrule": ("PolicyRule",),
         "gatewright.policy.preset": ("Preset", "preset_edit"),
-        "gatewright.policy.reach": ("level_verdict",),
+        "gatewright.policy.reach": ("level_verdict", "sources_reached"),
         "gatewright.policy.right": (
-            "Layer", "OperationFacts", "OperationRight", "PathArgument", "Reason", "ToolFacts", "ToolRight",
+            "Layer", "OperationFacts", "OperationRight", "PathArgument", "Reason", "RightWord", "ToolFacts",
+            "ToolRight",
         ),
         "gatewright.policy.rights": ("reset_tools",),
         "gatewright.policy.rightsdiff": (

@@ -5,12 +5,15 @@ them afresh.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import cast
 from weakref import WeakKeyDictionary
 
 from gatewright.workspace.api import (
     BaseFolder,
+    GatewrightError,
     PathCondition,
     Permission,
     PermissionRules,
@@ -22,9 +25,10 @@ from gatewright.workspace.api import (
     WorkspaceError,
     frozen,
     place_rights,
+    sources_reached,
 )
 from gatewright_gui.qt.language import counted, tr
-from gatewright_gui.session.file_index import Decided, FileIndex, decide, level_of, walk
+from gatewright_gui.session.file_index import PROTECTED, Decided, FileIndex, decide, level_of, walk
 from gatewright_gui.session.verdict import verdict_words
 
 MOST_COUNTED = 20_000
@@ -34,31 +38,48 @@ _KEPT: WeakKeyDictionary[Workspace, dict[str, tuple[BaseFolder, FileIndex]]] = W
 
 @frozen
 class Share:
-    """How many files an operation denies, asks for and allows. `is_partial`: there are more files than were counted."""
+    """How many files an operation denies, asks for and allows.
+
+    `is_partial`: there are more files than were counted. `blocks`: how many of them are blocks of memory.
+    `elsewhere`: the tool may reach files in no source too, which no level denies and nobody counts.
+    """
 
     deny: int
     ask: int
     allow: int
     is_partial: bool = False
+    blocks: int = 0
+    elsewhere: bool = False
 
     @property
     def files(self) -> int:
-        """How many files were counted."""
+        """How many files and blocks were counted."""
         return self.deny + self.ask + self.allow
+
+    @property
+    def tells(self) -> bool:
+        """Whether a bar says what calls come to: not where all that is counted is denied, and the rest not known."""
+        return self.files > 0 and not (self.elsewhere and self.deny == self.files)
 
     @property
     def words(self) -> str:
         """In words: `of 12 files allow 9, ask first 1, deny 2`."""
         counts = {Verdict.ALLOW: self.allow, Verdict.ASK: self.ask, Verdict.DENY: self.deny}
         said = ", ".join(f"{verdict_words(verdict)} {count:,}" for verdict, count in counts.items() if count)
+        unknown = tr("files in no source are not counted, and no level denies them") if self.elsewhere else ""
         if not said:
-            return tr("there is no file yet")
+            return unknown or tr("there is no file yet")
+        parts = (
+            (self.files - self.blocks, counted(self.files - self.blocks, "file", "files")),
+            (self.blocks, counted(self.blocks, "block", "blocks")),
+        )
+        of = tr(" and ").join(words for count, words in parts if count)
         text = tr("of the first {files} {counts}") if self.is_partial else tr("of {files} {counts}")
-        return text.format(files=counted(self.files, "file", "files"), counts=said)
+        return "; ".join(filter(None, (text.format(files=of, counts=said), unknown)))
 
 
 Shares = Mapping[tuple[str, str], Share]
-"""By tool and operation; only of those that go by the path."""
+"""By tool and operation; only of those that go by the path or the block."""
 
 
 def path_shares(
@@ -69,22 +90,45 @@ def path_shares(
         _KEPT.pop(workspace, None)
     policy = workspace.policy
     agent = policy.agents[agent_id]
-    counted: dict[str, _Files | None] = {}
+    seen: dict[str, _Files | None] = {}
+    blocks: list[Permission] | None = None
     found: dict[tuple[str, str], Share] = {}
     for name, tool in workspace.rights(agent_id).items():
         if tools is not None and name not in tools:
             continue
-        if not tool.facts.needs_source and not any(op.paths for op in tool.facts.operations):
-            continue
-        sources = policy.sources_of(agent) if tool.facts.needs_source else policy.file_sources
+        folders = _folders_of(workspace, tool.facts.origin)
+        facts = {op.name: op for op in tool.facts.operations}
         for operation, place in place_rights(policy, agent_id, tool).items():
-            for source in sources:
-                if source.source_id not in counted:
-                    counted[source.source_id] = _files_of(workspace, source)
-            known = [files for source in sources if (files := counted[source.source_id]) is not None]
-            if known:
-                found[name, operation] = FileUse(place).share(known)
+            op = facts[operation]
+            for source in (sources := sources_reached(policy, agent, tool.facts, op)):
+                if source.source_id not in seen:
+                    seen[source.source_id] = _files_of(workspace, source)
+            known = [files for source in sources if (files := seen[source.source_id]) is not None]
+            in_memory = bool(op.labels) and not tool.facts.needs_source
+            if in_memory and blocks is None:
+                blocks = _levels_of_blocks(workspace, agent_id)
+            if known or in_memory:
+                share = FileUse(place).share(known, folders, (blocks or []) if in_memory else [])
+                found[name, operation] = replace(share, elsewhere=bool(op.path_actions or op.disk_actions))
     return found
+
+
+def _folders_of(workspace: Workspace, origin: str) -> tuple[str, ...]:
+    """The folders that the server of a catalog is started with; none where nothing tells what it reaches."""
+    catalog = next((one for one in workspace.policy.catalogs if one.catalog_id == origin), None)
+    if catalog is None or catalog.command is None:
+        return ()
+    start = Path(workspace.folder, catalog.cwd or ".")
+    given = (arg.rpartition("=")[2] for arg in catalog.args)
+    return tuple(f"{folder.resolve()}/" for arg in given if arg and (folder := start / arg).is_dir())
+
+
+def _levels_of_blocks(workspace: Workspace, agent_id: str) -> list[Permission]:
+    """The levels of the blocks of memory that the agent may name; those of files are counted as files."""
+    try:
+        return [record.permission for record in workspace.blocks(agent_id).list() if not record.source_id]
+    except GatewrightError:
+        return []
 
 
 class FileUse:
@@ -98,19 +142,23 @@ class FileUse:
         """At a path, from the base, that has this level."""
         return self._place.verdict(source, level, [check(path) for check in self._checks])
 
-    def share(self, files: "Iterable[_Files]") -> Share:
-        """At all of these files."""
-        found: Counter[Verdict] = Counter()
+    def share(self, files: "Iterable[_Files]", within: Sequence[str] = (), blocks: Sequence[Permission] = ()) -> Share:
+        """At all of these files that lie in one of the folders, if any are given, and at blocks with these levels."""
+        found: Counter[Verdict] = Counter(self._place.block_verdict(level) for level in blocks)
         partial = False
         for one in files:
             partial = partial or one.decided.index.truncated
-            levels = ((self.verdict(one.source, path, one.levels[code]), 1) for path, code in one.paths())
-            if not self._checks:
+            levels = ((self.verdict(one.source, path, one.levels[code]), 1) for path, code in one.paths(within))
+            if not self._checks and not within:
                 counts = one.decided.counts.items()
-                levels = ((self.verdict(one.source, "", one.levels[code]), count) for code, count in counts)
+                levels = (
+                    (self.verdict(one.source, "", one.levels[code]), count)
+                    for code, count in counts
+                    if code != PROTECTED
+                )
             for verdict, count in levels:
                 found[verdict] += count
-        return Share(found[Verdict.DENY], found[Verdict.ASK], found[Verdict.ALLOW], partial)
+        return Share(found[Verdict.DENY], found[Verdict.ASK], found[Verdict.ALLOW], partial, len(blocks))
 
 
 def _check(condition: PathCondition) -> Callable[[str], bool]:
@@ -120,17 +168,21 @@ def _check(condition: PathCondition) -> Callable[[str], bool]:
 
 
 class _Files:
-    """The files of one source: `levels` by the codes of `decided`."""
+    """The files of one source: `levels` by the codes of `decided`. What is our own and protected is none of them."""
 
-    def __init__(self, source: Source, decided: Decided) -> None:
+    def __init__(self, source: Source, base: str, decided: Decided) -> None:
         self.source, self.decided = source, decided
+        self._base = base
         rules, default = source.permission_rules, source.default_permission
         self.levels = {code: level_of(code, rules, default) for code in decided.counts}
 
-    def paths(self) -> Iterator[tuple[str, int]]:
-        """Every path with its code."""
+    def paths(self, within: Sequence[str] = ()) -> Iterator[tuple[str, int]]:
+        """Every path with its code; those in one of the folders, if any are given."""
         for folder, codes in zip(self.decided.index.folders, self.decided.codes, strict=True):
-            yield from ((folder.prefix + name, code) for name, code in zip(folder.names, codes, strict=True))
+            if within and not f"{self._base}/{folder.prefix}".startswith(tuple(within)):
+                continue
+            found = zip(folder.names, codes, strict=True)
+            yield from ((folder.prefix + name, code) for name, code in found if code != PROTECTED)
 
 
 def _files_of(workspace: Workspace, source: Source) -> _Files | None:
@@ -148,7 +200,7 @@ def _files_of(workspace: Workspace, source: Source) -> _Files | None:
     except WorkspaceError:
         return None
     rules = PermissionRules(source.permission_rules, source.default_permission)
-    return _Files(source, decide(index, overlay, rules, _never))
+    return _Files(source, running.base.rstrip("/"), decide(index, overlay, rules, _never))
 
 
 def _never() -> bool:

@@ -14,6 +14,7 @@ from gatewright.workspace.api import (
     Layer,
     OperationRight,
     Policy,
+    RightWord,
     ToolFacts,
     ToolRight,
     Verdict,
@@ -48,15 +49,24 @@ class Cell(IntEnum):
 
 @frozen
 class OperationCell:
-    """One operation in one cell; `is_limited`: rules limit its calls, or some of them are denied."""
+    """One operation in one cell; `is_limited`: rules limit its calls, or some of them are denied.
+
+    `but_paths`: it is allowed, but for texts that are paths into a source.
+    """
 
     state: Cell
     is_limited: bool = False
+    but_paths: bool = False
 
 
-_LIMITED = 0x10
-"""Beside the state in the byte of a cell."""
-OPERATION_CELLS = {state | limited: OperationCell(state, limited > 0) for state in Cell for limited in (0, _LIMITED)}
+_LIMITED, _BUT_PATHS = 0x10, 0x20
+"""Beside the state in the byte of a cell; the latter beside `ON` alone."""
+OPERATION_CELLS = {
+    state | limited | paths: OperationCell(state, limited > 0, paths > 0)
+    for state in Cell
+    for limited in (0, _LIMITED)
+    for paths in ((0, _BUT_PATHS) if state is Cell.ON else (0,))
+}
 """What the byte of a cell says."""
 
 
@@ -153,8 +163,9 @@ def column_of(layout: GridLayout, rights: Mapping[str, ToolRight], source_ids: t
         reachable = source_ids if right.facts.needs_source else ()
         for place, row in zip(places, rows, strict=True):
             cells[place] = _cell(row)
-            if (row.limits or row.by_path or row.by_value or reachable) and row.verdict is not Verdict.DENY:
-                limits[place] = _digest((row.limits, row.by_path, row.by_value, reachable))
+            found = (row.limits, row.by_path, row.by_block, row.by_value, row.by_text, reachable)
+            if row.verdict is not Verdict.DENY and any(found):
+                limits[place] = _digest(found)
     return Column(bytes(cells), limits.tobytes())
 
 
@@ -184,9 +195,10 @@ def _cell(row: OperationRight) -> int:
         return Cell.OFF
     if row.verdict is Verdict.DENY:
         return Cell.OVERRULED
-    limited = _LIMITED if row.limits or Verdict.DENY in row.by_path or Verdict.DENY in row.by_value else 0
+    limited = _LIMITED if row.limits or Verdict.DENY in row.depends else 0
     if row.verdict is Verdict.ALLOW:
-        return (Cell.SOME_ASK if row.asks_for_some else Cell.ON) | limited
+        but_paths = _BUT_PATHS if row.word is RightWord.BUT_PATHS else 0
+        return (Cell.SOME_ASK if row.asks_for_some else Cell.ON | but_paths) | limited
     own = all(reason.layer is Layer.APPROVALS for reason in row.reasons if reason.verdict is Verdict.ASK)
     return (Cell.ASKS if own else Cell.LOCKED) | limited
 
@@ -202,7 +214,7 @@ def summed(cells: bytes) -> Summary:
     counts = {cell: cells.count(cell) for cell in OPERATION_CELLS}
 
     def count(*states: Cell) -> int:
-        return sum([counts[state] + counts[state | _LIMITED] for state in states])
+        return sum([number for cell, number in counts.items() if OPERATION_CELLS[cell].state in states])
 
     asking = count(Cell.ASKS, Cell.LOCKED, Cell.SOME_ASK)
     return Summary(

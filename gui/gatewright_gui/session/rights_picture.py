@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from weakref import WeakKeyDictionary
 
 from gatewright.workspace.api import (
-    Action,
+    Agent,
     AgentView,
     OperationFacts,
     OperationRight,
     Policy,
     SafetyTier,
-    Source,
     ToolRight,
     Verdict,
     Workspace,
     frozen,
     level_verdict,
+    sources_reached,
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.tool_groups import by_origin, group_of
@@ -165,7 +165,7 @@ def _reach(workspace: Workspace, agent_id: str) -> _Reach:
     if view in _reaches:
         return _reaches[view]
     policy = workspace.policy
-    sources = policy.sources_of(policy.agents[agent_id])
+    agent = policy.agents[agent_id]
     share, risks = Counter[str](), list[tuple[str, str, bool]]()
     tools: defaultdict[str, _Count] = defaultdict(_Count)
     places: defaultdict[tuple[str, str], _Count] = defaultdict(_Count)
@@ -177,10 +177,10 @@ def _reach(workspace: Workspace, agent_id: str) -> _Reach:
             is_privileged = row.tier is SafetyTier.PRIVILEGED
             share["privileged"] += is_privileged
             share["on" if row.verdict is Verdict.ALLOW else "asks"] += 1
-            if row.verdict is Verdict.ALLOW and (is_privileged or deletes(op)):
+            if row.verdict is Verdict.ALLOW and (is_privileged or op.destroys):
                 risks.append((name, op.name, is_privileged))
             tools[name][row.verdict] += 1
-            for source_id, verdict in _places(right, op, row, sources, policy):
+            for source_id, verdict in _places(right, op, row, policy, agent):
                 places[name, source_id][verdict] += 1
     found = _reaches[view] = _Reach(
         RightShare(*(share[name] for name in ("on", "asks", "blocked", "off", "privileged"))),
@@ -191,18 +191,12 @@ def _reach(workspace: Workspace, agent_id: str) -> _Reach:
     return found
 
 
-def deletes(op: OperationFacts) -> bool:
-    """Whether a call may delete a file or a block."""
-    return Action.DELETE in op.actions or Action.DELETE in op.path_actions
-
-
 def _places(
-    right: ToolRight, op: OperationFacts, row: OperationRight, sources: tuple[Source, ...], policy: Policy
+    right: ToolRight, op: OperationFacts, row: OperationRight, policy: Policy, agent: Agent
 ) -> Iterator[tuple[str, Verdict]]:
     """The sources that calls of an operation come at, and what these come to there at best."""
-    facts = right.facts
-    for source in sources if facts.needs_source else policy.file_sources if op.path_actions else ():
-        said = {level_verdict(source, facts, op, level) for level in source.levels}
+    for source in sources_reached(policy, agent, right.facts, op):
+        said = {level_verdict(source, right.facts, op, level) for level in source.levels}
         if said != {Verdict.DENY}:
             is_free = Verdict.ALLOW in said and row.verdict is Verdict.ALLOW
             yield source.source_id, Verdict.ALLOW if is_free else Verdict.ASK

@@ -1,6 +1,6 @@
 """What is said to calls, in the language of the app."""
 
-from gatewright.workspace.api import Verdict
+from gatewright.workspace.api import RightWord, Verdict
 from gatewright_gui.qt.language import mark, tr
 
 _WORDS = {Verdict.ALLOW: mark("allow"), Verdict.ASK: mark("ask first"), Verdict.DENY: mark("deny")}
@@ -9,3 +9,19 @@ _WORDS = {Verdict.ALLOW: mark("allow"), Verdict.ASK: mark("ask first"), Verdict.
 def verdict_words(verdict: Verdict) -> str:
     """`allow`, `ask first` or `deny`."""
     return tr(_WORDS[verdict])
+
+
+_RIGHTS = {
+    RightWord.OFF: mark("off"),
+    RightWord.ASK: mark("ask first"),
+    RightWord.ALLOW: mark("allow"),
+    RightWord.BY_PATH: mark("by path"),
+    RightWord.BY_BLOCK: mark("by block"),
+    RightWord.BY_VALUE: mark("by value"),
+    RightWord.BUT_PATHS: mark("allow, but for paths"),
+}
+
+
+def right_words(word: RightWord) -> str:
+    """What an operation comes to: `off`, `ask first`, `allow`, `by path`, ...."""
+    return tr(_RIGHTS[word])

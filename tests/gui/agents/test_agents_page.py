@@ -108,7 +108,10 @@ async def test_operation_that_asks_at_some_paths_shows_that_and_says_so_in_words
     assert verdict.data(TIP) == f"{counted}\nclick: at which files"
     assert switch.data(TIP) == "some of its calls ask first"
     assert cell(window, "file", "list", Column.ASK).data(TIP) == "does not ask first"
-    assert cell(window, "block", "info", Column.VERDICT).data() == "allow"
+    info = cell(window, "block", "info", Column.VERDICT)
+    assert info.data() == "by block"
+    assert info.data(TIP).startswith("goes by the block: of 12 files and ")
+    assert cell(window, "recall", "search", Column.VERDICT).data() == "allow"
     click(window, "file", "append", Column.ASK)
     assert (verdict.data(), Asking(switch.data(ASKING))) == ("ask first", Asking.YES)
 

@@ -103,8 +103,8 @@ async def test_a_cell_is_filled_as_far_as_it_is_on_and_the_preview_gives_its_roo
     view, preview = pane_of(window).view, agents_page(window).preview
     before, soft = view.width(), current_look().palette.verdict.allow.soft
     for agent_id, tool, share in (
-        ("archivist", "block", 1.0),
-        ("archivist", "block_edit", 2 / 6),
+        ("archivist", "recall", 1.0),
+        ("operator", "send_message", 2 / 5),
         ("newcomer", "file", 0),
     ):
         choose(window, "researcher", "recall")
@@ -301,7 +301,7 @@ async def test_only_rows_that_differ_are_shown_when_that_is_wanted(window: MainW
 
 TWIN = """
 [agents.{name}]
-tools = ["file", "block"]
+tools = ["file", "recall@2"]
 sources = [{sources}]
 """
 LIMIT = """
@@ -350,19 +350,19 @@ async def test_agents_that_are_alike_have_no_differences(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("limit", [MAX, RATE])
 async def test_agents_that_differ_by_a_limit_alone_differ_in_what_it_limits(tmp_path: Path, limit: str) -> None:
-    async with twins(tmp_path, LIMIT.format(tool="block", limit=limit)) as window:
-        assert tools_shown(window) == {"block"}
-        assert text(window, "twin_one", "block", "info") == "on"
-        assert text(window, "twin_two", "block", "info") == "on, limited"
+    async with twins(tmp_path, LIMIT.format(tool="recall", limit=limit)) as window:
+        assert tools_shown(window) == {"recall"}
+        assert text(window, "twin_one", "recall", "search") == "on"
+        assert text(window, "twin_two", "recall", "search") == "on, limited"
 
 
 async def test_agents_with_the_same_kind_of_limit_and_other_numbers_differ(tmp_path: Path) -> None:
-    rules = LIMIT.format(tool="block", limit=MAX) + LIMIT.format(tool="block", limit=MAX).replace("two", "one")
+    rules = LIMIT.format(tool="recall", limit=MAX) + LIMIT.format(tool="recall", limit=MAX).replace("two", "one")
 
     async with twins(tmp_path / "same", rules) as window:
         assert tools_shown(window) == set()
     async with twins(tmp_path / "other", rules.replace("40", "39", 1)) as window:
-        assert tools_shown(window) == {"block"}
+        assert tools_shown(window) == {"recall"}
 
 
 async def test_agents_that_differ_by_a_constraint_differ_in_the_operation_that_it_is_for(tmp_path: Path) -> None:
@@ -383,9 +383,9 @@ async def test_agents_that_differ_by_their_sources_differ_in_the_tools_that_go_t
 
 
 async def test_a_limit_that_is_added_by_hand_shows_in_the_cell_and_goes_with_an_undo(window: MainWindow) -> None:
-    open_tool(window, "block")
-    choose(window, "archivist", "block", "info")
-    before = text(window, "archivist", "block", "info")
+    open_tool(window, "recall")
+    choose(window, "archivist", "recall", "search")
+    before = text(window, "archivist", "recall", "search")
     press(window, Qt.Key.Key_Return)
     await settled(window)
     detail = agents_page(window).tools.detail
@@ -397,10 +397,10 @@ async def test_a_limit_that_is_added_by_hand_shows_in_the_cell_and_goes_with_an_
     await show_matrix(window)
 
     assert before == "on"
-    assert text(window, "archivist", "block", "info") == "on, limited"
+    assert text(window, "archivist", "recall", "search") == "on, limited"
     window.undo()
     await known(window)
-    assert text(window, "archivist", "block", "info") == "on"
+    assert text(window, "archivist", "recall", "search") == "on"
 
 
 async def test_an_operation_that_asks_at_some_paths_has_a_hand_and_says_so(window: MainWindow) -> None:

@@ -397,7 +397,8 @@ class MatrixModel(QAbstractTableModel):
 
     def _said(self, row: int, column: int) -> tuple[str, ...]:
         share = self.share(row, column)
-        by_path = (tr("goes by the path: {verdicts}", verdicts=share.words),) if share is not None else ()
+        goes = tr("goes by the block: {verdicts}") if share and share.blocks else tr("goes by the path: {verdicts}")
+        by_path = (goes.format(verdicts=share.words),) if share is not None else ()
         return (f"{self._named(row, column)}: {long_words(self.cell(row, column))}", *by_path)
 
     def why(self, row: int, column: int) -> tuple[str, ...]:

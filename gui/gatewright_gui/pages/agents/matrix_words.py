@@ -23,8 +23,10 @@ def short_words(found: Summary | OperationCell | None) -> str:
             return UNKNOWN
         case Summary():
             return f"{found.on}/{found.every}" if found.every else NOT_THERE
-        case OperationCell(state, is_limited):
+        case OperationCell(state, is_limited, but_paths):
             said = tr(CELL_WORDS[state])
+            if but_paths:
+                said = tr("{state}, but for paths", state=said)
             return NOT_THERE if state is Cell.MISSING else tr("{state}, limited", state=said) if is_limited else said
 
 

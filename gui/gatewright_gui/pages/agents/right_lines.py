@@ -13,6 +13,7 @@ from gatewright.workspace.api import (
     RequiresConsent,
     RightChange,
     RightState,
+    RightWord,
     ToolRule,
     Verdict,
     frozen,
@@ -20,6 +21,7 @@ from gatewright.workspace.api import (
 from gatewright_gui.pages.agents.limits import PlacedRule, sentence
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.review import Replay
+from gatewright_gui.session.verdict import right_words
 
 MOST_ROWS = 20_000
 """More rows nobody reads; the counts are of all of them."""
@@ -188,6 +190,8 @@ def replay_lines(found: Replay) -> ReplayLines:
 def _operation(row: RightChange) -> ChangeRow:
     what = f"{row.tool}.{row.operation}" if row.operation else row.tool
     now, then = tr(STANDING_WORDS[row.before]), tr(STANDING_WORDS[row.after])
+    if row.after is RightState.ON and row.word is not RightWord.ALLOW:
+        then = tr("{state}: {word}", state=then, word=right_words(row.word))
     return ChangeRow(row.agent_id, what, now, then, str(row.kind), row.before, row.after)
 
 

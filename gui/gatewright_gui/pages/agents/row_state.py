@@ -2,10 +2,20 @@
 
 from enum import StrEnum
 
-from gatewright.workspace.api import Layer, OperationFacts, OperationRight, Reason, ToolRight, Verdict, strictest
+from gatewright.workspace.api import (
+    Layer,
+    OperationFacts,
+    OperationRight,
+    Reason,
+    RightWord,
+    ToolRight,
+    Verdict,
+    strictest,
+)
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.value_words import value_words
+from gatewright_gui.session.verdict import right_words
 
 
 class RowState(StrEnum):
@@ -71,11 +81,16 @@ def depending_words(op: OperationFacts, right: OperationRight, share: Share | No
 
     `share`: how many files it may touch, where that was counted.
     """
-    path = share.words if share is not None else _some_words(right.by_path)
+    counted = share.words if share is not None else ""
+    path = counted or _some_words(right.by_path) if right.by_path else ""
+    block = (counted if not path else "") or _some_words(right.by_block) if right.by_block else ""
     values = "; ".join(value_words(op, right).sentences) or _some_words(right.by_value)
     by_path = tr("goes by the path: {verdicts}", verdicts=path) if path else ""
+    by_block = tr("goes by the block: {verdicts}", verdicts=block) if block else ""
     by_values = tr("goes by the values: {verdicts}", verdicts=values) if values else ""
-    return "; ".join(filter(None, (by_path, by_values)))
+    text = _some_words(right.by_text)
+    by_text = tr("takes the level of a source for a text that is a path: {verdicts}", verdicts=text) if text else ""
+    return "; ".join(filter(None, (by_path, by_block, by_values, by_text)))
 
 
 def _some_words(verdicts: frozenset[Verdict]) -> str:
@@ -131,7 +146,7 @@ def facts_of(tool: ToolRight, operation: OperationRight) -> OperationFacts:
 
 
 def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
-    """Allow, by path or value, ask first, off, mixed; `off` says by which layer where the box is ticked.
+    """The word of the right, or mixed; `off` says by which layer where the box is ticked.
 
     What goes by values says which, where that is short: `up to 100`.
     """
@@ -147,11 +162,8 @@ def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
 
 
 def _verdict_word(op: OperationFacts, row: OperationRight) -> str:
-    if row.verdict is Verdict.ALLOW and row.by_path:
-        return tr("by path")
-    if row.verdict is Verdict.ALLOW and row.by_value:
-        return value_words(op, row).short or tr("by value")
-    return tr("off") if row.verdict is Verdict.DENY else tr(row.verdict.words)
+    short = value_words(op, row).short if row.word is RightWord.BY_VALUE else ""
+    return short or right_words(row.word)
 
 
 def verdict_sentence(tool: ToolRight, operation: OperationRight | None) -> str:
@@ -165,11 +177,13 @@ def verdict_sentence(tool: ToolRight, operation: OperationRight | None) -> str:
         return tr("Its operations differ, {count} of {every} are on. Choose one to see why.", count=on, every=len(rows))
     verdict = verdict_of(tool, operation)
     reason = next((one.text for one in reasons_of(tool, operation) if one.verdict is verdict), "")
+    depending = next((text for op, row in rows if (text := depending_words(op, row))), "")
     if verdict is not Verdict.ALLOW and reason:
         plain = reason.replace("`", "")
-        asks = tr("Asks first, because {reason}.", reason=plain)
-        return tr("Denied, because {reason}.", reason=plain) if verdict is Verdict.DENY else asks
-    depending = next((text for op, row in rows if (text := depending_words(op, row))), "")
+        if verdict is Verdict.DENY:
+            return tr("Denied, because {reason}.", reason=plain)
+        asks = tr("Asks first, because {reason}, and it {depends}.", reason=plain, depends=depending)
+        return asks if depending else tr("Asks first, because {reason}.", reason=plain)
     return (
         tr("Allowed, but it {depends}.", depends=depending)
         if depending
@@ -214,7 +228,8 @@ def looks_alike(one: ToolRight, other: ToolRight) -> bool:
         or (
             a.ticked == b.ticked
             and a.verdict is b.verdict
-            and (a.by_path, a.by_value) == (b.by_path, b.by_value)
+            and a.word is b.word
+            and (a.depends, a.by_text) == (b.depends, b.by_text)
             and [r.layer for r in a.reasons] == [r.layer for r in b.reasons]
         )
         for a, b in zip(one.operations, other.operations, strict=True)

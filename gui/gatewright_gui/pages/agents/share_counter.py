@@ -89,7 +89,9 @@ class ShareCounter(QObject):
 
 
 def paint_share(painter: QPainter, room: QRect, share: Share) -> None:
-    """The bar of what is denied, asked for and allowed."""
+    """The bar of what is denied, asked for and allowed; none where it would tell less than there is."""
+    if not share.tells:
+        return
     verdict = current_look().palette.verdict
     parts = ((share.deny, verdict.deny), (share.ask, verdict.ask), (share.allow, verdict.allow))
     paint_bar(painter, room, share.files, ((count, pair.fg, Qt.BrushStyle.SolidPattern) for count, pair in parts))

@@ -2,7 +2,7 @@
 
 from PySide6.QtCore import QObject
 
-from gatewright.workspace.api import Permission, Source, Verdict, place_rights
+from gatewright.workspace.api import Permission, Source, Verdict, place_rights, sources_reached
 from gatewright_gui.pages.files.folder_panel import FolderPanel
 from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.pages.page import PageContext
@@ -49,11 +49,11 @@ class ShownUse(QObject):
         if agent is None or right is None or place is None:
             self.end()
             return
-        use, needs_source = FileUse(place), right.facts.needs_source
+        use, op = FileUse(place), next(one for one in right.facts.operations if one.name == operation)
 
         def judge(path: str, level: Permission) -> Verdict:
             source: Source | None = self._shown.source
-            if source is None or (needs_source and source not in document.policy.sources_of(agent)):
+            if source is None or source not in sources_reached(document.policy, agent, right.facts, op):
                 return Verdict.DENY
             return use.verdict(source, path, level)
 
