@@ -291,6 +291,10 @@ def _unsaid_lints(shape: ToolShape, form: str) -> Iterator[ProviderLint]:
             "the gate checks it, so say it in the tool's description too",
         )
         yield ProviderLint("constraint-not-shown", format_named(form).provider, pointer, reason, advice, "looser")
+    for pointer, why in shape.tool.unchecked_arguments:
+        reason = f"the pattern of the tool's own schema is neither shown nor checked: {why}"
+        advice = "constrain the argument in the policy where it matters"
+        yield ProviderLint("pattern-not-checked", format_named(form).provider, pointer, reason, advice, "looser")
     if shape.open_why:
         reason = f"arguments that the schema does not name are let through: {shape.open_why}"
         advice = "constrain each argument that matters, and look at what the tool does with others"

@@ -6,7 +6,6 @@ It checks no arguments. A schema is compiled once, however often it stands in th
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
@@ -18,9 +17,10 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.problem import near_miss
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.policy.rule import ArgumentConstraints
-from gatewright.schema.check import SchemaChecker, check_schema, is_linear_pattern
+from gatewright.schema.check import SchemaChecker, check_schema
 from gatewright.schema.contradiction import Fault
 from gatewright.schema.inline import check_expansion
+from gatewright.schema.pattern import pattern_problems
 from gatewright.schema.walk import Pointer, Schema, as_list, as_object, walk
 
 _CORE = "$schema $id $anchor $ref $defs $comment definitions allOf anyOf oneOf not if then else"
@@ -76,11 +76,8 @@ def _faults(root: Schema) -> Iterator[Fault]:
                 yield Fault((*pointer, key), "bad-value", message)
             elif key not in KEYWORDS and not key.startswith("x-"):
                 yield _unknown(pointer, key, node[key])
-        if isinstance(pattern := node.get("pattern"), str) and (found := pattern_fault(pattern)):
-            yield Fault((*pointer, "pattern"), *found)
-        for key in as_object(node.get("patternProperties")) or {}:
-            if found := pattern_fault(key):
-                yield Fault((*pointer, "patternProperties", key), *found, at_key=True)
+    for one in pattern_problems(root):
+        yield Fault(one.pointer, one.code, f"{shown(one.pattern)} cannot be checked: {one.message}", at_key=one.at_key)
 
 
 def _unknown(pointer: Pointer, key: str, value: object) -> Fault:
@@ -90,18 +87,6 @@ def _unknown(pointer: Pointer, key: str, value: object) -> Fault:
         example = f"`{{ properties = {{ {shown(key)[1:-1]} = ... }} }}`"
         message += f"; an argument of that name stands under `properties`: {example}"
     return Fault((*pointer, key), "unknown-keyword", message, near, at_key=True)
-
-
-def pattern_fault(pattern: str) -> tuple[str, str] | None:
-    """Code and message when ``pattern`` cannot be matched in linear time, or at all."""
-    if is_linear_pattern(pattern):
-        return None
-    try:
-        re.compile(pattern)
-    except (re.error, OverflowError, RecursionError):
-        return "bad-pattern", f"{shown(pattern)} is no regular expression"
-    why = "look-around, back-references and very large repetitions are not supported"
-    return "pattern-not-linear", f"{shown(pattern)} cannot run in linear time: {why}"
 
 
 def _uncompilable(schema: Schema) -> tuple[Fault, ...]:

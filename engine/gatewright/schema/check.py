@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import jsonschema_rs
@@ -21,6 +20,7 @@ from gatewright.base.jsonvalue import checked_object
 from gatewright.schema.draft import is_draft_7
 from gatewright.schema.engine import CHECKED_FORMATS, compiled
 from gatewright.schema.inline import check_expansion, inline_references
+from gatewright.schema.pattern import pattern_problems, with_lengths
 from gatewright.schema.walk import Schema, as_object, map_children, pointer_text, walk
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class SchemaChecker:
         if check_formats:
             self._schema = _with_checked_formats(self._schema)
         self._check_formats = check_formats
-        self._validator = _compiled(self._schema, schema, check_formats=check_formats)
+        self._schema, self._validator = _compiled(self._schema, schema, check_formats=check_formats)
         self._misfit: Misfit | None = None
 
     def is_valid(self, value: object) -> bool:
@@ -119,9 +119,14 @@ def _unreadable(value: object, error: Exception) -> ArgumentError:
     return ArgumentError("", detail)
 
 
-def _compiled(addressed: Schema, schema: Schema, *, check_formats: bool) -> jsonschema_rs.Validator:
+def _compiled(addressed: Schema, schema: Schema, *, check_formats: bool) -> tuple[Schema, jsonschema_rs.Validator]:
     try:
-        return compiled(addressed, check_formats=check_formats)
+        try:
+            return addressed, compiled(addressed, check_formats=check_formats)
+        except ValueError:
+            if (said := with_lengths(addressed)) is addressed:
+                raise
+            return said, compiled(said, check_formats=check_formats)
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         problems = check_schema(schema)
         detail = problems[0].message if problems else str(error).splitlines()[0]
@@ -180,7 +185,9 @@ def _problems(root: Schema) -> Iterator[SchemaProblem]:
     if any(len(pointer) > MAX_SCHEMA_DEPTH for pointer, _ in walk(root)):
         yield SchemaProblem("", "the schema is nested too deeply")
         return
-    patterns = list(_pattern_problems(root))
+    patterns = [
+        SchemaProblem(pointer_text(one.pointer), f"the pattern: {one.message}") for one in pattern_problems(root)
+    ]
     found = list(_metaschema_problems(root)) if patterns or not _is_surely_a_schema(root) else []
     places = {problem.pointer for problem in found}
     found += [problem for problem in patterns if problem.pointer not in places]
@@ -221,52 +228,6 @@ def _metaschema_problems(root: Schema) -> Iterator[SchemaProblem]:
             if error.validator in ("anyOf", "oneOf"):
                 said = f"not a valid schema: this value is not allowed for `{path[-1] if path else 'a schema'}`"
             yield SchemaProblem(pointer_text(path), said)
-
-
-def _pattern_problems(root: Schema) -> Iterator[SchemaProblem]:
-    for pointer, node in walk(root):
-        patterns = [(("pattern",), node.get("pattern"))]
-        patterns += [(("patternProperties", key), key) for key in as_object(node.get("patternProperties")) or {}]
-        for step, pattern in patterns:
-            if isinstance(pattern, str) and not is_linear_pattern(pattern):
-                message = "the pattern cannot run in linear time; look-around and back-references are not supported"
-                yield SchemaProblem(pointer_text((*pointer, *step)), message)
-
-
-def linear_part(schema: Schema) -> Schema:
-    """``schema`` without what cannot be checked in linear time; it takes whatever ``schema`` takes, and perhaps more.
-
-    The same object when there is nothing of that kind.
-    """
-    return _loosened(schema) if any(_pattern_problems(schema)) else schema
-
-
-_NOT_MONOTONE = frozenset(
-    {"not", "if", "then", "else", "oneOf", "contains", "unevaluatedProperties", "unevaluatedItems"}
-)
-
-
-def _loosened(schema: Schema) -> Schema:
-    """Keywords go whose meaning could turn narrower when a pattern elsewhere goes."""
-    result = {key: value for key, value in map_children(schema, _loosened).items() if key not in _NOT_MONOTONE}
-    pattern, by_name = result.get("pattern"), as_object(result.get("patternProperties")) or {}
-    if isinstance(pattern, str) and not is_linear_pattern(pattern):
-        del result["pattern"]
-    linear = {key: value for key, value in by_name.items() if is_linear_pattern(key)}
-    if len(linear) < len(by_name):
-        result = {**result, "patternProperties": linear}
-        result.pop("additionalProperties", None)
-    return result
-
-
-@lru_cache(maxsize=4096)
-def is_linear_pattern(pattern: str) -> bool:
-    """Whether the engine that checks arguments takes ``pattern``."""
-    try:
-        compiled({"pattern": pattern})
-    except ValueError:
-        return False
-    return True
 
 
 def _is_object_schema(schema: Schema) -> bool:

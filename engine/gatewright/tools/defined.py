@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from types import MappingProxyType
 
 from gatewright.base.errors import RegistrationError, SchemaError
@@ -10,11 +11,14 @@ from gatewright.base.once import once
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import SchemaChecker, check_schema
-from gatewright.schema.check import linear_part
+from gatewright.schema.pattern import linear_part, pattern_problems
+from gatewright.schema.walk import Schema, pointer_text
 from gatewright.tools.declaration import Normalization, ResultType, SideEffect
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.schemashape import Runner, definition_shape, selected
 from gatewright.tools.tool import Tool
+
+_MOST_PATTERNS = 20
 
 
 class DefinedTool(Tool, abstract=True):
@@ -59,12 +63,14 @@ class DefinedTool(Tool, abstract=True):
         tier = definition.safety_tier if trusted else None
         tiers: Mapping[str, SafetyTier] = definition.operation_tiers if trusted else MappingProxyType({})
         self.safety_tier = tier or SafetyTier.PRIVILEGED
-        problems = check_schema(definition.input_schema)
+        schema = linear_part(definition.input_schema)
+        self.unchecked_arguments = () if schema is definition.input_schema else _patterns(definition.input_schema)
+        problems = check_schema(schema)
         if problems:
             where = f" at `{problems[0].pointer}`" if problems[0].pointer else ""
             raise RegistrationError(f"tool `{self.name}`: its schema cannot be used{where}: {problems[0].message}")
         try:
-            shape = definition_shape(definition.input_schema, self.safety_tier, tiers, runner)
+            shape = definition_shape(schema, self.safety_tier, tiers, runner)
             if definition.operation_field is not None or definition.operations is not None:
                 shape = selected(shape, definition.operation_field, definition.operations, self.safety_tier, tiers)
         except SchemaError as error:
@@ -79,6 +85,16 @@ class DefinedTool(Tool, abstract=True):
         return None if self.output_schema is None else SchemaChecker(linear_part(self.output_schema))
 
     @property
-    def has_unchecked_output(self) -> bool:
-        """Whether results are not checked against all of the output schema."""
-        return self.output_schema is not None and linear_part(self.output_schema) is not self.output_schema
+    def unchecked_output(self) -> str:
+        """Why results are not checked against all of the output schema that was given; empty where they are."""
+        if self.definition.output_fault:
+            return f"cannot be used ({self.definition.output_fault}); results are not checked"
+        for pointer, why in _patterns(self.output_schema) if self.output_schema is not None else ():
+            return f"holds a pattern that cannot be checked, at `{pointer}`: {why}; results are checked without it"
+        return ""
+
+
+def _patterns(schema: Schema) -> tuple[tuple[str, str], ...]:
+    """The first patterns that cannot run: a pointer to each, and why."""
+    found = islice(pattern_problems(schema), _MOST_PATTERNS)
+    return tuple((pointer_text(problem.pointer), problem.message) for problem in found)

@@ -12,7 +12,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import is_text
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import check_schema
-from gatewright.schema.check import linear_part
+from gatewright.schema.pattern import linear_part
 from gatewright.schema.walk import Schema, as_list, as_object
 from gatewright.tools.naming import check_tool_name, major_of
 
@@ -35,6 +35,7 @@ class ToolDefinition:
     nothing was said, which counts as privileged.
 
     ``operation_field`` and ``operations`` as a policy may declare them: an empty field says that none selects any.
+    ``output_fault``: why the output schema that was given cannot be used; then there is none.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ToolDefinition:
     operation_tiers: Mapping[str, SafetyTier] = field(default_factory=dict[str, SafetyTier], hash=False)
     operation_field: str | None = None
     operations: tuple[str, ...] | None = None
+    output_fault: str = ""
 
 
 @frozen
@@ -125,7 +127,10 @@ def _definition(row: Schema) -> ToolDefinition:
     except RegistrationError as error:
         raise _SetAside("/name", str(error)) from None
     schema_key, schema = _input_schema(row)
-    _check_usable(schema, f"/{schema_key}", "its schema cannot be used")
+    problems = check_schema(linear_part(schema))
+    if problems:
+        raise _SetAside(f"/{schema_key}{problems[0].pointer}", f"its schema cannot be used: {problems[0].message}")
+    output, output_fault = _output_schema(row)
     said = _extras(row)
     version, asked = _version(said, name), said.get("operation_field")
     if asked is not None and not isinstance(asked, str):
@@ -134,12 +139,13 @@ def _definition(row: Schema) -> ToolDefinition:
         name,
         _text(row, "description"),
         schema,
-        _output_schema(row),
+        output,
         version,
         _tier(said.get("safety_tier"), "/safety_tier"),
         _operation_tiers(said),
         asked,
         _operations(said),
+        output_fault,
     )
 
 
@@ -166,21 +172,16 @@ def _input_schema(row: Schema) -> tuple[str, Schema]:
     return key, schema
 
 
-def _output_schema(row: Schema) -> Schema | None:
+def _output_schema(row: Schema) -> tuple[Schema | None, str]:
+    """The output schema, and why there is none although one was given."""
     key = next((key for key in _OUTPUT_KEYS if row.get(key) is not None), None)
     if key is None:
-        return None
+        return None, ""
     schema = as_object(row[key])
-    if schema is None:
-        raise _SetAside(f"/{key}", f"`{key}` must be a JSON object")
-    _check_usable(linear_part(schema), f"/{key}", "its output schema cannot be used")
-    return schema
-
-
-def _check_usable(schema: Schema, base: str, said: str) -> None:
-    problems = check_schema(schema)
-    if problems:
-        raise _SetAside(base + problems[0].pointer, f"{said}: {problems[0].message}")
+    problems = check_schema(row[key] if schema is None else linear_part(schema))
+    if not problems:
+        return schema, ""
+    return None, f"{problems[0].message}, at `/{key}{problems[0].pointer}`"
 
 
 def _extras(row: Schema) -> Schema:

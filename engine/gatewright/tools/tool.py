@@ -64,6 +64,8 @@ class Tool(Declaration):
     _listed: tuple[str, ...] = ()
     _last_list: tuple[tuple[str, ...], InputShape] | None = None
     operations_problem: str = ""
+    unchecked_arguments: tuple[tuple[str, str], ...] = ()
+    """Patterns of the tool's own schema that are neither shown nor checked: a pointer to each, and why."""
     _tiers: Mapping[str, SafetyTier] = MappingProxyType({})
 
     def __init_subclass__(cls, *, abstract: bool = False, **rest: Any) -> None:

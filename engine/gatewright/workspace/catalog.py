@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gatewright.tools import ToolRegistry
 
 
+_UNCHECKED = "is neither shown nor checked"
 _TAKEN = "one of the program's own tools bears the name, and a bare name means the highest version"
 
 
@@ -223,13 +224,25 @@ class CatalogBook:
             except (RegistrationError, RecursionError) as error:
                 why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
                 aside.append(set_aside(where, entry.definition.name, why, ""))
-        why = "has patterns that cannot run in linear time; results are checked without them"
         unchecked = [
-            (Severity.WARNING, "output-not-checked", f"the output schema of `{tool.name}` of {where} {why}")
+            (
+                Severity.WARNING,
+                "output-not-checked",
+                f"the output schema of `{tool.name}` of {where} {tool.unchecked_output}",
+            )
             for tool in tools
-            if tool.has_unchecked_output
+            if tool.unchecked_output
         ]
-        problems = (*few(where, aside), *few(where, drifted), *few(where, unchecked))
+        loose = [
+            (
+                Severity.WARNING,
+                "pattern-not-checked",
+                f"`{tool.name}` of {where}: the pattern at `{pointer}` {_UNCHECKED}: {why}",
+            )
+            for tool in tools
+            for pointer, why in tool.unchecked_arguments
+        ]
+        problems = (*few(where, aside), *few(where, drifted), *few(where, unchecked), *few(where, loose))
         return _Named(tuple(tools), problems)
 
     def _name(self, catalog: Catalog, entry: Entry, plain: _Wanted) -> str:

@@ -32,7 +32,7 @@ from tests.engine.policyfile.catalog import load
     ("schema", "said"),
     [
         ({"patern": "x"}, "`path.patern`: JSON Schema has no keyword `patern`"),
-        ({"pattern": "("}, "`path.pattern`: `(` is no regular expression"),
+        ({"pattern": "("}, "`path.pattern`: `(` cannot be checked: it is no regular expression"),
         ({"pattern": "(?=x)"}, "cannot run in linear time"),
         ({"enum": ["a", None]}, "`path.enum.1`: a policy file cannot hold null"),
         ({"maxLength": -1}, "`path.maxLength`"),

@@ -103,8 +103,6 @@ BAD: list[tuple[object, str, str]] = [
     (row(inputSchema={"type": "array"}), "/0/inputSchema/type", "the root of a tool's schema must be an object"),
     (row(inputSchema={"type": "object", "required": "path"}), "/0/inputSchema/required", "not a valid schema"),
     (row(parameters={"type": "object"}), "/0/parameters", "`parameters` differs from `inputSchema`"),
-    (row(outputSchema=3), "/0/outputSchema", "`outputSchema` must be a JSON object"),
-    (row(outputSchema={"type": "objekt"}), "/0/outputSchema/type", "its output schema cannot be used"),
     (row(_meta=[]), "/0/_meta", "`_meta` must be a JSON object"),
     (row(_meta={"gatewright": 1}), "/0/_meta/gatewright", "`gatewright` must be a JSON object"),
     (extras(saftey_tier="read_only"), "/0/_meta/gatewright", "unknown key `saftey_tier`"),
@@ -131,14 +129,31 @@ def test_bad_tool_is_set_aside_with_its_place_and_the_reason(value: object, poin
     assert len(problem.message) < 500
 
 
-def test_pattern_that_is_not_linear_sets_its_tool_aside() -> None:
-    schema = {"type": "object", "properties": {"a/b": {"type": "string", "pattern": "^(?!x).*$"}}}
+def test_pattern_that_is_not_linear_is_neither_shown_nor_checked_and_told_with_its_place() -> None:
+    mail = {"type": "string", "format": "email", "pattern": "^(?!x).*$", "maxLength": 9}
+    schema = {"type": "object", "properties": {"a/b": mail}, "required": ["a/b"]}
+    (definition,), problems = read_definitions([{"function": {"name": "find", "parameters": schema}}])
+    tool = DefinedTool(definition, origin="there")
 
-    problem = refused({"function": {"name": "find", "parameters": schema}})
+    assert problems == ()
+    assert definition.input_schema == schema
+    del mail["pattern"]
+    assert tool.input_schema() == schema
+    assert tool.unchecked_arguments == (
+        ("/properties/a~1b/pattern", "it uses look-around, which cannot run in linear time"),
+    )
+    (parameter,) = tool.parameters()
+    assert (parameter.name, parameter.required) == ("a/b", True)
 
-    assert problem.pointer == "/0/function/parameters/properties/a~1b/pattern"
-    assert problem.name == "find"
-    assert "linear time" in problem.message
+
+@pytest.mark.parametrize("output", [3, [], {"type": "objekt"}, {"type": "array"}, {"$ref": "#/$defs/gone"}])
+def test_an_output_schema_that_cannot_be_used_costs_only_its_check(output: object) -> None:
+    (definition,), problems = read_definitions([row(outputSchema=output)])
+
+    assert problems == ()
+    assert definition.output_schema is None
+    assert "/outputSchema" in definition.output_fault
+    assert "results are not checked" in DefinedTool(definition, origin="there").unchecked_output
 
 
 def test_one_bad_tool_leaves_the_others() -> None:

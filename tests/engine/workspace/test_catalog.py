@@ -296,16 +296,53 @@ def test_pattern_of_an_output_schema_that_is_not_linear_is_a_warning_and_the_too
     ]
 
 
+def test_pattern_of_an_argument_that_cannot_run_is_a_warning_with_its_place_and_the_tool_lives(
+    folder: Path, opened: Any
+) -> None:
+    odd = {"x": {"type": "string", "pattern": "(?<=a)b"}, "y": {"type": "string", "pattern": "^.{1,1000}$"}}
+    write(folder, tools=[TICKET, {"name": "odd", "inputSchema": {"type": "object", "properties": odd}}, SHELF])
+    workspace = opened()
+
+    assert set(shown(workspace)) >= {"ticket", "shelf"}
+    (problem,) = [problem for problem in workspace.problems if problem.code == "pattern-not-checked"]
+    assert "`odd`" in problem.message
+    assert "`/properties/x/pattern`" in problem.message
+    assert "look-around" in problem.message
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"type": "strin"},
+        {"type": "array", "items": {}},
+        {"type": "object", "properties": {"x": {"$ref": "#/$defs/gone"}}},
+        {"$schema": "http://json-schema.org/draft-04/schema#", "type": "object"},
+        {"type": "object", "required": "x"},
+        [],
+        "an object",
+    ],
+)
+def test_a_broken_output_schema_costs_only_its_check(folder: Path, opened: Any, output: object) -> None:
+    write(folder, tools=[{**TICKET, "outputSchema": output}, SHELF])
+    workspace = opened()
+
+    assert set(shown(workspace)) == {"ticket", "shelf"}
+    (problem,) = workspace.problems
+    assert problem.code == "output-not-checked"
+    assert "`ticket`" in problem.message
+    assert "/outputSchema" in problem.message
+
+
 def test_bad_tool_is_set_aside_with_its_pointer_and_the_rest_stays(folder: Path, opened: Any) -> None:
-    look_back = {"type": "object", "properties": {"x": {"type": "string", "pattern": "(?<=a)b"}}}
-    bad = [{"name": "odd", "inputSchema": look_back}, {"name": "bare"}, 5]
+    wrong = {"type": "object", "properties": {"x": {"type": "strin"}}}
+    bad = [{"name": "odd", "inputSchema": wrong}, {"name": "bare"}, 5]
     write(folder, tools=[TICKET, *bad, SHELF])
     workspace = opened()
     assert set(shown(workspace)) == {"ticket", "shelf"}
     told = [problem.message for problem in workspace.problems if problem.code == "tool-set-aside"]
     assert len(told) == 3
     assert "`odd`" in told[0]
-    assert "/tools/1/inputSchema/properties/x/pattern" in told[0]
+    assert "/tools/1/inputSchema/properties/x/type" in told[0]
     assert "/tools/3" in told[2]
 
 
