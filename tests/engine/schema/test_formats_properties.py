@@ -159,3 +159,57 @@ def test_the_provider_takes_it_or_a_lint_says_it_is_refused(name: str, schema: S
         return
     if not any(lint.level == "refused" for lint in FORMATS[name].lints(listing)):
         assert refusals(name, FORMATS[name].render(listing)) == []
+
+
+KINDS = ("string", "integer", "number", "boolean", "array", "object", "null")
+WORDS: list[Schema] = [
+    *({"minLength": 1}, {"maximum": 3}, {"multipleOf": 2}, {"format": "date"}, {"uniqueItems": True}, {"minItems": 1}),
+    *({"items": {"type": "string"}}, {"items": {}}, {"items": True}, {"items": {"type": ["array", "null"]}}),
+    *({"prefixItems": [{"type": "string"}]}, {"contains": {"type": ["array", "string"]}}, {"maxItems": 2}),
+    *({"properties": {"a": {"type": ["array", "object"]}}}, {"required": ["a"]}, {"additionalProperties": False}),
+    *(
+        {"additionalProperties": {"type": ["null", "array"]}},
+        {"patternProperties": {"^a": {"type": ["array", "null"]}}},
+    ),
+    *(
+        {"enum": ["a", None, 1, [], {}]},
+        {"const": "a"},
+        {"default": None},
+        {"enum": [None, "a"]},
+        {"not": {"const": 1}},
+    ),
+    *({"anyOf": [{"type": ["array", "null"]}, {"type": "string"}]}, {"oneOf": [{"type": ["array", "string"]}, True]}),
+    *({"if": {"type": ["array", "null"]}, "then": {"type": ["array"]}}, {"nullable": True}, {"examples": [[]]}),
+]
+HOMES: dict[str, Any] = {
+    "property": lambda own: {"properties": {"x": own}},
+    "required": lambda own: {"properties": {"x": own}, "required": ["x"], "additionalProperties": False},
+    "item": lambda own: {"properties": {"x": {"type": "array", "items": own}}},
+    "deep": lambda own: {"properties": {"x": {"type": ["object", "array"], "properties": {"y": own}}}},
+    "branch": lambda own: {"properties": {"x": {"anyOf": [own, {"type": "boolean"}]}}},
+    "reference": lambda own: {"properties": {"x": {"$ref": "#/$defs/k"}}, "$defs": {"k": own}},
+    "member": lambda own: {"properties": {}, "additionalProperties": own},
+}
+
+
+@st.composite
+def type_lists(draw: st.DrawFn) -> Schema:
+    """Some types as one list with keywords for some of them, somewhere in the arguments of a tool."""
+    own: Schema = {"type": draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=7, unique=True))}
+    for words in draw(st.lists(st.sampled_from(WORDS), max_size=3)):
+        own = {**words, **own}
+    return {"type": "object", **HOMES[draw(st.sampled_from(sorted(HOMES)))](own)}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=250, deadline=None)
+@given(schema=type_lists(), seed=st.integers(0, 10**6))
+@example(schema={"type": "object", "properties": {"x": {"type": ["array", "null"]}}}, seed=0)
+@example(schema={"type": "object", "properties": {"x": {"type": [*KINDS]}}}, seed=0)
+def test_type_lists_are_spelt_so_that_each_provider_takes_them(name: str, schema: Schema, seed: int) -> None:
+    listing, rng = ToolListing("tool", "", schema), random.Random(seed)
+    assert check_schema(schema) == ()
+
+    if not any(lint.level == "refused" for lint in FORMATS[name].lints(listing)):
+        assert refusals(name, FORMATS[name].render(listing)) == []
+    assert disagreements(FORMATS[name], listing, calls_for(schema, rng, 4), rng) == []

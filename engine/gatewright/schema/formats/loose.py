@@ -11,7 +11,7 @@ from gatewright.schema.formats.format import ProviderLint
 from gatewright.schema.formats.name import NameRule
 from gatewright.schema.formats.plain import Plain, plain_form
 from gatewright.schema.formats.step import KEEP, Step, Wrapped
-from gatewright.schema.walk import Schema, as_object, map_children, properties_of, walk
+from gatewright.schema.walk import Schema, as_list, as_object, map_children, properties_of, walk
 
 NAMES = NameRule(r"[a-zA-Z0-9_-]+", "[^a-zA-Z0-9_-]", 64, "1 to 64 letters, digits, `_` and `-`")
 _PLAIN_ONLY = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "definitions", "dependencies", "additionalItems"})
@@ -72,7 +72,7 @@ def _is_taken_as_it_is(shown: Schema) -> bool:
         properties = as_object(node.get("properties")) or {}
         if any(isinstance(value, bool) for value in properties.values()) or isinstance(node.get("items"), bool | list):
             return False
-        if node.get("type") == "array" and "items" not in node:
+        if _lacks_items(node):
             return False
         if any(isinstance(branch, bool) for key in ("anyOf", "oneOf", "allOf") for branch in node.get(key, ())):
             return False
@@ -85,14 +85,18 @@ def _with_root(schema: Schema) -> Schema:
 
 
 def _with_items(value: Any) -> Any:
-    """Every array says what its elements are, if only that they may be anything."""
+    """Every schema that an array may fit says what its elements are, if only that they may be anything."""
     table = as_object(value)
     if table is None:
         return value
-    if all(node.get("type") != "array" or "items" in node for _, node in walk(table)):
+    if not any(_lacks_items(node) for _, node in walk(table)):
         return table
     current = map_children(table, _with_items)
-    return {**current, "items": {}} if current.get("type") == "array" and "items" not in current else current
+    return {**current, "items": {}} if _lacks_items(current) else current
+
+
+def _lacks_items(node: Schema) -> bool:
+    return "items" not in node and "array" in (as_list(node.get("type")) or [node.get("type")])
 
 
 REFUSED_AT_ROOT = ("oneOf", "anyOf", "allOf", "not", "enum", "const", "$ref")
