@@ -29,10 +29,57 @@ _MAX_STEPS = 60_000
 def lints(loaded: LoadedPolicy, facts: Callable[[], Iterable[ToolFacts]]) -> tuple[Problem, ...]:
     """The warnings, each at its rule or tool; none of a policy with errors. ``facts``: of every tool."""
     policy = loaded.policy
-    if policy is None or not policy.sources:
+    if policy is None:
         return ()
+    twins = tuple(_twins(loaded, policy, facts())) if policy.catalogs else ()
+    if not policy.sources:
+        return twins
     shadows = ((source, shadow) for source in policy.sources for shadow in _shadows(source.permission_rules))
-    return (*(_problem(loaded, *found) for found in shadows), *_undeclared(loaded, policy, facts()))
+    return (*(_problem(loaded, *found) for found in shadows), *_undeclared(loaded, policy, facts()), *twins)
+
+
+def _twins(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> Iterator[Problem]:
+    """Bare names that mean a tool of ours although a catalog has one too, which the policy names nowhere."""
+    tools = {tool.name: tool for tool in facts}
+    prefixes = {one.catalog_id: one.prefix or one.catalog_id for one in policy.catalogs}
+    twins: dict[str, ToolFacts] = {}
+    for tool in tools.values():
+        bare = tool.name.removeprefix(f"{prefixes.get(tool.origin, '')}.")
+        if bare != tool.name and bare in tools and tools[bare].origin not in prefixes:
+            twins.setdefault(bare, tool)
+    if not twins:
+        return
+    written: dict[str, Address] = {}
+    for address, names in _written(policy):
+        for name in names:
+            written.setdefault(name, address)
+    for bare, twin in twins.items():
+        if bare in written and twin.name not in written:
+            message = (
+                f"{shown(bare)} means the {tools[bare].origin} tool, and catalog `{twin.origin}` has one of that name "
+                f"too, which is {shown(twin.name)} here: name that where it is meant"
+            )
+            place = loaded.places.place(written[bare])
+            yield Problem(Severity.WARNING, "name-of-two", message, place, subject=Subject(written[bare]))
+
+
+def _written(policy: Policy) -> Iterator[tuple[Address, set[str]]]:
+    """The names of tools in the policy by where they stand; a key of approvals counts as all that it may begin with."""
+    yield ("defaults", "approvals"), _beginnings(policy.defaults.approvals)
+    for agent in policy.agents.values():
+        at = "agents", agent.agent_id
+        yield (*at, "tools"), {split_name(name)[0] for name in agent.tools or ()}
+        for index, rule in enumerate(agent.tool_rules):
+            yield (*at, "tool_rules", index), {split_name(rule.tool_name)[0]}
+        yield (*at, "approvals"), _beginnings(agent.approvals)
+    for index, rule in enumerate(policy.rules):
+        yield ("policy", "rules", index), {split_name(name)[0] for name in rule.tools or ()}
+    yield ("tools",), {split_name(name)[0] for name in policy.tools}
+
+
+def _beginnings(keys: Iterable[str]) -> set[str]:
+    steps = (key.split(".") for key in keys)
+    return {".".join(parts[:end]) for parts in steps for end in range(1, len(parts) + 1)}
 
 
 def _undeclared(loaded: LoadedPolicy, policy: Policy, facts: Iterable[ToolFacts]) -> Iterator[Problem]:

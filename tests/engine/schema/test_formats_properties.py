@@ -1,6 +1,7 @@
 """Generated schemas of every shape: the provider's schema, with the way back, accepts what the shown one accepts."""
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -181,7 +182,7 @@ WORDS: list[Schema] = [
     *({"anyOf": [{"type": ["array", "null"]}, {"type": "string"}]}, {"oneOf": [{"type": ["array", "string"]}, True]}),
     *({"if": {"type": ["array", "null"]}, "then": {"type": ["array"]}}, {"nullable": True}, {"examples": [[]]}),
 ]
-HOMES: dict[str, Any] = {
+HOMES: dict[str, Callable[[Schema], Schema]] = {
     "property": lambda own: {"properties": {"x": own}},
     "required": lambda own: {"properties": {"x": own}, "required": ["x"], "additionalProperties": False},
     "item": lambda own: {"properties": {"x": {"type": "array", "items": own}}},

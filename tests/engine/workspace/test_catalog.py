@@ -396,7 +396,7 @@ def test_no_version_of_a_manifests_tool_takes_the_bare_name_of_one_that_is_here(
         "ticket": ticket.origin,
     }
     assert {(facts.name, facts.origin) for facts in workspace.catalog} >= {("desk.file", "desk")}
-    assert codes(workspace) == ["tool-set-aside"]
+    assert codes(workspace) == ["tool-set-aside", "name-of-two"]
     assert "bears the name" in workspace.problems[0].message
     assert workspace.view("a").rights["file"].facts.major == 1
 
@@ -625,3 +625,42 @@ def test_change_set_of_a_declaration_concerns_everybody(opened: Any) -> None:
     workspace = opened()
     changed = workspace.apply(declare(workspace, "shelf", operations=("get",)))
     assert changed == ChangeSet(frozenset(), frozenset(), everything=True)
+
+
+NAMED = {
+    "tools": '\n[agents.a]\ntools = ["{}"]\n',
+    "rule": '\n[agents.a]\n\n[[agents.a.tool_rules]]\ntool_name = "{}"\nrule_type = {{ MaxCalls = 3 }}\n',
+    "approval": '\n[agents.a]\napprovals = {{ "{}" = "ask" }}\n',
+    "default": '\n[agents.a]\n\n[defaults]\napprovals = {{ "{}" = "ask" }}\n',
+    "policy": '\n[agents.a]\n\n[[policy.rules]]\nname = "r"\neffect = "deny"\ntools = ["{}"]\n',
+}
+
+
+@pytest.mark.parametrize("prefix", ["", "there"])
+@pytest.mark.parametrize("where", NAMED)
+@pytest.mark.parametrize("name", ["search", "block", "context", "file"])
+def test_a_bare_name_that_means_a_built_in_although_a_catalog_has_it_too_is_a_warning(
+    folder: Path, opened: Any, name: str, where: str, prefix: str
+) -> None:
+    catalog = CATALOG + (f'prefix = "{prefix}"\n' if prefix else "")
+    source = '\n[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "."\n'
+    text = HEAD + catalog + source + NAMED[where].format(name)
+    write(folder, text, tools=[{**SHELF, "name": name}])
+    (problem,) = [problem for problem in opened().problems if problem.code == "name-of-two"]
+
+    assert f"`{name}` means the built-in tool" in problem.message
+    assert f"`{prefix or 'desk'}.{name}`" in problem.message
+    assert problem.place is not None
+    assert problem.place.line > len((HEAD + catalog + source).splitlines())
+
+
+def test_a_policy_that_names_the_tool_of_the_catalog_knows_it(folder: Path, opened: Any) -> None:
+    write(folder, HEAD + CATALOG + '\n[agents.a]\ntools = ["search", "desk.search"]\n', [{**SHELF, "name": "search"}])
+
+    assert codes(opened()) == []
+
+
+def test_a_catalog_with_names_of_its_own_is_no_warning(folder: Path, opened: Any) -> None:
+    write(folder, HEAD + CATALOG + '\n[agents.a]\ntools = ["search", "shelf"]\n')
+
+    assert codes(opened()) == []
