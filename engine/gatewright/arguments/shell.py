@@ -14,22 +14,21 @@ from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gatewright.arguments import shell_program as programs
-from gatewright.arguments.shell_program import EVERY, ShellRules, names, runs_others
+from gatewright.arguments.shell_form import WRITE_PLAINLY, CommandRefused, Refusal
+from gatewright.arguments.shell_judge import Judge, Named
+from gatewright.arguments.shell_program import MOVING, ShellRules, names, runs_others, stands_for_itself
+from gatewright.arguments.shell_variable import Variables
 from gatewright.arguments.shell_word import (
-    IN_DOCUMENT,
     KEYWORDS,
     SUBSTITUTIONS,
     TOKENS,
-    WRITE_PLAINLY,
-    CommandRefused,
-    Refusal,
     Word,
     WordReader,
     quoted,
     strictly_quoted,
 )
 from gatewright.base.frozen import frozen
+from gatewright.base.once import once
 from gatewright.base.regex import late_regex
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ MAX_SIGNS = 1_000
 """Of each of the signs ``| ( <``: the grammar looks for a way on after a fault in a time that grows by their square."""
 MAX_DEPTH = 64
 """Of commands in commands."""
-_NAMED = 20
 
 Locate = Callable[[str, bool], "str | CommandRefused"]
 """Where the target of a redirect lies (and whether it is written): its absolute path, or why it is refused."""
@@ -50,12 +48,12 @@ Locate = Callable[[str, bool], "str | CommandRefused"]
 class ShellCommand:
     """An accepted command. ``text`` is canonical; ``programs`` are what it may start, each once, in order.
 
-    ``words``: what the arguments may name, or the folders that it is in; ``only_reads``: none of it changes those.
+    ``words``: what its words may name, or the folders that it is in; ``only_reads``: none of it changes those.
     """
 
     text: str
     programs: tuple[str, ...]
-    words: tuple[str, ...] = field(default=(), repr=False)
+    words: tuple[Named, ...] = field(default=(), repr=False)
     only_reads: bool = False
 
 
@@ -126,24 +124,26 @@ class _Reader:
 
     def __init__(self, source: bytes, rules: ShellRules, locate: Locate) -> None:
         self._source, self._rules, self._locate = source, rules, locate
-        self._programs: dict[str, None] = {}
-        self._words: dict[str, None] = {}
-        self._words_of = WordReader(source, self._substitution)
+        variables = Variables(source, lambda: self._root, is_fresh=rules.is_fresh)
+        self._words_of = WordReader(source, self._substitution, variables.values)
         self._depth = 0
-        self._is_relative, self._only_reads = False, True
+        self._is_relative = False
+        self._judge = Judge(rules)
 
     def read(self) -> ShellCommand:
         """The command as it may be executed."""
-        root = self._root()
+        root = self._root
         self._require_whole(root)
         text = self._run(root.children)
         if not text:
             raise Refusal("empty", "the command holds nothing to do", "give a command")
-        if self._is_relative and not programs.MOVING.isdisjoint(self._programs):
+        if self._is_relative and not MOVING.isdisjoint(self._judge.programs):
             reason = "a relative redirect beside `cd`: where it leads is known only when the command runs"
             raise Refusal("redirect", reason, "redirect to an absolute path, or call `cd` by itself before")
-        return ShellCommand(text, tuple(self._programs), tuple(self._words), self._only_reads)
+        self._judge.finish()
+        return ShellCommand(text, tuple(self._judge.programs), tuple(self._judge.words), self._judge.only_reads)
 
+    @once
     def _root(self) -> Node:
         """The tree of the command. Reading ends at the first fault: looking for a way on takes up to a second."""
         from tree_sitter import Parser
@@ -208,7 +208,7 @@ class _Reader:
             elif kind in _WITH_WORDS and node.type == "variable_name":
                 out.append(self._variable(node))
             elif kind in _WITH_WORDS and node.type in _WORDS:
-                out.append(self._words_of.read(node).text)
+                out.append(self._shell_words(node, kind))
             elif node.type in _REDIRECTS:
                 if kind != "heredoc_redirect" and (at == 0 or kind != "redirected_statement"):
                     _end(out)
@@ -218,7 +218,7 @@ class _Reader:
             elif node.type == "case_item":
                 parts = node.children
                 close = next((at for at, part in enumerate(parts) if part.type == ")"), len(parts))
-                patterns = [self._words_of.read(part).text for part in parts[:close] if part.type not in {"(", "|"}]
+                patterns = [self._words_of.word(part).text for part in parts[:close] if part.type not in {"(", "|"}]
                 out.append(f"({'|'.join(patterns)})")
                 self._structure(parts[close + 1 :], node.type, out)
             elif node.type != "comment":
@@ -253,12 +253,12 @@ class _Reader:
             name = self._text(children[0])
             if name not in _SETTING and name != "unset":
                 raise _unknown(name)
-            self._judge(name, ())
+            self._judge.program(name, ())
             assigned = {"variable_assignment": self._assignment}
             out += [name, *(assigned.get(child.type, self._variable)(child) for child in children[1:])]
         elif kind == "test_command" and children[0].type == "[":
             words = [word for child in children[1:-1] for word in self._tested(child)]
-            self._judge("[", words)
+            self._judge.program("[", words)
             out += ["[", *(word.text for word in words), "]"]
         elif kind == "function_definition":
             self._function(children, out)
@@ -278,58 +278,32 @@ class _Reader:
                 name = self._name(node.children[0])
                 out.append(name if _BARE_NAME.fullmatch(name) and name not in KEYWORDS else strictly_quoted(name))
             else:
-                words.append(self._words_of.read(node))
-                out.append(words[-1].text)
+                held = self._words_of.words(node)
+                words += held
+                out += (word.text for word in held)
         if name is None:
             raise _unknown("a command without a name")
-        self._judge(name, words)
+        self._judge.program(name, words)
 
     def _name(self, node: Node) -> str:
-        word = self._words_of.read(node)
+        word = self._words_of.word(node)
         if not word.literal or node.type == "ansi_c_string":
             reason = "the name of a program is not written out: it would be known only when the command runs"
             raise Refusal("dynamic-name", reason, _NOT_NOW)
         return word.literal
 
-    def _judge(self, name: str, words: Sequence[Word]) -> None:
-        """Refuse a program that may not be started, and an option with which it would start another one."""
-        rules, bare = self._rules, name.rpartition("/")[2].lower()
-        arguments = [word.head if word.literal is None else word.literal for word in words]
-        self._programs.setdefault(name)
-        whole = {".": None} if programs.takes_whole_folder(bare, arguments) else {}
-        self._words |= whole | {place: None for word in words for place in word.places}
-        if not rules.deny.isdisjoint({name, name.lower(), bare, EVERY}):
-            raise self._not_allowed("denied", f"`{name}` is denied by `[workspace] shell`")
-        if name not in rules.allow:
-            if EVERY not in rules.allow or "/" in name:
-                raise self._not_allowed("not-allowed", f"`{name}` is not among the programs of `[workspace] shell`")
-            if runs_others(name):
-                reason = f"`{name}` is there to run other programs, and `*` does not stand for it: `allow` must name it"
-                raise self._not_allowed("runs-others", reason)
-        self._only_reads &= programs.only_reads(name, arguments)
-        if not programs.needs_plain_arguments(bare):
-            return
-        for at, word in enumerate(words):
-            if word.literal is None and (at == 0 or word.splits or word.head[:1] in {"", "-"}):
-                reason = f"an argument of `{name}` is not written out, and may be an option that starts another program"
-                hint = "write options out in full; begin names of files with `./` or a folder, quote variables"
-                raise Refusal("dynamic-option", reason, hint)
-        option = programs.option_that_runs(bare, arguments)
-        if option and f"{bare} {option}" not in rules.allow:
-            reason = f"`{name}` with `{option}` may start other programs; `allow` would have to name `{bare} {option}`"
-            raise Refusal("option", reason, "an option in the command may start other programs; do without it")
-
-    def _not_allowed(self, code: str, reason: str) -> Refusal:
-        names = sorted(one for one in self._rules.allow if one != EVERY and not one.endswith("=") and " " not in one)
-        shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
-        more = ", ..." if len(names) > _NAMED else ""
-        there = f"; there are {shown}{more}" if names else ""
-        return Refusal(code, reason, f"the command needs a program that is not available to you{there}")
+    def _shell_words(self, node: Node, kind: str) -> str:
+        """The words that a loop goes through, or the one that `case` is about."""
+        is_loop = kind == "for_statement"
+        words = self._words_of.words(node) if is_loop else [self._words_of.word(node, keeps_blanks=True)]
+        for word in words:
+            self._judge.word(word, "", expands=is_loop)
+        return " ".join(word.text for word in words)
 
     def _tested(self, node: Node) -> list[Word]:
         """The arguments of ``[``, in their order."""
         if node.type in _WORDS:
-            return [self._words_of.read(node)]
+            return self._words_of.words(node)
         if node.type in _TESTED:
             self._deeper()
             found = [word for child in node.children for word in self._tested(child)]
@@ -337,17 +311,18 @@ class _Reader:
             return found
         if node.child_count:
             raise _unknown(node.type)
-        word = Word()
-        word.take(self._text(node))
-        return [word]
+        return [Word(self._text(node))]
 
     def _function(self, nodes: Sequence[Node], out: list[str]) -> None:
         named = next((node for node in nodes if node.type == "word"), None)
         name = self._text(named) if named is not None else ""
+        if stands_for_itself(name):
+            reason = f"a function takes the place of `{name}`, which is judged by what the program does"
+            raise self._judge.not_allowed("function", reason)
         if not _FUNCTION.fullmatch(name) or name in KEYWORDS or runs_others(name) or name not in self._rules.allow:
             reason = "a function takes the place of a program of its name, and `allow` does not name it"
-            raise self._not_allowed("function", reason)
-        self._judge(name, ())
+            raise self._judge.not_allowed("function", reason)
+        self._judge.program(name, ())
         bodies = [node for node in nodes if node.type == "compound_statement" and node.children[0].type == "{"]
         if len(bodies) != 1 or nodes[-1] != bodies[0]:
             raise _unknown("a function with this body")
@@ -368,7 +343,11 @@ class _Reader:
         name, sign, *value = node.children
         if sign.type not in {"=", "+="} or len(value) > 1 or any(one.type not in _WORDS for one in value):
             raise _unknown("an array" if name.type != "subscript" else "a subscript")
-        return f"{self._variable(name)}{sign.type}{self._words_of.read(value[0]).text if value else ''}"
+        if not value:
+            return f"{self._variable(name)}{sign.type}"
+        word = self._words_of.word(value[0], keeps_blanks=True)
+        self._judge.word(word, "", expands=False)
+        return f"{self._variable(name)}{sign.type}{word.text}"
 
     # redirects
 
@@ -385,7 +364,9 @@ class _Reader:
         if node.type == "heredoc_redirect":
             self._document(sign, rest, out)
         elif node.type == "herestring_redirect" and len(rest) == 1:
-            out.append(f"{stream}<<< {self._words_of.read(rest[0]).text}")
+            word = self._words_of.word(rest[0], keeps_blanks=True)
+            self._judge.text(word)
+            out.append(f"{stream}<<< {word.text}")
         elif sign.type in {">&-", "<&-"} and not rest:
             out.append(f"{stream}{sign.type}")
         elif sign.type in {">&", "<&"} and len(rest) == 1 and self._text(rest[0]) in _STREAMS:
@@ -398,7 +379,8 @@ class _Reader:
             )
 
     def _target(self, node: Node, *, writes: bool) -> str:
-        target = self._words_of.read(node).literal
+        words = self._words_of.words(node)
+        target = words[0].literal if len(words) == 1 else None
         if not target:
             reason = "the target of a redirect is not written out: it would be known only when the command runs"
             raise Refusal("redirect", reason, _NOT_NOW)
@@ -418,13 +400,13 @@ class _Reader:
         line = self._source.find(b"\n", start.end_byte) + 1
         if sign.type not in {"<<", "<<-"} or start.type != "heredoc_start" or len(ends) != 1 or not line:
             raise _unknown("a here-document of this kind")
-        word = Word()
         is_plain = any(quote in self._text(start) for quote in "'\"\\")
         parts = (
             [] if is_plain else [part for body in bodies for part in body.children if part.type != "heredoc_content"]
         )
         stop = self._source.rfind(b"\n", 0, ends[0].start_byte) + 1
-        self._words_of.between(word, line, stop, parts, None if is_plain else IN_DOCUMENT, tabs=sign.type == "<<-")
+        word = self._words_of.document(line, stop, parts, is_plain=is_plain, tabs=sign.type == "<<-")
+        self._judge.text(word)
         out.append(f"<<< {word.text}" if stop > line else "< /dev/null")
         others = [node for node in nodes[1:] if node.type not in {"heredoc_body", "heredoc_end"}]
         if any(node.type in _WORDS for node in others):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from enum import StrEnum
+from functools import lru_cache
 
 from gatewright.base.frozen import frozen
 from gatewright.base.regex import late_regex
@@ -15,14 +17,23 @@ from gatewright.base.regex import late_regex
 EVERY = "*"
 
 
+class Listing(StrEnum):
+    """Which names in a folder are shown: all, or those that begin with no dot."""
+
+    PLAIN = "plain"
+    ALL = "all"
+
+
 @frozen
 class ShellRules:
     """What may be started: names of programs; ``*`` for all but those that are there to run others; ``program option``
-    for an option that does; ``NAME=`` for a variable in capitals that may be set. ``deny`` beats ``allow``."""
+    for an option that does; ``NAME=`` for a variable in capitals that may be set. ``deny`` beats ``allow``.
+    ``is_fresh``: no command before left functions or variables to the shell."""
 
     allow: frozenset[str] = frozenset()
     deny: frozenset[str] = frozenset()
     allow_substitution: bool = False
+    is_fresh: bool = True
 
 
 def names(text: str) -> frozenset[str]:
@@ -58,6 +69,7 @@ _BUILDERS = (
     "mvn just task scons invoke fab nix guix brew pacman apk zypper conda mamba pdm hatch gulp grunt cpp c89 c99 as "
     "distcc gradle ant rake bundle gem pip pipx uv tox nox pytest poetry composer rustup stack cabal mix rebar sbt"
 )
+_OF_SHELL = names(_BUILTINS)
 _NAMED_ONLY = names(f"{_BUILTINS} {_WRAPPERS} {_INTERPRETERS} {_BUILDERS}")
 MOVING = frozenset({"cd", "pushd", "popd"})
 _READING = names(
@@ -70,6 +82,13 @@ _READING_VERBS = {
     "git": names("blame cat-file describe diff grep log ls-files ls-tree rev-list rev-parse shortlog show status"),
     "systemctl": names("is-active is-enabled is-failed list-timers list-units reload restart show start status stop"),
 }
+_PRINTING = names(": echo exit false kill printf return seq sleep true wait")
+"""Programs that open nothing of what their arguments name."""
+_COMPARING = names("= == != < > -eq -ne -lt -le -gt -ge")
+_TEXTUAL = _READING - {"join", "wc"} | names("date hostname id mkdir tee touch uniq")
+"""Programs that take no names of files from what they read."""
+_SETTING = names("read export readonly local unset set wait")
+_LISTING = names("ls dir vdir")
 _DESCENDING = names("ack ag fd fdfind rgrep tree du")
 _GREP_FLAGS = "rRniIlLHhcowvxEFPsqzZaU"
 _SEARCHING = {**dict.fromkeys(("grep", "egrep", "fgrep"), _GREP_FLAGS), "rg": "niIlcvwxSsFLNHUPopu0az"}
@@ -82,6 +101,7 @@ def may_move(program: str) -> bool:
     return program in MOVING or runs_others(program)
 
 
+@lru_cache(256)
 def runs_others(name: str) -> bool:
     """Whether a program or a word of the shell is there to run others, or code: ``*`` does not stand for it."""
     bare = name.rpartition("/")[2].lower()
@@ -89,8 +109,45 @@ def runs_others(name: str) -> bool:
     return not _NAMED_ONLY.isdisjoint({bare, _VERSION.sub("", bare), *parts})
 
 
+def sets_variables(name: str) -> bool:
+    """Whether a word of the shell may set variables that its arguments name, or run what does."""
+    return name in _SETTING or name in _OF_SHELL
+
+
+def opens_nothing(name: str, arguments: Sequence[str | None]) -> bool:
+    """Whether a program opens none of its arguments, those that are not known (None) included."""
+    if name not in {"[", "test"}:
+        return name in _PRINTING
+    held = arguments[1:] if arguments[:1] == ["!"] else arguments
+    return len(held) == 1 or (len(held) == 2 and held[0] in {"-n", "-z"}) or (len(held) == 3 and held[1] in _COMPARING)
+
+
+def takes_only_text(name: str) -> bool:
+    """Whether a program is known to take no names of files from its input."""
+    return name in _TEXTUAL
+
+
+def stands_for_itself(name: str) -> bool:
+    """Whether a program is judged by what it is known to do, so that no function may take its place."""
+    return name in _TEXTUAL or name in _PRINTING or name in _LISTING or name in _SETTING
+
+
+def listing(name: str, arguments: Sequence[str]) -> Listing | None:
+    """Which names a call tells that shows what stands in folders, and goes no deeper; None for any other call."""
+    options = [argument for argument in arguments if argument.startswith("-")]
+    if name not in _LISTING or any(re.match(r"-[^-]*R|--r", option) for option in options):
+        return None
+    return Listing.ALL if any(re.match(r"-[^-]*[aAf]|--a", option) for option in options) else Listing.PLAIN
+
+
 def takes_whole_folder(name: str, arguments: Sequence[str]) -> bool:
-    """Whether a call may go through the folder that it is made in, all the way down, though no argument names it."""
+    """Whether a call may go through the folder that it is made in though no argument names it."""
+    if name in _LISTING:
+        if not arguments:
+            return True
+        options = [argument for argument in arguments if argument[:1] in {"", "-"}]
+        valued = [one for one in options if re.fullmatch(r"-[^-]*[ITw]|--(?:hid|ig|in|ti|ta|w|c|f|q|s)[^=]*", one)]
+        return len(arguments) - len(options) <= len(valued)
     if name == "find":
         return not arguments or arguments[0][:1] in {"", "-", "(", "!"}
     flags = _SEARCHING.get(name)

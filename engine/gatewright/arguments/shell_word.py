@@ -1,16 +1,31 @@
 """One word of a shell command, written anew so that it is what was judged, and nothing else.
 
-Quotes go and come again where they are needed; an expansion stays where it can start nothing.
+Quotes go and come again where they are needed, braces are expanded here; an expansion stays where it can start nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gatewright.arguments.path import MAX_NAME_BYTES
+from gatewright.arguments.shell_form import (
+    FIRST_HOLE,
+    GLOB,
+    HOME,
+    MARKED,
+    MARKS,
+    MAX_FORM_CHARS,
+    MAX_FORMS,
+    MAX_HOLES,
+    OPEN,
+    SPLIT,
+    TO_GLOBS,
+    WITHOUT_MARKS,
+    WRITE_PLAINLY,
+    Refusal,
+    spread,
+)
 from gatewright.arguments.shell_program import names
 from gatewright.base.frozen import frozen
 from gatewright.base.regex import late_regex
@@ -18,102 +33,94 @@ from gatewright.base.regex import late_regex
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MAX_BRACES = 2
-WRITE_PLAINLY = "write the command in plain shell: simple commands with `|`, `&&`, `||` and `;`, and quoted words"
 _BARE = late_regex(r"[A-Za-z0-9_@%+:,./=-]+")
 _VARIABLE = late_regex(r"\$([A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-])")
 _EXPANSION = late_regex(
-    r"\$\{(?:#?[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]|[A-Za-z_][A-Za-z0-9_]*(?::?[-+?]|##?|%%?)[A-Za-z0-9_ @+:,./=*?-]*)\}"
+    r"\$\{(?:(#?)([A-Za-z_][A-Za-z0-9_]*)|[0-9@*#?$!-]|"
+    r"([A-Za-z_][A-Za-z0-9_]*)(:?[-+?]|##?|%%?)([A-Za-z0-9_ @+:,./=*?-]*))\}"
 )
+_COUNTS = frozenset({"?", "#", "$", "!"})
 _ARITHMETIC = late_regex(r"\$\(\(([0-9\s+*/%()<>=!&|^~?:-]*)\)\)")
-_ANSI_C = late_regex(r"\$'(?:[^'\\]|\\.)*'", re.DOTALL)
-_RANGE = late_regex(r"\{[0-9A-Za-z]{1,3}\.\.[0-9A-Za-z]{1,3}(?:\.\.[0-9]{1,3})?\}")
-_VERBATIM = {"ansi_c_string": _ANSI_C, "brace_expression": _RANGE}
+_ANSI_C = late_regex(r"\$'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_ESCAPE = late_regex(
+    r"\\(?:([0-7]{1,3})|x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|([abeEfnrtv\\'\"?])|(.))", re.DOTALL
+)
+_LETTERS = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 IN_QUOTES = late_regex(r'\\([\\"$`])|\\\n')
 IN_DOCUMENT = late_regex(r"\\([\\$`])|\\\n")
-_SIGN = late_regex(r"[=@:,;]")
-"""Behind these a program may take the rest of an argument, or what stands between two of them, for a name."""
-_MAX_SIGNS = 16
 _LEFT = late_regex(r"`|\$[({A-Za-z0-9_@*#?!$'\"-]")
 _TABS = late_regex(r"^\t+", re.MULTILINE)
+_ACTIVE = late_regex(r"[\\*?\[\]{},~ \t\n]")
+_CONTROL = late_regex(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 KEYWORDS = names("if then elif else fi while until do done for in case esac select function time coproc")
 TOKENS = names("if then elif else fi while until do done for in case esac ( ) { } ! && || | |& & ;; ;& ;;&")
 SUBSTITUTIONS = frozenset({"command_substitution", "process_substitution"})
 
 
 @frozen
-class CommandRefused:
-    """Why a command is refused. ``reason`` is the operator's; ``hint`` is safe to show the model and echoes nothing."""
+class Hole:
+    """A part of a word that the shell puts in. ``values``: all that it may be, None where that is not known.
 
-    code: str
-    reason: str
-    hint: str
+    ``counts``: it is a number, ``splits``: it may become several words.
+    """
 
-
-class Refusal(Exception):
-    """Raised inside the reader; what it says is returned to the caller."""
-
-    def __init__(self, code: str, reason: str, hint: str) -> None:
-        super().__init__(reason)
-        self.said = CommandRefused(f"shell-{code}", reason, hint)
-
-    @classmethod
-    def of(cls, said: CommandRefused) -> Refusal:
-        """To raise what somebody else said."""
-        made = cls(said.code, said.reason, said.hint)
-        made.said = said
-        return made
+    spelling: str
+    values: tuple[str, ...] | None = None
+    counts: bool = False
+    splits: bool = False
 
 
 class Word:
     """A word in its canonical spelling. ``literal``: its text, None where it is known only when the command runs.
 
     ``head``: what is known of its beginning; ``splits``: it may become several words of which only the first begins so.
+    ``forms``: every text that it may become, signs of patterns marked; None where they are not known. ``counts``: what
+    is not known of it are numbers.
     """
 
-    __slots__ = ("_parts", "_plain", "head", "literal", "splits")
+    __slots__ = ("counts", "forms", "head", "literal", "splits", "text")
 
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._plain = ""
-        self.literal: str | None = ""
-        self.head = ""
-        self.splits = False
+    def __init__(self, marked: str, holes: Sequence[Hole] = (), left: int = MAX_FORM_CHARS) -> None:
+        self.counts, self.splits, is_literal = True, False, True
+        if MARKED.search(marked) is None:
+            self.literal = self.head = marked
+            self.forms, self.text = (marked,), _spelled(quoted(marked) if marked else "")
+            return
+        parts: list[str] = []
+        forms: list[str] | None = [""]
+        plain = head = ""
+        for piece in MARKED.split(marked):
+            raw, values, at_start = "", (piece,), not parts and not plain
+            if piece >= chr(FIRST_HOLE) and FIRST_HOLE <= ord(piece[0]) < FIRST_HOLE + MAX_HOLES:
+                hole = holes[ord(piece) - FIRST_HOLE]
+                raw, values = hole.spelling, hole.values
+                self.splits |= hole.splits
+                self.counts &= hole.counts
+            elif piece == HOME and (at_start or plain[-1:] in {"=", ":"}):
+                raw, values, self.counts = "~", None, False
+            elif GLOB.fullmatch(piece):
+                raw = piece.translate(WITHOUT_MARKS)
+            else:
+                values = (piece := piece.translate(WITHOUT_MARKS),)
+            if raw:
+                parts += (quoted(plain), raw) if plain else (raw,)
+                plain, is_literal = "", False
+            elif piece:
+                plain += piece
+                head += piece if is_literal else ""
+            if forms is not None:
+                count = len(forms) * len(values) if values is not None else MAX_FORMS + 1
+                is_small = count <= MAX_FORMS and (
+                    count == 1 or len(marked) * count + sum(map(len, values or ())) <= left
+                )
+                forms = [form + value for form in forms for value in values or ()] if is_small else None
+        self.text = _spelled("".join((*parts, quoted(plain) if plain else "")))
+        self.literal, self.head = head if is_literal else None, head
+        self.forms = None if forms is None else tuple(dict.fromkeys(one for form in forms for one in form.split(SPLIT)))
 
-    def take(self, text: str) -> None:
-        """Add text that stands for itself."""
-        self._plain += text
-        if self.literal is not None:
-            self.head = self.literal = self.literal + text
 
-    def take_raw(self, text: str, *, splits: bool = False) -> None:
-        """Add what the shell is to expand."""
-        if self._plain:
-            self._parts.append(quoted(self._plain))
-        self._plain, self.literal = "", None
-        self._parts.append(text)
-        self.splits |= splits
-
-    @property
-    def text(self) -> str:
-        """The spelling."""
-        text = "".join((*self._parts, quoted(self._plain) if self._plain else "")) or "''"
-        return strictly_quoted(text) if text in TOKENS or text in KEYWORDS else text
-
-    @property
-    def places(self) -> list[str]:
-        """What it may name on disk, as a whole or behind an option or a sign: `-fname`, `if=name`, `x=@name`.
-
-        Of a word that is known only in part, the folders that these begin in.
-        """
-        text = self.literal if self.literal is not None else self.head[: self.head.rfind("/") + 1]
-        found = [text, *_SIGN.split(text), *(text[sign.end() :] for sign in islice(_SIGN.finditer(text), _MAX_SIGNS))]
-        if text.startswith("-") and not text.startswith("--"):
-            end = len(text.partition("/")[0])
-            found += (text[at:] for at in range(max(2, end - MAX_NAME_BYTES), end + 1))
-        if self.literal is None:
-            return [one.rstrip("/") or one[:1] or "." for one in found]
-        return [one for one in found if one]
+def _spelled(text: str) -> str:
+    return strictly_quoted(text) if not text or text in TOKENS or text in KEYWORDS else text
 
 
 def quoted(text: str) -> str:
@@ -121,42 +128,95 @@ def quoted(text: str) -> str:
     return text if _BARE.fullmatch(text) else "'" + text.replace("'", "'\\''") + "'"
 
 
-class WordReader:
-    """Reads the words of one command. ``substitute`` writes the commands of a substitution anew, or refuses them."""
+class _Draft:
+    """A word while it is read: its text with marks, and its holes."""
 
-    def __init__(self, source: bytes, substitute: Callable[[Node], str]) -> None:
-        self._source, self._substitute = source, substitute
+    __slots__ = ("holes", "keeps_blanks", "text")
+
+    def __init__(self, *, keeps_blanks: bool = False) -> None:
+        self.text, self.holes, self.keeps_blanks = "", list[Hole](), keeps_blanks
+
+    def add(self, hole: Hole, *, in_quotes: bool) -> None:
+        """Add a hole; between quotes, and where a variable is set, the shell takes its value as it is."""
+        if len(self.holes) == MAX_HOLES:
+            raise Refusal("syntax", "a word holds too many expansions", WRITE_PLAINLY)
+        if not in_quotes:
+            values = hole.values if self.keeps_blanks or hole.values is None else _unquoted(hole.values)
+            hole = Hole(hole.spelling, values, hole.counts, splits=True)
+        self.text += chr(FIRST_HOLE + len(self.holes))
+        self.holes.append(hole)
+
+
+def _unquoted(values: Iterable[str]) -> tuple[str, ...] | None:
+    """What values come to where they are not quoted: signs of patterns count, blanks end a word."""
+    if any("\\" in value or GLOB.search(value) for value in values):
+        return None
+    return tuple(re.sub(r"[ \t\n]+", SPLIT, value.translate(TO_GLOBS)) for value in values)
+
+
+class WordReader:
+    """Reads the words of one command. ``substitute`` writes the commands of a substitution anew, or refuses them;
+    ``values`` gives all that a variable may be, or None."""
+
+    def __init__(
+        self, source: bytes, substitute: Callable[[Node], str], values: Callable[[str], tuple[str, ...] | None]
+    ) -> None:
+        self._source, self._substitute, self._values, self._left = source, substitute, values, MAX_FORM_CHARS
 
     def _text(self, node: Node) -> str:
         return self._source[node.start_byte : node.end_byte].decode()
 
-    def read(self, node: Node) -> Word:
-        """A word, canonical. Raises Refusal for what is known only when the command runs."""
-        word = Word()
-        self._piece(node, word)
+    def words(self, node: Node) -> list[Word]:
+        """The words that a word with its braces stands for. Raises Refusal for what can start something unknown."""
+        draft = _Draft()
+        if node.type == "process_substitution":  # the name of a pipe, which holds nothing else
+            return [Word(chr(FIRST_HOLE), (Hole(self._substitute(node), ("",)),))]
+        self._piece(node, draft)
+        if OPEN not in draft.text:
+            return [self._made(draft.text, draft)]
+        texts = spread(draft.text, self._left)
+        self._left -= sum(map(len, texts))
+        return [self._made(text, draft) for text in texts if text]
+
+    def word(self, node: Node, *, keeps_blanks: bool = False) -> Word:
+        """One word, where the shell makes no more of it; ``keeps_blanks``: and takes values as they are."""
+        draft = _Draft(keeps_blanks=keeps_blanks)
+        self._piece(node, draft)
+        return self._made(draft.text, draft)
+
+    def document(self, start: int, stop: int, parts: Sequence[Node], *, is_plain: bool, tabs: bool) -> Word:
+        """The text of a here-document; its last line end is the one that a here-string brings."""
+        draft = _Draft(keeps_blanks=True)
+        self._between(draft, start, max(start, stop - 1), parts, None if is_plain else IN_DOCUMENT, tabs=tabs)
+        return self._made(draft.text, draft)
+
+    def _made(self, text: str, draft: _Draft) -> Word:
+        word = Word(text, draft.holes, self._left)
+        if draft.holes and word.forms is not None:
+            self._left -= sum(map(len, word.forms))
         return word
 
-    def _piece(self, node: Node, word: Word) -> None:
+    def _piece(self, node: Node, draft: _Draft) -> None:
         """Add a part of a word."""
         kind, text = node.type, self._text(node)
-        if kind in {"word", "number", "extglob_pattern"} or text in {"$", "==", "=~", "{}"}:
-            _take_unquoted(text, word)
+        if kind in {"word", "number", "extglob_pattern", "brace_expression"} or text in {"$", "==", "=~"}:
+            draft.text += _marked(text)
         elif kind == "raw_string":
-            word.take(text[1:-1])
+            draft.text += text[1:-1]
+        elif kind == "ansi_c_string" and (found := _ANSI_C.fullmatch(text)):
+            draft.text += _decoded(found[1])
         elif kind == "string" and text[:1] == text[-1:] == '"' and len(text) > 1:
             parts = [part for part in node.children if part.is_named and part.type != "string_content"]
-            self.between(word, node.start_byte + 1, node.end_byte - 1, parts, IN_QUOTES)
+            self._between(draft, node.start_byte + 1, node.end_byte - 1, parts, IN_QUOTES)
         elif kind == "concatenation":
             for part in node.children:
-                self._piece(part, word)
-        elif kind in _VERBATIM and _VERBATIM[kind].fullmatch(text):
-            word.take_raw(text)
+                self._piece(part, draft)
         else:
-            word.take_raw(self._expanded(node), splits=True)
+            draft.add(self._hole(node), in_quotes=False)
 
-    def between(
+    def _between(
         self,
-        word: Word,
+        draft: _Draft,
         start: int,
         stop: int,
         parts: Sequence[Node],
@@ -164,9 +224,7 @@ class WordReader:
         *,
         tabs: bool = False,
     ) -> None:
-        """Add what stands in double quotes, or in a here-document (whose last line end the here-string brings)."""
-        if escape is not IN_QUOTES:
-            stop = max(start, stop - 1)
+        """Add what stands in double quotes, or in a here-document."""
         for part in (*parts, None):
             end = part.start_byte if part is not None else stop
             while end < stop and self._source[end : end + 1].isspace():
@@ -177,25 +235,35 @@ class WordReader:
                 if _LEFT.search(escape.sub("", text)):
                     raise Refusal("expansion", "a substitution in quotes that cannot be read", WRITE_PLAINLY)
                 text = escape.sub(lambda found: found[1] or "", text)
-            word.take(text)
+            draft.text += text
             if part is not None:
-                held = self._text(part).lstrip()
-                word.take_raw(f'"{self._expanded(part)}"', splits=held in {"$@", "${@}"})
+                held, hole = self._text(part).lstrip(), self._hole(part)
+                splits = held in {"$@", "${@}"}
+                draft.add(Hole(f'"{hole.spelling}"', hole.values, hole.counts, splits), in_quotes=True)
                 start = part.end_byte
 
-    def _expanded(self, node: Node) -> str:
+    def _hole(self, node: Node) -> Hole:
         """A substitution or an expansion, where it can start nothing that is not judged."""
         kind, text = node.type, self._text(node).lstrip()
         if kind == "simple_expansion" and (found := _VARIABLE.fullmatch(text)):
-            return f"${{{found[1]}}}"
-        if kind == "expansion" and _EXPANSION.fullmatch(text):
-            return text
+            return Hole(f"${{{found[1]}}}", self._values(found[1]), found[1] in _COUNTS)
+        if kind == "expansion" and (found := _EXPANSION.fullmatch(text)):
+            length, name, changed, sign, other = found.groups()
+            if changed:
+                return Hole(text, self._changed(changed, sign, other))
+            counts = bool(length) or text[2:-1] in _COUNTS
+            return Hole(text, self._values(name) if name and not length else None, counts)
         if kind == "arithmetic_expansion" and (found := _ARITHMETIC.fullmatch(text)) and _is_balanced(found[1]):
-            return f"$(( {' '.join(found[1].split())} ))"
+            return Hole(f"$(( {' '.join(found[1].split())} ))", counts=True)
         if kind in SUBSTITUTIONS:
-            return self._substitute(node)
+            return Hole(self._substitute(node))
         reason = f"what this would be is known only when the command runs: {kind.replace('_', ' ')}"
         raise Refusal("expansion", reason, "use plain variables (`$name`), numbers and plain words")
+
+    def _changed(self, name: str, sign: str, other: str) -> tuple[str, ...] | None:
+        """All that a variable may be where another word may stand for it."""
+        values = self._values(name) if sign[-1] in "-?" else ("",) if sign[-1] == "+" else None
+        return values if values is None or sign[-1] == "?" else (*values, other)
 
 
 def strictly_quoted(text: str) -> str:
@@ -212,31 +280,46 @@ def _is_balanced(text: str) -> bool:
     return depth == 0
 
 
-def _take_unquoted(text: str, word: Word) -> None:
-    """Add a text without quotes: escaped characters stand for themselves, patterns and braces stay what they are."""
-    if text == "{}":
-        word.take(text)
-        return
+def _decoded(text: str) -> str:
+    """What stands between `$'` and `'`."""
+
+    def one(found: re.Match[str]) -> str:
+        octal, byte, short, long, letter, _ = found.groups()
+        if octal or byte:
+            code = int(octal, 8) if octal else int(byte, 16)
+            return chr(code) if code < 0x80 else "\0"
+        if short or long:
+            code = int(short or long, 16)
+            return chr(code) if code <= 0x10FFFF else "\0"
+        if letter:
+            return _LETTERS.get(letter, letter)
+        return "\0" if found[6] == "c" else found[0]
+
+    plain = _ESCAPE.sub(one, text)
+    if _CONTROL.search(plain):
+        reason = "the command holds a control character, or one that is not UTF-8, written as an escape"
+        raise Refusal("control", reason, "leave control characters out of the command")
+    return plain
+
+
+def _marked(text: str) -> str:
+    """A text without quotes: escaped characters stand for themselves, what the shell would act on is marked."""
+    if _ACTIVE.search(text) is None:
+        return text
+    out: list[str] = []
     escaped = in_class = False
-    braces = 0
-    for at, char in enumerate(text):
+    for char in text:
         if escaped:
             escaped = False
             if char != "\n":
-                word.take(char)
+                out.append(char)
         elif char == "\\":
             escaped = True
-        elif char in "*?[]" or (in_class and char in "!^"):
-            word.take_raw(char)
-        elif char in "{}":
-            braces += char == "{"
-            word.take_raw(char)
         elif char in " \t\n":
             raise Refusal("syntax", "a word with a blank in it cannot be read as shell", WRITE_PLAINLY)
-        elif char == "~" and (at == 0 or text[at - 1] in "=:"):
-            word.take_raw(char)
         else:
-            word.take(char)
+            out.append(char if char in "!^" and not in_class else MARKS.get(char, char))
         in_class = char == "[" and not escaped
-    if escaped or braces > _MAX_BRACES:
-        raise Refusal("syntax", "a word ends in a backslash, or holds too many braces", WRITE_PLAINLY)
+    if escaped:
+        raise Refusal("syntax", "a word ends in a backslash", WRITE_PLAINLY)
+    return "".join(out)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 from gatewright.arguments.disk_name import may_be_path
+from gatewright.arguments.shell_judge import Named
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.regex import late_regex
 from gatewright.gate import message
@@ -27,17 +28,17 @@ MAX_TEXTS = 10_000
 """Of the texts of one call that may be paths, and of the places that they may mean."""
 _SHOWN = 200
 _NOTED = 20
-_BELOW = late_regex(r"(?!.*\.\.)(?:[^/\\~%$]+|\w[\w@+,. -]*(?:/[\w@+,. -]+)+)", re.DOTALL)
+_BELOW = late_regex(r"(?!/|.*\.\.)(?:\./+)*(?:[^/\\~%$]+|\w[\w@+,. -]*(?:/[\w@+,. -]+)+)?/*", re.DOTALL)
 
 
 class ProgramWord(NamedTuple):
-    """An argument of a program in a shell command that begins in ``folder``; ``stays``: the program runs there, too.
+    """A word of a shell command that begins in ``folder``; ``stays``: what it is given to runs there, too.
 
     ``only_reads``: it is not changed, should it be a file.
     """
 
     pointer: Pointer
-    text: str
+    named: Named
     folder: str
     stays: bool
     only_reads: bool
@@ -62,8 +63,9 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
     taken = {pointer for pointer, _ in given}.union(judged)
     texts += [(p, text, unknown, False, None) for p, text in _whole_paths(open_ones) if p not in taken]
     for word in words:  # where it leads out of the folder, a program may do anything to the file that it could be
-        only_reads = word.only_reads and _BELOW.fullmatch(word.text)
-        texts.append((word.pointer, word.text, Action.READ if only_reads else unknown, True, word))
+        text = word.named.text
+        only_reads = word.only_reads and _BELOW.fullmatch(text)
+        texts.append((word.pointer, text, Action.READ if only_reads else unknown, True, word))
     if len(texts) > MAX_TEXTS:
         return _too_many()
     folders = _folders(state)
@@ -80,6 +82,8 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
             folders=(word.folder,) if word else folders if is_path else None,
             bases=word is None or not word.stays,
             contents=is_path or pointer not in silent,
+            patterns=word is None,
+            lists=word.named.lists if word else None,
         )
         if places is None:
             reason = f"`{where}` can be read as too many different paths to tell where it leads"
@@ -88,7 +92,8 @@ def look_at_names(state: CallState, judged: Iterable[Pointer], words: Sequence[P
         if left < 0:
             return _too_many()
         held = [one for one in places if is_path or one.level is not None]
-        named += (replace(one, argument=where, action=action) for one in held)
+        program = word.named.program if word else ""
+        named += (replace(one, argument=where, action=action, program=program) for one in held)
         first = next((one for one in held if one.start is None), None)
         if is_path and word is None and first is not None and text.startswith("/"):
             seen[pointer] = first.absolute

@@ -136,7 +136,8 @@ class NamedPlace:
     """Where a text of a call leads on disk: ``absolute`` has no links, ``relative`` is below the base of ``source_id``.
 
     ``level`` None: no source holds it. ``start``: the folder that a relative text was taken to start from. ``inside``:
-    the path below the base of what in that folder has the level. ``argument`` and ``action``: of the call.
+    the path below the base of what in that folder has the level. ``argument`` and ``action``: of the call;
+    ``program``: that gets the text in a shell command.
     """
 
     absolute: str
@@ -147,6 +148,7 @@ class NamedPlace:
     inside: str = ""
     argument: str = ""
     action: Action = Action.READ
+    program: str = ""
 
 
 @frozen

@@ -7,8 +7,7 @@ import re
 from collections.abc import Collection
 from typing import TypedDict, cast
 
-from gatewright.arguments.shell import EVERY
-from gatewright.arguments.shell_program import is_option_that_runs
+from gatewright.arguments.shell_program import EVERY, is_option_that_runs
 from gatewright.arguments.url import UrlRefused, parse_url
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.report import Report, shown

@@ -40,6 +40,7 @@ from gatewright.sources.held import BlockStorePort
 from gatewright.sources.known import KnownPlaces
 
 if TYPE_CHECKING:
+    from gatewright.arguments.shell_program import Listing
     from gatewright.sources.overlay import Overlay
     from gatewright.sources.protection import Protection
     from gatewright.sources.state import OutsideChange
@@ -191,16 +192,25 @@ class SourceManager:
         return roots.find(path, parameter=parameter, writes=writes)
 
     def named_by(
-        self, text: str, action: Action, *, folders: Sequence[str] | None, bases: bool = True, contents: bool
+        self,
+        text: str,
+        action: Action,
+        *,
+        folders: Sequence[str] | None,
+        bases: bool = True,
+        contents: bool,
+        patterns: bool = True,
+        lists: Listing | None = None,
     ) -> tuple[NamedPlace, ...] | None:
         """Every place on disk that some program may take ``text`` for, each with its level.
 
         None where there are too many to tell. Touches metadata only.
         """
-        from gatewright.sources.named_place import NamedPlaces
+        from gatewright.sources.named_place import Look, NamedPlaces
 
         named = NamedPlaces(self._places, self._protection.now())
-        return named.of(text, action, folders=folders, bases=bases, contents=contents)
+        look = Look(action, contents=contents, patterns=patterns, lists=lists)
+        return named.of(text, look, folders=folders, bases=bases)
 
     def label_of(self, at: Located) -> str:
         """The block label of a place."""

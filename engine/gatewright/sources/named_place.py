@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.arguments.disk_name import composed, parent_of_glob, readings
+from gatewright.arguments.shell_program import Listing
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.policy.permission import Action, Permission
@@ -34,6 +36,17 @@ _PROTECTED = LevelDecision(Permission.NONE, protected=True)
 
 
 @frozen
+class Look:
+    """What is asked of a text. ``contents``: what is in a folder counts, with ``lists`` only the names that it shows;
+    ``patterns``: signs of a pattern are such."""
+
+    action: Action
+    contents: bool
+    patterns: bool = True
+    lists: Listing | None = None
+
+
+@frozen
 class NamedPlaces:
     """The running sources, and what is protected now."""
 
@@ -44,13 +57,11 @@ class NamedPlaces:
     def _ground(self) -> Ground:
         return self.protected.ground
 
-    def of(
-        self, text: str, action: Action, *, folders: Sequence[str] | None, bases: bool, contents: bool
-    ) -> tuple[NamedPlace, ...] | None:
-        """Every place that ``text`` may mean, with its level for ``action``; None where it may mean too many.
+    def of(self, text: str, look: Look, *, folders: Sequence[str] | None, bases: bool) -> tuple[NamedPlace, ...] | None:
+        """Every place that ``text`` may mean, with its level for the action; None where it may mean too many.
 
         ``folders`` None: only absolute paths count; else where a relative one may start from, with ``bases`` from those
-        of the sources too, and then folders above a base count as well. ``contents``: what is in a folder counts.
+        of the sources too, and then folders above a base count as well.
         """
         read = readings(text)
         if read is None:
@@ -58,11 +69,11 @@ class NamedPlaces:
         absolute, relative = read
         found: dict[tuple[str, str, str | None], NamedPlace] = {}
         for path in absolute:
-            for place in self._at(path, action, contents=contents, above=folders is not None):
+            for place in self._at(path, look, above=folders is not None):
                 found.setdefault((place.absolute, place.inside, place.source_id), place)
         for path in relative if folders is not None else ():
             for start, joined in self._starts(path, folders or (), bases=bases):
-                for place in self._at(joined, action, contents=contents, above=start in (folders or ()), start=start):
+                for place in self._at(joined, look, above=start in (folders or ()), start=start):
                     found.setdefault((place.absolute, place.inside, place.source_id), place)
         return tuple(found.values())
 
@@ -85,16 +96,14 @@ class NamedPlaces:
                 if self._ground.stands(os.path.dirname(joined)) or self.places.known(source, relative).is_closed:  # noqa: PTH120
                     yield "/" + "/".join(base[: len(base) - count]), joined
 
-    def _at(
-        self, path: str, action: Action, *, contents: bool, above: bool, start: str | None = None
-    ) -> Iterator[NamedPlace]:
+    def _at(self, path: str, look: Look, *, above: bool, start: str | None = None) -> Iterator[NamedPlace]:
         """What a path means, links resolved: places in sources, what is protected, or one place in no source."""
         real = self._real(path)
         if real is None:
             return
-        glob = parent_of_glob(path) if contents and not self._ground.stands(path) else None
+        glob = parent_of_glob(path) if look.contents and look.patterns and not self._ground.stands(path) else None
         if glob is not None:
-            yield from self._at(glob, action, contents=True, above=above, start=start)
+            yield from self._at(glob, look, above=above, start=start)
         status = status_at(self._ground.place(real))
         over_links = glob is not None and (glob == "/dev/" or glob.startswith("/proc/"))  # `/dev/f*` may be `/dev/fd`
         is_elsewhere = over_links or (real != path and differs_by_process(path))
@@ -106,13 +115,13 @@ class NamedPlaces:
         ]
         if held:
             source, relative = max(held, key=lambda one: len(one[0].base))
-            yield self._judged(source, relative, status, action, start, contents=contents)
+            yield self._judged(source, relative, status, look, start)
         else:
             yield NamedPlace(real, None, BASE, None, start)
         if status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
             yield from self._other_names(real, status, start)
-        if contents and above and not held:
-            yield from self._below(real, action, start)
+        if look.contents and above and not held:
+            yield from self._below(real, look, start)
 
     def _real(self, path: str) -> str | None:
         """The path with links resolved, and spelled as on disk where that leads to a source. None: no path at all."""
@@ -139,15 +148,14 @@ class NamedPlaces:
         source: FileSource,
         relative: str,
         status: os.stat_result | None,
-        action: Action,
+        look: Look,
         start: str | None,
-        *,
-        contents: bool,
     ) -> NamedPlace:
         absolute = source.absolute(relative)
         inside, level = "", self._level(source, relative)
-        if contents and status is not None and stat.S_ISDIR(status.st_mode) and level.permission is not Permission.NONE:
-            inside, level = self._strictest_in(source, relative, level, action)
+        is_folder = status is not None and stat.S_ISDIR(status.st_mode)
+        if look.contents and is_folder and level.permission is not Permission.NONE:
+            inside, level = self._strictest_in(source, relative, level, look)
         return NamedPlace(absolute, source.source.source_id, relative, level, start, inside)
 
     def _level(self, source: FileSource, relative: str) -> LevelDecision:
@@ -163,14 +171,14 @@ class NamedPlaces:
         return strictest_level([self.places.by_rules(source, relative, folder=kind) for kind in (False, True)])
 
     def _strictest_in(
-        self, source: FileSource, relative: str, own: LevelDecision, action: Action
+        self, source: FileSource, relative: str, own: LevelDecision, look: Look
     ) -> tuple[str, LevelDecision]:
         """The strictest level in a folder and where it is, empty for the folder itself.
 
         For reading only what is none is stricter than another level.
         """
         levels = {level for one in self.places.running.values() for level in one.source.levels}
-        reads = action is Action.READ
+        reads = look.action is Action.READ
         is_protected_in = self.protected.is_in(source.base)
         if (levels <= {own.permission} or (reads and Permission.NONE not in levels)) and not is_protected_in:
             return "", own
@@ -184,6 +192,8 @@ class NamedPlaces:
             except OSError:
                 continue
             for entry in entries:
+                if look.lists is Listing.PLAIN and entry.name.startswith("."):
+                    continue
                 found += 1
                 if found > MAX_ENTRIES:
                     return "", strictest_level([LevelDecision(level) for level in sorted(levels)])
@@ -199,7 +209,7 @@ class NamedPlaces:
                 stricter = strictest_level((strictest, level))
                 if not reads and stricter.permission is not strictest.permission:
                     strictest, where = stricter, below
-                if is_folder:
+                if is_folder and not look.lists:
                     folders.append(below)
         return where, strictest
 
@@ -226,12 +236,13 @@ class NamedPlaces:
                         level = self.places.by_rules(source, below, folder=False)
                         yield NamedPlace(source.absolute(below), source.source.source_id, below, level, start)
 
-    def _below(self, real: str, action: Action, start: str | None) -> Iterator[NamedPlace]:
+    def _below(self, real: str, look: Look, start: str | None) -> Iterator[NamedPlace]:
         """The sources whose base is somewhere in the folder."""
         prefix = real.rstrip("/") + "/"
+        within = replace(look, contents=look.lists is None)
         for source in self.places.running.values():
             if source.base.startswith(prefix):
-                yield self._judged(source, BASE, status_at(source.folder.place), action, start, contents=True)
+                yield self._judged(source, BASE, status_at(source.folder.place), within, start)
 
 
 def _folded(path: str) -> str:

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gatewright.arguments.shell import ShellCommand, ShellRules, parse_command
+from gatewright.arguments.shell_form import CommandRefused
 from gatewright.arguments.shell_program import may_move
-from gatewright.arguments.shell_word import CommandRefused
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_host, parse_url
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import message
@@ -257,11 +257,11 @@ def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefu
         files.append(found)
         return found.absolute
 
-    rules = ShellRules(frozenset(settings.allow), frozenset(settings.deny), settings.allow_substitution)
+    is_fresh = settings.backend is ShellBackend.HOST  # in a session an earlier function may stand for a program
+    rules = ShellRules(frozenset(settings.allow), frozenset(settings.deny), settings.allow_substitution, is_fresh)
     said = parse_command(item.text, rules, locate)
     if isinstance(said, CommandRefused):
         return said
-    is_fresh = settings.backend is ShellBackend.HOST  # in a session an earlier function may stand for a program
     stays = is_fresh and not any(map(may_move, said.programs))
     return _Command(said, tuple(files), start.absolute, stays, is_fresh and said.only_reads)
 

@@ -1,0 +1,186 @@
+"""Texts that a word of a shell command may become, and what each of them may name.
+
+While a word is read, a sign that the shell would act on is a control character, and an expansion half of a surrogate
+pair: neither can stand in a command, so one text holds both what is known and what is not.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from gatewright.arguments.path import MAX_NAME_BYTES
+from gatewright.base.frozen import frozen
+from gatewright.base.pattern import compile_linear
+from gatewright.base.regex import late_regex
+
+MAX_FORMS = 64
+"""Texts that one word may come to, for all that is known of its variables."""
+MAX_FORM_CHARS = 128 * 1024
+"""Of all of them in one command together, and of what braces come to."""
+_MAX_WORDS = 1_000
+"""That one word with braces may become."""
+_MAX_NESTED = 20
+WRITE_PLAINLY = "write the command in plain shell: simple commands with `|`, `&&`, `||` and `;`, and quoted words"
+_SIGNS = "*?[]!^{},~"
+MARKS = {sign: chr(0x0E + at) for at, sign in enumerate(_SIGNS)}
+SPLIT = "\x18"
+"""Where blanks in the value of a variable end a word."""
+WITHOUT_MARKS = {ord(mark): sign for sign, mark in MARKS.items()}
+OPEN, _COMMA, _CLOSE, HOME = (MARKS[sign] for sign in "{,}~")
+_GLOBS = "".join(MARKS[sign] for sign in "*?[]!^")
+GLOB = late_regex(f"[{re.escape(_GLOBS)}]")
+MARKED = late_regex(f"([{re.escape(''.join(MARKS.values()))}\ud800-\udfff])")
+_BRACE = late_regex(f"[{OPEN}{_COMMA}{_CLOSE}]")
+TO_GLOBS = {ord(sign): MARKS[sign] for sign in "*?[]"}
+FIRST_HOLE, MAX_HOLES = 0xD800, 0x800
+_TOKEN = late_regex(r"[^\s;|&()<>`'\"$={}]+")
+
+_RANGE = late_regex(r"(?:(-?[0-9]{1,3})\.\.(-?[0-9]{1,3})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?[0-9]{1,3}))?")
+_SIGN = late_regex(r"[=@:,;]")
+"""Behind these a program may take the rest of an argument, or what stands between two of them, for a name."""
+_MAX_SIGNS = 16
+
+
+@frozen
+class CommandRefused:
+    """Why a command is refused. ``reason`` is the operator's; ``hint`` is safe to show the model and echoes nothing."""
+
+    code: str
+    reason: str
+    hint: str
+
+
+class Refusal(Exception):
+    """Raised inside the reader; what it says is returned to the caller."""
+
+    def __init__(self, code: str, reason: str, hint: str) -> None:
+        super().__init__(reason)
+        self.said = CommandRefused(f"shell-{code}", reason, hint)
+
+    @classmethod
+    def of(cls, said: CommandRefused) -> Refusal:
+        """To raise what somebody else said."""
+        made = cls(said.code, said.reason, said.hint)
+        made.said = said
+        return made
+
+
+def plain(form: str) -> str:
+    """A form of a word with its signs as text."""
+    return form.translate(WITHOUT_MARKS)
+
+
+def places_in(form: str) -> list[str] | None:
+    """What a form of a word may name on disk, as a whole or behind an option or a sign: `-fname`, `if=name`, `x=@name`.
+
+    Of a pattern, the folders that it begins in, and what it is where nothing fits it. None: it may lead above them.
+    """
+    found = GLOB.search(form)
+    if found is None:
+        return [one for one in _named(form) if one]
+    folder = form[: form.rfind("/", 0, found.start()) + 1]
+    if any(map(_may_climb, form[len(folder) :].split("/"))):
+        return None
+    written = _named(plain(form))
+    return [*(one.rstrip("/") or one[:1] or "." for one in _named(folder)), *(one for one in written if one)]
+
+
+def _named(text: str) -> list[str]:
+    found = [text, *_SIGN.split(text), *(text[sign.end() :] for sign in islice(_SIGN.finditer(text), _MAX_SIGNS))]
+    if text.startswith("-") and not text.startswith("--"):
+        end = len(text.partition("/")[0])
+        found += (text[at:] for at in range(max(2, end - MAX_NAME_BYTES), end + 1))
+    return found
+
+
+def _may_climb(step: str) -> bool:
+    """Whether a step of a pattern is `..`, or may fit it: some shells let `.*` do that."""
+    rest = step[1:]
+    return step[:1] == "." and (
+        MARKS["["] in rest or (rest.count(".") <= 1 and all(c in _GLOBS or c == "." for c in rest) and rest != "")
+    )
+
+
+def programs_in(form: str, known: Iterable[str]) -> Iterator[str]:
+    """Those of ``known`` programs that may be named somewhere in a form of a word, by a path or within a command."""
+    for token in _TOKEN.findall(form):
+        bare = token.rpartition("/")[2].lower()
+        if GLOB.search(bare) is None:
+            if bare in known:
+                yield bare
+            continue
+        fits = compile_linear("".join(_fitting(bare)))
+        yield from (name for name in known if fits.fullmatch(name))
+
+
+def _fitting(pattern: str) -> Iterator[str]:
+    """A regular expression for all that a pattern may fit; what stands in brackets may be any letter."""
+    for piece in re.split(f"({MARKS['[']}[^{MARKS[']']}]*{MARKS[']']}?|[{re.escape(_GLOBS)}])", pattern):
+        mark = piece[:1]
+        if mark == MARKS["["]:
+            yield "." if piece.endswith(MARKS["]"]) else ".*"
+        elif mark and mark in _GLOBS:
+            yield {MARKS["*"]: ".*", MARKS["?"]: "."}.get(mark, re.escape(mark.translate(WITHOUT_MARKS)))
+        else:
+            yield re.escape(piece)
+
+
+def spread(text: str, left: int) -> list[str]:
+    """The texts that a text with braces stands for."""
+    closing: dict[int, int] = {}
+    commas: dict[int, list[int]] = {}
+    opened: list[int] = []
+    for found in _BRACE.finditer(text):
+        at = found.start()
+        if found[0] == OPEN:
+            opened.append(at)
+            commas[at] = []
+        elif opened and found[0] == _CLOSE:
+            if len(opened) > _MAX_NESTED:
+                raise Refusal("too-deep", "braces in braces, too deep", WRITE_PLAINLY)
+            closing[opened.pop()] = at
+        elif opened:
+            commas[opened[-1]].append(at)
+
+    def between(start: int, stop: int) -> list[str]:
+        found, at = [""], start
+        for opening in starts[bisect_left(starts, start) : bisect_left(starts, stop)]:
+            if opening < at:
+                continue
+            end, before = closing[opening], text[at:opening]
+            inner = alternatives(opening, end)
+            if len(found) * len(inner) > _MAX_WORDS or len(found) * sum(map(len, inner)) > left:
+                raise Refusal("too-many-words", "braces that stand for too many words", "use shorter commands")
+            found = [f"{one}{before}{more}" for one in found for more in inner]
+            at = end + 1
+        return [one + text[at:stop] for one in found]
+
+    def alternatives(opening: int, end: int) -> list[str]:
+        if cuts := commas[opening]:
+            edges = zip((opening, *cuts), (*cuts, end), strict=True)
+            return [one for start, stop in edges for one in between(start + 1, stop)]
+        if found := _RANGE.fullmatch(text, opening + 1, end):
+            return _sequence(found)
+        return [f"{{{one}}}" for one in between(opening + 1, end)]
+
+    starts = sorted(closing)
+    return between(0, len(text))
+
+
+def _sequence(found: re.Match[str]) -> list[str]:
+    """The numbers or letters of `{1..9}`, `{a..e..2}`."""
+    first, last, start, stop, step = found.groups()
+    by = abs(int(step or 1)) or 1
+    if start:
+        low, high = ord(start), ord(stop)
+        return [chr(code) for code in (range(low, high + 1, by) if low <= high else range(low, high - 1, -by))]
+    low, high = int(first), int(last)
+    width = (
+        max(len(first), len(last))
+        if any(one.lstrip("-")[:1] == "0" and len(one.lstrip("-")) > 1 for one in (first, last))
+        else 0
+    )
+    return [f"{n:0{width}}" for n in (range(low, high + 1, by) if low <= high else range(low, high - 1, -by))]

@@ -1,0 +1,148 @@
+"""What the programs and the words of one shell command come to: which may be started, and what they may name.
+
+A word that is not known to its end could be any file, those of the policy too, so it is refused; but where it is only
+printed, and goes to programs that take no names from what they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gatewright.arguments import shell_program as programs
+from gatewright.arguments.shell_form import Refusal, places_in, plain, programs_in
+from gatewright.arguments.shell_program import EVERY, Listing, ShellRules, runs_others
+from gatewright.arguments.shell_word import Word
+from gatewright.base.regex import late_regex
+
+_NAMED = 20
+_QUOTES = late_regex(r"['\"\\]")
+
+
+class Named(NamedTuple):
+    """A place that a word of a command may name: for ``program``, empty for the shell; ``lists``: it shows names."""
+
+    text: str
+    program: str
+    lists: Listing | None = None
+
+
+class Judge:
+    """Judges one command. ``programs``: what it may start; ``words``: what it may name, ``only_reads``: unchanged."""
+
+    def __init__(self, rules: ShellRules) -> None:
+        self._rules = rules
+        self.programs: dict[str, None] = {}
+        self.words: dict[Named, None] = {}
+        self.only_reads = True
+        self._runner, self._is_text = "", True
+        self._noted: set[tuple[str, str, Listing | None]] = set()
+        self._told: list[Word] = []
+        self._forms: dict[str, None] = {}
+
+    def program(self, name: str, words: Sequence[Word]) -> None:
+        """Refuse a program that may not be started, and an option with which it would start another one."""
+        rules, bare = self._rules, name.rpartition("/")[2].lower()
+        arguments = [word.head if word.literal is None else word.literal for word in words]
+        self.programs.setdefault(name)
+        if not rules.deny.isdisjoint({name, name.lower(), bare, EVERY}):
+            raise self.not_allowed("denied", f"`{name}` is denied by `[workspace] shell`")
+        if name not in rules.allow:
+            if EVERY not in rules.allow or "/" in name:
+                raise self.not_allowed("not-allowed", f"`{name}` is not among the programs of `[workspace] shell`")
+            if runs_others(name):
+                reason = f"`{name}` is there to run other programs, and `*` does not stand for it: `allow` must name it"
+                raise self.not_allowed("runs-others", reason)
+        self.only_reads &= programs.only_reads(name, arguments)
+        self._is_text &= programs.takes_only_text(name)
+        option = self._option_that_runs(name, bare, words, arguments)
+        if option or runs_others(name):
+            self._runner = self._runner or name
+        lists = programs.listing(bare, arguments)
+        if programs.takes_whole_folder(bare, arguments):
+            self.words.setdefault(Named(".", name, lists))
+        is_known = all(word.forms is not None for word in words)
+        opens_nothing = is_known or programs.opens_nothing(name, [word.literal for word in words])
+        for word in words:
+            if word.forms is not None:
+                self.word(word, name, lists=lists)
+            elif not opens_nothing or (word.splits and not word.counts):
+                raise _not_known(f"an argument of `{name}`")
+            elif not word.counts:
+                self._told.append(word)
+
+    def _option_that_runs(self, name: str, bare: str, words: Sequence[Word], arguments: Sequence[str]) -> str:
+        """The option of a program that starts another one, where `allow` has it."""
+        if not programs.needs_plain_arguments(bare):
+            return ""
+        for at, word in enumerate(words):
+            if word.literal is None and (at == 0 or word.splits or word.head[:1] in {"", "-"}):
+                reason = f"an argument of `{name}` is not written out, and may be an option that starts another program"
+                hint = "write options out in full; begin names of files with `./` or a folder, quote variables"
+                raise Refusal("dynamic-option", reason, hint)
+        option = programs.option_that_runs(bare, arguments)
+        if option and f"{bare} {option}" not in self._rules.allow:
+            reason = f"`{name}` with `{option}` may start other programs; `allow` would have to name `{bare} {option}`"
+            raise Refusal("option", reason, "an option in the command may start other programs; do without it")
+        return option
+
+    def word(self, word: Word, program: str, *, lists: Listing | None = None, expands: bool = True) -> None:
+        """Note what a word may name, as far as its forms are known; ``expands``: the shell takes patterns for such."""
+        for form in word.forms or ():
+            noted = (form if expands else plain(form), program, lists)
+            if noted in self._noted:
+                continue
+            self._noted.add(noted)
+            places = places_in(noted[0])
+            if places is None:
+                reason = "a pattern that may lead above the folder that it begins in"
+                raise Refusal("unknown-word", reason, "leave `..` out of what stands behind a pattern")
+            self._forms.setdefault(form)
+            self.words |= {Named(place, program, lists): None for place in places}
+
+    def text(self, word: Word) -> None:
+        """Note a text that goes into a program."""
+        self._told.append(word)
+
+    def finish(self) -> None:
+        """Judge what the whole command has to be known for."""
+        self._judge_told()
+        self._judge_run()
+
+    def _judge_told(self) -> None:
+        """Text that goes into programs counts where one of them may take it for names of files."""
+        if self._is_text:
+            return
+        for word in self._told:
+            if word.forms is None and not word.counts:
+                raise _not_known("a text that goes to a program")
+            for form in word.forms or ():
+                said = plain(form)
+                texts = [line.strip() for line in said.split("\n")]
+                if self._runner:  # it may go on reading as a shell does
+                    texts += (word for one in (said, _QUOTES.sub("", said)) for word in one.split())
+                self._forms.setdefault(form)
+                self.words |= {Named(text, self._runner): None for text in texts if text}
+
+    def _judge_run(self) -> None:
+        """A denied program counts behind every program that runs others, wherever its name stands."""
+        if not self._runner or not self._rules.deny:
+            return
+        denied = {one.rpartition("/")[2].lower() for one in self._rules.deny}
+        for form in self._forms:
+            for name in programs_in(form, denied):
+                reason = f"`{name}` is denied by `[workspace] shell`, and `{self._runner}` may run it"
+                raise self.not_allowed("denied", reason)
+
+    def not_allowed(self, code: str, reason: str) -> Refusal:
+        """Say that a program is refused, and which ones the model may use."""
+        names = sorted(one for one in self._rules.allow if one != EVERY and not one.endswith("=") and " " not in one)
+        shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
+        more = ", ..." if len(names) > _NAMED else ""
+        there = f"; there are {shown}{more}" if names else ""
+        return Refusal(code, reason, f"the command needs a program that is not available to you{there}")
+
+
+def _not_known(what: str) -> Refusal:
+    reason = f"{what} is known only when the command runs, so that no level of a file can be held to it"
+    return Refusal("unknown-word", reason, "write names of files out in full, without variables or substitutions")
