@@ -39,7 +39,9 @@ Limit = MaxCalls | Cooldown | RateLimit | Periodic | RequiresConsent | ExitLoop 
 
 @frozen
 class RulePosition:
-    """A rule of an agent where it stood when it was looked at; an edit of it refuses once it is not there any more."""
+    """A rule of an agent as it stood when it was looked at, at that place; an edit of it follows the rule to where it
+    stands now, and refuses once it is not there any more or says something else.
+    """
 
     agent_id: str
     index: int
@@ -67,9 +69,9 @@ def set_limit(
 
 def change_rule(policy: Policy, standing: RulePosition, kind: RuleKind) -> Edit:
     """Another value for a rule where it stands."""
-    agent, rule = _standing(policy, standing)
+    agent, at, rule = _standing(policy, standing)
     name = f"{kind.edit_name(_what(rule.tool_name, rule.conditions))} for `{agent.agent_id}`"
-    return _edit(name, agent, _put(agent, standing.index, replace(rule, rule_type=kind)))
+    return _edit(name, agent, _put(agent, at, replace(rule, rule_type=kind)))
 
 
 def bind_rule(
@@ -83,7 +85,7 @@ def bind_rule(
 
     With a field only what the rule says of that argument: the rest of it holds for what it held for.
     """
-    agent, rule = _standing(policy, standing)
+    agent, at, rule = _standing(policy, standing)
     facts = _facts_named(catalog, agent, rule.tool_name)
     others = tuple(text for text in rule.conditions if not text.startswith(OPERATION_CONDITION))
     conditions = (*others, *_conditions(facts, operations))
@@ -95,16 +97,16 @@ def bind_rule(
     if field is not None:
         _check_field(facts, field, conditions)
         bound = _parted(rule, field, conditions)
-    rules = (*agent.tool_rules[: standing.index], *bound, *agent.tool_rules[standing.index + 1 :])
+    rules = (*agent.tool_rules[:at], *bound, *agent.tool_rules[at + 1 :])
     return _edit(f"{what} of `{agent.agent_id}` is for {where}", agent, rules)
 
 
 def remove_rule(policy: Policy, standing: RulePosition) -> Edit:
     """Take a rule away."""
-    agent, rule = _standing(policy, standing)
+    agent, at, rule = _standing(policy, standing)
     what = _what(rule.tool_name, rule.conditions)
     name = f"remove the {rule.rule_type.noun} of {what} for `{agent.agent_id}`"
-    return _edit(name, agent, _put(agent, standing.index, None))
+    return _edit(name, agent, _put(agent, at, None))
 
 
 def set_constraint(
@@ -153,7 +155,7 @@ def change_constraint(
 
     ``schema`` None: its value may be anything; ``required``: a call must give it.
     """
-    agent, rule = _standing(policy, standing)
+    agent, at, rule = _standing(policy, standing)
     held = _constraints(rule)
     if field not in held.arguments:
         raise EditRefused(f"the rule does not constrain `{field}` any more")
@@ -167,17 +169,17 @@ def change_constraint(
     )
     after = _said(named, new_field, schema, required=required)
     name = f"{_verb(schema)} `{new_field}` of {_what(rule.tool_name, rule.conditions)} for `{agent.agent_id}`"
-    return _edit(name, agent, _put(agent, standing.index, replace(rule, rule_type=after)))
+    return _edit(name, agent, _put(agent, at, replace(rule, rule_type=after)))
 
 
 def remove_constraint(policy: Policy, standing: RulePosition, field: str) -> Edit:
     """Take the constraint of one argument away; the rule goes with its last one."""
-    agent, rule = _standing(policy, standing)
+    agent, at, rule = _standing(policy, standing)
     rest = _said(_constraints(rule), field, None, required=False)
     what = _what(rule.tool_name, rule.conditions)
     name = f"remove the constraint of `{field}` of {what} for `{agent.agent_id}`"
     after = replace(rule, rule_type=rest) if rest.arguments else None
-    return _edit(name, agent, _put(agent, standing.index, after))
+    return _edit(name, agent, _put(agent, at, after))
 
 
 def free_fields(agent: Agent, facts: ToolFacts, operations: Iterable[str] | None = None) -> tuple[str, ...]:
@@ -196,12 +198,13 @@ def taken_fields(facts: ToolFacts, operations: Iterable[str] | None = None) -> t
     return tuple(dict.fromkeys(name for row in rows for name in row.parameters))
 
 
-def _standing(policy: Policy, standing: RulePosition) -> tuple[Agent, ToolRule]:
+def _standing(policy: Policy, standing: RulePosition) -> tuple[Agent, int, ToolRule]:
+    """Where the rule stands now, by its identity."""
     agent = agent_of(policy, standing.agent_id)
-    held = agent.tool_rules[standing.index : standing.index + 1]
-    if held != (standing.rule,):
-        raise EditRefused(f"tool rule {standing.index + 1} of `{agent.agent_id}` is not what it was")
-    return agent, standing.rule
+    for at, rule in enumerate(agent.tool_rules):
+        if rule.identity == standing.rule.identity and rule == standing.rule:
+            return agent, at, rule
+    raise EditRefused(f"tool rule {standing.index + 1} of `{agent.agent_id}` is not what it was")
 
 
 def _own(agent: Agent, facts: ToolFacts) -> list[tuple[int, ToolRule]]:

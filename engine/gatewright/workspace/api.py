@@ -110,6 +110,7 @@ if TYPE_CHECKING:
     )
     from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint
     from gatewright.policy.glob import PermissionRules, check_pattern
+    from gatewright.policy.identity import place_in
     from gatewright.policy.kinds.capability import Capability, CapabilityKind, FsRead, FsWrite, kind_of
     from gatewright.policy.permission import Action, PathUse, Permission, is_more_open, verdict_for
     from gatewright.policy.place_right import PathCondition, PlaceRight, path_condition, place_rights
@@ -268,6 +269,7 @@ door(
         ),
         "gatewright.policy.endpoint": ("AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint"),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),
+        "gatewright.policy.identity": ("place_in",),
         "gatewright.policy.kinds.capability": ("Capability", "CapabilityKind", "FsRead", "FsWrite", "kind_of"),
         "gatewright.policy.permission": ("Action", "PathUse", "Permission", "is_more_open", "verdict_for"),
         "gatewright.policy.place_right": ("PathCondition", "PlaceRight", "path_condition", "place_rights"),

@@ -55,7 +55,7 @@ async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | N
 def _go_on(window: MainWindow) -> None:
     """With all that did not have to be there at once."""
     window.deriver.release()
-    window.tasks.start(warm_up(window.document), "warm")
+    window.tasks.start(warm_up(window.document), "warm", stays=True)
 
 
 async def open_first(window: MainWindow, workspace: Path | None) -> None:

@@ -12,27 +12,32 @@ class TaskOwner:
     """Starts tasks, holds them so that they cannot be collected, reports what they raise, ends them.
 
     `on_error` gets the task's name and the exception, once for each task that fails; a cancelled task is not a failure.
+    What works on what is open ends with it (`let_go`), so that no answer and no edit of it comes when it is gone.
     """
 
     def __init__(self, on_error: ErrorHandler) -> None:
         self._on_error = on_error
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._staying: set[asyncio.Task[Any]] = set()
         self._closed = False
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the tasks that are under way, sorted."""
-        return tuple(sorted(task.get_name() for task in self._tasks))
+        """Names of the tasks that are under way and not asked to end, sorted."""
+        return tuple(sorted(task.get_name() for task in self._tasks if not task.cancelling()))
 
     @property
     def closed(self) -> bool:
         """True from the first call of `close` on."""
         return self._closed
 
-    def start(self, coro: Coroutine[Any, Any, T], name: str, *, replace: bool = False) -> asyncio.Task[T]:
+    def start(
+        self, coro: Coroutine[Any, Any, T], name: str, *, replace: bool = False, stays: bool = False
+    ) -> asyncio.Task[T]:
         """Run `coro` as a task of this owner on the running loop.
 
         With `replace`, tasks of the same name that are under way are cancelled first (the newest question wins).
+        `stays`: it asks and edits nothing of what is open, and goes on where that is let go.
         Raises RuntimeError when the owner is closed or no loop runs; the coroutine is closed then.
         """
         if self._closed:
@@ -47,6 +52,8 @@ class TaskOwner:
             self.cancel(name)
         task = loop.create_task(coro, name=name)
         self._tasks.add(task)
+        if stays:
+            self._staying.add(task)
         task.add_done_callback(self._done)
         return task
 
@@ -55,6 +62,11 @@ class TaskOwner:
         for task in self._tasks:
             if task.get_name() == name:
                 task.cancel()
+
+    def let_go(self) -> None:
+        """What is open is gone: ask all tasks to end but those that stay, and the one that is running."""
+        for task in self._tasks - self._staying - {asyncio.current_task()}:
+            task.cancel()
 
     async def close(self) -> None:
         """Refuse new tasks, cancel the others and wait until each has ended. May be called twice, or by an own task."""
@@ -66,6 +78,7 @@ class TaskOwner:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
+        self._staying.discard(task)
         if task.cancelled():
             return
         error = task.exception()

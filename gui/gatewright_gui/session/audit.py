@@ -97,6 +97,7 @@ class AuditTrail(QObject):
         self._index: AuditIndex | None = None
         self._wanted, self._period = AuditFilter(), (None, None)
         self._found, self._counted_s, self._counts_late = NOTHING_FOUND, 0.0, False
+        document.closed.connect(self._open)
         document.opened.connect(self._open)
         self._open()
 

@@ -16,6 +16,7 @@ from gatewright.workspace.api import (
     LoggedCall,
     Permission,
     PermissionRule,
+    PermissionRules,
     Policy,
     PolicyInvalid,
     RowKind,
@@ -29,11 +30,11 @@ from gatewright.workspace.api import (
     lacks_of,
     rights,
     ruleedit,
-    sourceedit,
 )
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.session.call_record import line_of
 from gatewright_gui.session.files import pattern_of
+from gatewright_gui.session.verbs.sources import rule_edit
 
 ENDS: Mapping[str, str] = {
     RowKind.TOOL_COMPLETED: mark("completed"),
@@ -332,14 +333,15 @@ def _levels(policy: Policy, detail: CallDetail) -> list[Mending]:
     source = policy.source(source_id)
     if source is None or not isinstance(path, str) or not path:
         return []
-    at = address[3] if len(address) > 3 and isinstance(address[3], int) else None
-    if at is not None and at >= len(source.permission_rules):
+    # the rule that decides it today: what stands at the place that the log names may be another one by now
+    decided = PermissionRules(source.permission_rules, source.default_permission).explain(path)
+    if decided.outside:
         return []
-    now = source.default_permission if at is None else source.permission_rules[at].permission
+    above, now = None if decided.index is None else source.permission_rules[decided.index], decided.permission
 
     def made(level: Permission) -> Callable[[Policy, Sequence[ToolFacts]], Edit]:
         rule = PermissionRule(pattern_of(path.removeprefix("./")), level)
-        return lambda now, _tools: sourceedit.add_rule(now, source_id, rule, at)
+        return lambda now, _tools: rule_edit(now, source, rule, above)
 
     text = tr("Give `{path}` of `{source}` the level {level}, for every agent")
     levels = (Permission.READ_WRITE, Permission.APPEND, Permission.READ_ONLY)

@@ -35,6 +35,7 @@ class CallsToday(QObject):
         self._timer = QTimer(self, interval=LOOK_MS)
         self._timer.timeout.connect(self.look)
         self._timer.start()
+        document.closed.connect(self._open)
         document.opened.connect(self._open)
         self._open()
 

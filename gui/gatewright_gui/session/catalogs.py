@@ -131,6 +131,7 @@ class Catalogs(QObject):
         self._pins: tuple[object, ...] = ()
         self._leave: Callable[[], None] = _nothing
         self._told.connect(self._look)
+        document.closed.connect(self._follow)
         document.opened.connect(self._follow)
         document.policy_changed.connect(self._tell_changed)
         self._follow()

@@ -141,7 +141,7 @@ class Console(QObject):
         self._number = 0
         self._is_busy = False
         self._under_way: CallRun | None = None
-        document.opened.connect(self._start_over)
+        document.closed.connect(self._start_over)
         document.live.changed.connect(self._live_changed)
         self._end = weakref.finalize(self, _close, self._loop, self._copy)
 

@@ -56,7 +56,7 @@ class Deriver:
         """Parts that the book counts as sent; whoever was cancelled while sending them leaves them to the next."""
         self._sending = asyncio.Lock()
         self._asked: dict[int, _Asked] = {}
-        document.opened.connect(self._forget)
+        document.closed.connect(self._forget)
         document.policy_changed.connect(self._forget)
 
     async def derive(

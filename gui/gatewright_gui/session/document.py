@@ -45,8 +45,10 @@ EVERYTHING = ChangeSet(frozenset(), frozenset(), everything=True)
 class Document(QObject):
     """One workspace at a time, or the failure to open one, or nothing yet."""
 
+    closed = Signal()
+    """What was open is open no more, and nothing is yet: whoever shows or keeps something of it lets go of it now."""
     opened = Signal()
-    """Another workspace, a failure, or nothing: everything is new."""
+    """Another workspace, or a failure: everything is new."""
     open_failed = Signal(object)
     """OpenFailure: the policy has errors."""
     policy_changed = Signal(object)
@@ -74,7 +76,7 @@ class Document(QObject):
         super().__init__(parent)
         self.undo_stack = QUndoStack(self)
         self.live = LiveMode(self)
-        self.opened.connect(self.live.leave)
+        self.closed.connect(self.live.leave)
         self.opener = opener or Opener()
         self._workspace: Workspace | None = None
         self._failure: OpenFailure | None = None
@@ -86,7 +88,8 @@ class Document(QObject):
         self._was_dirty = False
         self._is_gone = False
         self._saved_at: float | None = None
-        self._busy = False
+        self._at_work = 0
+        """How much of the file's work is under way or waits for its turn."""
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-document")
 
     # what is open
@@ -172,7 +175,7 @@ class Document(QObject):
     @property
     def is_busy(self) -> bool:
         """Whether the file is being read or written; edits are refused meanwhile."""
-        return self._busy
+        return self._at_work > 0
 
     @property
     def snapshot_id(self) -> int:
@@ -252,7 +255,7 @@ class Document(QObject):
     def _checked(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> Edit | None:
         if self._workspace is None:
             raise EditRefused(tr("no workspace is open"))
-        if self._busy:
+        if self.is_busy:
             raise EditRefused(tr("the policy file is being read or written; try again in a moment"))
         edit = make(self._workspace.policy, self._workspace.catalog)
         if edit.is_empty:
@@ -274,12 +277,12 @@ class Document(QObject):
 
     def undo(self) -> None:
         """Take the last edit back."""
-        if not self._busy:
+        if not self.is_busy:
             self.undo_stack.undo()
 
     def redo(self) -> None:
         """Do the edit again that was taken back last."""
-        if not self._busy:
+        if not self.is_busy:
             self.undo_stack.redo()
 
     # the disk
@@ -370,7 +373,7 @@ class Document(QObject):
         """Compare with the disk and say so when somebody else wrote a file; while an alarm lasts every writing counts,
         as it may be what ends it.
         """
-        if self._busy:
+        if self.is_busy:
             return
         if self._workspace is not None:
             if self.look_for_file():
@@ -400,11 +403,11 @@ class Document(QObject):
 
     async def in_worker(self, work: Callable[[], T]) -> T:
         """Do blocking work on the file beside the window; edits are refused until it ends."""
-        self._busy = True
+        self._at_work += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._worker, work)
         finally:
-            self._busy = False
+            self._at_work -= 1
 
     def _ring(self, workspace: Workspace) -> None:
         """The engine's alarm for the file. It lasts until the file is good again: an edit here does not mend it."""
@@ -423,18 +426,28 @@ class Document(QObject):
             self.alarm_changed.emit(None)
 
     def _put_in(self, workspace: Workspace | None, failure: OpenFailure | None) -> None:
-        if self._workspace is not None:
-            self._workspace.close()
+        self._take_out()
         self._workspace, self._failure = workspace, failure
-        self._calm()
-        self._saved_at, self._is_gone = None, False
-        self.undo_stack.clear()
-        self._snapshot_id += 1
         self.opened.emit()
         self.set_problems(workspace.problems if workspace else failure.problems if failure else ())
         self._tell_dirty()
         if failure is not None:
             self.open_failed.emit(failure)
+
+    def _take_out(self) -> None:
+        """Nothing is open until the next is put in, and nobody shows anything of it any more."""
+        before, was_shown = self._workspace, self.path is not None
+        self._workspace = self._failure = None
+        self._saved_at, self._is_gone = None, False
+        self._snapshot_id += 1
+        if was_shown:
+            self.undo_stack.clear()
+            self._calm()
+            self.set_problems(())
+            self._tell_dirty()
+            self.closed.emit()
+        if before is not None:
+            before.close()
 
     def _tell_dirty(self) -> None:
         if self.is_dirty != self._was_dirty:

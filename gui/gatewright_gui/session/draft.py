@@ -44,7 +44,7 @@ class PolicyDraft(QObject):
         self._settle = QTimer(self, singleShot=True, interval=SETTLE_MS)
         self._settle.timeout.connect(self.take)
         self._typed.read.connect(self._restore)
-        document.opened.connect(self._forget)
+        document.closed.connect(self._forget)
         document.policy_changed.connect(self._check)
 
     @property

@@ -35,7 +35,7 @@ class RightGrid(QObject):
         self._current: set[str] = set()
         """Those of the known columns that are of the policy as it is now."""
         self._wanted: tuple[str, ...] = ()
-        document.opened.connect(self._start_anew)
+        document.closed.connect(self._start_anew)
         document.policy_changed.connect(self._follow)
 
     def want(self, agent_ids: Iterable[str]) -> None:

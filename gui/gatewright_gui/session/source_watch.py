@@ -27,6 +27,7 @@ class SourceWatch(QObject):
         self._workspace: Workspace | None = None
         self._watching: SourceWatching | None = None
         self._told: set[tuple[str, str]] = set()
+        document.closed.connect(self.close)
         document.opened.connect(self._follow)
 
     @property

@@ -29,7 +29,7 @@ class StandingAnswers(QObject):
         self._document, self._deriver, self._tasks = document, deriver, tasks
         self.standing: tuple[Standing, ...] = ()
         self.today = Answers()
-        document.opened.connect(self._forget)
+        document.closed.connect(self._forget)
 
     def look(self) -> None:
         """Look what stands, and what was answered today."""

@@ -32,6 +32,7 @@ class Typed(QObject):
         self._writing = asyncio.Lock()
         self._timer = QTimer(self, interval=KEEP_MS, singleShot=True)
         self._timer.timeout.connect(self._start_keeping)
+        document.closed.connect(self._opened)
         document.opened.connect(self._opened)
         self._opened()
 
@@ -75,7 +76,7 @@ class Typed(QObject):
 
     def _start_keeping(self) -> None:
         if not self._tasks.closed:
-            self._tasks.start(self._keep(), "typed.keep")
+            self._tasks.start(self._keep(), "typed.keep", stays=True)
 
     async def _keep(self) -> None:
         async with self._writing:

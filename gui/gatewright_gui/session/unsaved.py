@@ -37,6 +37,7 @@ class UnsavedEdits(QObject):
         self._writing = asyncio.Lock()
         self._timer = QTimer(self, interval=KEEP_MS, singleShot=True)
         self._timer.timeout.connect(self._start_keeping)
+        document.closed.connect(self._opened)
         document.opened.connect(self._opened)
         document.policy_changed.connect(self._follow)
         document.dirty_changed.connect(self._follow)
@@ -82,7 +83,7 @@ class UnsavedEdits(QObject):
         self._journal = Journal(unsaved_folder(), document.workspace.policy_path) if document.is_open else None
         self._left, self._brought_back, self._is_kept, self._is_warned = {}, set(), False, False
         self._tell(None)
-        self._tasks.start(self._look(before), "unsaved.look")
+        self._tasks.start(self._look(before), "unsaved.look", stays=True)
 
     def _follow(self, _what: object = None) -> None:
         if self._is_unsaved:
@@ -94,7 +95,7 @@ class UnsavedEdits(QObject):
 
     def _start_keeping(self) -> None:
         if not self._tasks.closed:
-            self._tasks.start(self._keep(), "unsaved.keep")
+            self._tasks.start(self._keep(), "unsaved.keep", stays=True)
 
     async def _keep(self) -> None:
         """Bring the journal up to what is unsaved now; what cannot be kept is said once."""

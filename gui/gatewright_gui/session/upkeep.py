@@ -28,6 +28,7 @@ class Upkeep(QObject):
         self._tasks = tasks
         self._check_task: asyncio.Task[None] | None = None
         self.found: CheckCount | None = None
+        document.closed.connect(self._ask)
         document.opened.connect(self._ask)
         document.policy_changed.connect(self._ask)
 

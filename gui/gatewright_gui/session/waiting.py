@@ -46,6 +46,7 @@ class Waiting(QObject):
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-waiting")
         self._look = QTimer(self, interval=LOOK_MS)
         self._look.timeout.connect(self._attach)
+        document.closed.connect(self._follow)
         document.opened.connect(self._follow)
 
     @property

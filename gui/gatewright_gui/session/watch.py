@@ -19,7 +19,7 @@ class PolicyWatch(QObject):
         self._settle.timeout.connect(self._ask)
         self._watcher.fileChanged.connect(self._settle.start)
         self._watcher.directoryChanged.connect(self._settle.start)
-        for signal in (document.opened, document.saved, document.policy_changed):
+        for signal in (document.closed, document.opened, document.saved, document.policy_changed):
             signal.connect(self._follow)
 
     def _follow(self, _why: object = None) -> None:

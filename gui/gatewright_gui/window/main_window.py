@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QProcess, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
-from PySide6.QtWidgets import QApplication, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QDialog, QHBoxLayout, QMainWindow, QMenu, QVBoxLayout, QWidget
 
 from gatewright_gui.models.palette import PaletteEntry
 from gatewright_gui.pages.page import PageContext
@@ -84,6 +84,7 @@ class MainWindow(QMainWindow):
         self._found: CheckCount | None = None
         self._progress: CheckProgress | None = None
         self.tasks = TaskOwner(self._failed)
+        document.closed.connect(self._let_go)  # before anybody else hears of it
         self.deriver = Deriver(document)
         self.selection = Selection(self)
         self.navigator = Navigator(self)
@@ -544,6 +545,15 @@ class MainWindow(QMainWindow):
             self.toast.show_note(f"{word}: {what}", icon=icon)
 
     # what happened
+
+    def _let_go(self) -> None:
+        """The workspace is gone: nothing that was begun in it is finished in the next one."""
+        self.tasks.let_go()
+        while (popup := QApplication.activePopupWidget()) is not None:
+            popup.close()
+        for dialog in self.findChildren(QDialog):
+            if dialog.isVisible():
+                dialog.reject()
 
     def _opened(self) -> None:
         document = self.document

@@ -3,7 +3,7 @@
 The page that a window begins with is made with it; another one when it is first shown or asked for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QStackedWidget
@@ -45,6 +45,11 @@ class PageShelf(QStackedWidget):
     def current_key(self) -> str:
         """Key of the page that is meant to be seen."""
         return self._current
+
+    @property
+    def pages(self) -> Mapping[str, Page]:
+        """The pages that were made, by key."""
+        return self._pages
 
     def page(self, key: str) -> Page:
         """A page, made now if nobody needed it so far. Raises KeyError for an unknown key."""

@@ -20,6 +20,7 @@ from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.session.verbs import capabilities, rights, sources
 from gatewright_gui.window.main_window import MainWindow
+from tests.gui.files.support import source_of
 from tests.gui.session.opened import agents_page, cell, click, settled, ticked, until
 
 ON, OFF, PART = Qt.CheckState.Checked, Qt.CheckState.Unchecked, Qt.CheckState.PartiallyChecked
@@ -177,7 +178,7 @@ async def test_menu_of_a_row_leads_to_its_files_which_follow_the_policy(window: 
     await settled(window)
     assert column_of_levels(window)["README.md"] == "deny"
 
-    sources.set_default_level(window.document, "archive", Permission.ADMIN)
+    sources.set_default_level(window.document, source_of(window.document), Permission.ADMIN)
     await settled(window)
     assert column_of_levels(window)["README.md"] == "allow"
     rights.tick_operations(window.document, "archivist", "file", ("append",), on=False)
@@ -191,7 +192,7 @@ async def test_share_of_the_files_follows_the_policy_and_belongs_to_the_agent_th
     read = cell(window, "file", "read", Column.VERDICT)
     assert (read.data(SHARE).allow, read.data(SHARE).deny) == (11, 1)
 
-    sources.set_default_level(window.document, "archive", Permission.NONE)
+    sources.set_default_level(window.document, source_of(window.document), Permission.NONE)
     await settled(window)
     closed = read.data(SHARE)
     await choose(window, "newcomer")

@@ -18,6 +18,7 @@ from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.verbs import sources
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
+from tests.gui.files.support import source_of
 from tests.gui.session.opened import Said, agents_page, demo, end, opened_window, settled, until
 
 SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
@@ -432,7 +433,7 @@ async def test_an_operation_that_goes_by_the_path_shows_and_says_at_how_many_fil
     verdict = current_look().palette.verdict
     assert {verdict.deny.fg, verdict.allow.fg} <= colours
 
-    sources.set_default_level(window.document, "archive", Permission.NONE)
+    sources.set_default_level(window.document, source_of(window.document), Permission.NONE)
     await until(lambda: denied() > 1)
     choose(window, "archivist", "file", "read")
     assert "goes by the path: of 12 files" in pane.said.text

@@ -17,7 +17,7 @@ from gatewright_gui.session.calls import StageRow, change_words
 from gatewright_gui.session.verbs import rights, sources
 from tests.gui.console.standing import call, choose, settled
 from tests.gui.dress import dressed
-from tests.gui.files.support import SOURCE, Opened, until
+from tests.gui.files.support import Opened, source_of, until
 
 
 async def test_every_control_has_a_name_for_code_and_for_people(page: ConsolePage) -> None:
@@ -140,7 +140,7 @@ async def test_copy_follows_the_policy_as_edited(demo: Opened, page: ConsolePage
     page.run()
     assert (await settled(page, 2)).stage == "operation"
     demo.document.undo()
-    assert sources.set_default_level(demo.document, SOURCE, Permission.NONE)
+    assert sources.set_default_level(demo.document, source_of(demo.document), Permission.NONE)
     page.run()
     record = await settled(page, 3)
     assert (record.verdict, record.stage) == (Verdict.DENY, "permission")

@@ -22,7 +22,7 @@ from gatewright_gui.session.navigator import DEFAULT_LEVEL
 from gatewright_gui.session.ruleplace import LevelPlace, LinePlace, PolicyPlace, ToolPlace, place_of
 from gatewright_gui.session.verbs import rights, sources
 from tests.gui.console.standing import settled
-from tests.gui.files.support import SOURCE, Opened, until
+from tests.gui.files.support import SOURCE, Opened, source_of, until
 
 READ = {"op": "read", "path": "README.md"}
 CREATE = {"op": "create", "path": "drafts/fresh.md", "content": "hello\n"}
@@ -247,7 +247,7 @@ async def test_level_that_decided_leads_to_the_files_page(demo: Opened, page: Co
 
     navigator.page_requested.connect(keep)
     navigator.level_requested.connect(keep)
-    assert sources.set_default_level(demo.document, SOURCE, Permission.NONE)
+    assert sources.set_default_level(demo.document, source_of(demo.document), Permission.NONE)
     record = await made(page, READ)
     assert record.stage == "permission"
     page.outcome.verdict.rule_button.click()

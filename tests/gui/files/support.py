@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import format_exception
 
+from gatewright.policy.document import PermissionRule, Source
+from gatewright.policy.permission import Permission
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
@@ -15,6 +17,7 @@ from gatewright_gui.session.message import Message
 from gatewright_gui.session.navigator import Navigator
 from gatewright_gui.session.opening import Opener
 from gatewright_gui.session.selection import Selection
+from gatewright_gui.session.verbs import sources
 from gatewright_gui.session.waiting import Waiting
 from gatewright_gui.settings import Preferences
 from tests.support.demo import copy_demo
@@ -38,6 +41,28 @@ class Opened:
     @property
     def document(self) -> Document:
         return self.context.document
+
+
+def source_of(document: Document, source_id: str = SOURCE) -> Source:
+    """A source of the open policy, as it is now."""
+    source = document.policy.source(source_id)
+    assert source is not None
+    return source
+
+
+def rule_at(document: Document, row: int) -> PermissionRule:
+    """A rule of the demo's source, as it is now."""
+    return source_of(document).permission_rules[row]
+
+
+def set_level(document: Document, row: int, level: Permission) -> bool:
+    """Give a rule of the demo's source another level."""
+    return sources.set_level(document, source_of(document), rule_at(document, row), level)
+
+
+def add_rule(document: Document, pattern: str, level: Permission) -> bool:
+    """A last rule for the demo's source."""
+    return sources.add_rule(document, source_of(document), PermissionRule(pattern, level))
 
 
 @asynccontextmanager

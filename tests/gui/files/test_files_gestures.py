@@ -20,7 +20,7 @@ from gatewright_gui.pages.files.rule_table import edit_at_once
 from gatewright_gui.pages.files.source_dialog import SourceDialog
 from gatewright_gui.session.verbs import sources
 from gatewright_gui.session.verbs.agents import attach_source
-from tests.gui.files.support import SOURCE, Opened, until
+from tests.gui.files.support import SOURCE, Opened, add_rule, set_level, source_of, until
 from tests.gui.session.opened import drag
 
 LEFT, NONE = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
@@ -190,7 +190,7 @@ async def test_filter_by_level_follows_a_changed_level(demo: Opened, page: Files
     QTest.mouseClick(page.folder.bar.chips["append"], LEFT)
     await until(lambda: len(shown_files(page)) == 4)
     at = patterns(page).index("*.log")
-    sources.set_level(demo.document, SOURCE, at, Permission.ADMIN)
+    set_level(demo.document, at, Permission.ADMIN)
     await until(lambda: len(shown_files(page)) == 3)
     assert not page.folder.bar.chips["admin"].isHidden()
 
@@ -239,7 +239,7 @@ async def test_link_beside_a_tried_path_goes_to_the_default(page: FilesPage) -> 
 
 
 async def test_click_on_why_a_rule_is_dead_goes_to_the_rule_that_hides_it(demo: Opened, page: FilesPage) -> None:
-    sources.add_rule(demo.document, SOURCE, PermissionRule("notes/old/**", Permission.NONE))
+    add_rule(demo.document, "notes/old/**", Permission.NONE)
     last = page.rules.model.default_row - 1
     cell = page.rules.model.index(last, rule_model.COMMENT)
     await until(lambda: cell.data(rule_model.SHOWN).shadowed_by is not None)
@@ -477,7 +477,7 @@ async def test_page_without_sources_of_files_leads_to_its_streams(demo: Opened, 
     assert sources.add_source(demo.document, Source("incoming", "docs", kind=SourceType.FOLDER_CHANGES))
     for agent in demo.document.policy.agents.values():
         demo.document.push(lambda policy, _tools, agent=agent: remove_agent(policy, agent.agent_id))
-    assert sources.remove_source(demo.document, SOURCE)
+    assert sources.remove_source(demo.document, source_of(demo.document))
     assert page.no_source.other_button.isVisibleTo(page)
     page.focus_main()
     assert page.window().focusWidget() is page.no_source.action_button

@@ -17,7 +17,7 @@ from gatewright_gui.pages.files import FilesPage, folder_tree, rule_model
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.session.files import pattern_of
 from gatewright_gui.session.verbs import sources
-from tests.gui.files.support import SOURCE, Opened, until
+from tests.gui.files.support import Opened, add_rule, rule_at, set_level, source_of, until
 
 
 def row_of(page: FilesPage, pattern: str) -> int:
@@ -135,10 +135,11 @@ async def test_folder_has_the_level_of_its_files_and_mixed_where_they_differ(dem
     assert "the files in it are read_only and read_write" in str(
         page.tree_model.index_of("drafts").data(Qt.ItemDataRole.ToolTipRole)
     )
-    assert sources.set_level(demo.document, SOURCE, rule, Permission.READ_ONLY)
+    assert set_level(demo.document, rule, Permission.READ_ONLY)
     assert word(page, "drafts") == "read_only"
-    assert sources.set_level(demo.document, SOURCE, rule, Permission.HUMAN)
-    assert sources.remove_rule(demo.document, SOURCE, row_of(page, "drafts/final/**"))
+    assert set_level(demo.document, rule, Permission.HUMAN)
+    final = rule_at(demo.document, row_of(page, "drafts/final/**"))
+    assert sources.remove_rules(demo.document, source_of(demo.document), [final])
     await until(lambda: word(page, "drafts") == "human" and decider("drafts") == f"rule {rule}")
 
 
@@ -173,7 +174,7 @@ async def test_roots_are_named_with_what_holds_there_instead_of_levels(demo: Ope
 
 async def test_pattern_is_not_cut_while_there_is_room(demo: Opened, page: FilesPage) -> None:
     pattern = "stations/north/2026/readings/**"
-    assert sources.add_rule(demo.document, SOURCE, PermissionRule(pattern, Permission.READ_ONLY))
+    assert add_rule(demo.document, pattern, Permission.READ_ONLY)
     wide = QFontMetrics(current_look().mono_font).horizontalAdvance(pattern)
     assert page.rules.table.columnWidth(rule_model.PATTERN) > wide
     table = page.rules.table
@@ -184,7 +185,7 @@ async def test_pattern_is_not_cut_while_there_is_room(demo: Opened, page: FilesP
 async def test_changed_level_recolours_without_closing_folders(demo: Opened, page: FilesPage) -> None:
     await expand(page, "drafts")
     page.folder.select("drafts/report.md")
-    assert sources.set_level(demo.document, SOURCE, row_of(page, "drafts/**"), Permission.HUMAN)
+    assert set_level(demo.document, row_of(page, "drafts/**"), Permission.HUMAN)
     assert word(page, "drafts/report.md") == "human"
     assert page.folder.tree.isExpanded(page.tree_model.index_of("drafts"))
     assert page.decided.shown is not None
@@ -319,7 +320,7 @@ def test_pattern_of_a_path_with_signs_of_patterns_names_that_path_only(path: str
 async def test_numbers_of_many_rules_are_never_cut(demo: Opened, page: FilesPage) -> None:
     narrow = page.rules.table.columnWidth(rule_model.NUMBER)
     for number in range(100):
-        assert sources.add_rule(demo.document, SOURCE, PermissionRule(f"n{number}", Permission.READ_ONLY))
+        assert add_rule(demo.document, f"n{number}", Permission.READ_ONLY)
 
     room = page.rules.table.columnWidth(rule_model.NUMBER)
     assert room > narrow
@@ -402,8 +403,8 @@ async def open_levels(page: FilesPage, key: Qt.Key) -> QComboBox:
 async def test_rule_without_files_says_which_rule_takes_them(demo: Opened, page: FilesPage) -> None:
     model = page.rules.model
     rows = len(patterns(page))
-    assert sources.add_rule(demo.document, SOURCE, PermissionRule("drafts/report.md", Permission.NONE))
-    assert sources.add_rule(demo.document, SOURCE, PermissionRule("nothing/here", Permission.NONE))
+    assert add_rule(demo.document, "drafts/report.md", Permission.NONE)
+    assert add_rule(demo.document, "nothing/here", Permission.NONE)
     await until(lambda: model.hits is not None)
     said = [model.index(row, 0).data(rule_model.SHOWN).idle_words for row in range(model.rowCount())]
     assert said == [*[""] * rows, f"shadowed by rule {row_of(page, 'drafts/**') + 1}", "no file yet", ""]
@@ -476,7 +477,7 @@ async def test_page_keeps_its_place_while_it_is_hidden(demo: Opened, page: Files
     await expand(page, "drafts")
     page.folder.select("drafts/report.md")
     page.hide()
-    assert sources.set_default_level(demo.document, SOURCE, Permission.NONE)
+    assert sources.set_default_level(demo.document, source_of(demo.document), Permission.NONE)
     page.show()
     page.page_shown()
     assert page.folder.tree.isExpanded(page.tree_model.index_of("drafts"))

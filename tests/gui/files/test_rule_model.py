@@ -30,12 +30,12 @@ class Verbs:
 
     asked: list[tuple[object, ...]] = field(default_factory=list[tuple[object, ...]])
 
-    def set_rule(self, index: int, rule: PermissionRule) -> bool:
-        self.asked.append(("rule", index, rule.pattern, rule.comment))
+    def set_rule(self, rule: PermissionRule, after: PermissionRule) -> bool:
+        self.asked.append(("rule", RULES.index(rule), after.pattern, after.comment))
         return True
 
-    def set_level(self, index: int, level: Permission) -> bool:
-        self.asked.append(("level", index, level))
+    def set_level(self, rule: PermissionRule, level: Permission) -> bool:
+        self.asked.append(("level", RULES.index(rule), level))
         return True
 
     def set_default(self, level: Permission) -> bool:

@@ -64,7 +64,7 @@ async def test_bad_pattern_is_refused(tmp_path: Path) -> None:
         said = Said(document)
         rule = document.policy.sources[0].permission_rules[0]
 
-        assert not sources.set_rule(document, "archive", 0, type(rule)("!x", rule.permission))
+        assert not sources.set_rule(document, document.policy.sources[0], rule, type(rule)("!x", rule.permission))
 
         assert document.undo_stack.count() == 0
         assert said.messages

@@ -180,6 +180,7 @@ class AgentPane(QWidget):
         self.counts.counted.connect(self.model.set_count)
         self.view.verticalScrollBar().valueChanged.connect(self._look)
         self._document.problems_changed.connect(self._show_problems)
+        self._document.closed.connect(self._opened)
         self._document.opened.connect(self._opened)
         self._document.policy_changed.connect(self._refresh)
         self._selection.agent_changed.connect(self._follow_choice)

@@ -211,6 +211,7 @@ class AgentCounts(QObject):
         super().__init__(parent)
         self._document, self._deriver, self._tasks, self._wanted = document, deriver, tasks, wanted
         self._known: set[str] = set()
+        document.closed.connect(self._forget)
         document.opened.connect(self._forget)
         document.policy_changed.connect(self._changed)
 

@@ -91,7 +91,7 @@ class AgentsPage(Page):
         self.addAction(self.switch)
         self.mode.current_changed.connect(self._show_mode)
         self.nobody.action_requested.connect(self.agents.add)
-        for signal in (context.document.opened, context.document.policy_changed):
+        for signal in (context.document.closed, context.document.opened, context.document.policy_changed):
             signal.connect(self._show_middle)
         self._show_middle()
         self.agents.describe_requested.connect(self._describe)

@@ -69,6 +69,7 @@ class DetailPane(QWidget):
         context = self._context
         self.parts.current_changed.connect(self._show_part)
         self.why.line_requested.connect(self.line_requested)
+        context.document.closed.connect(self._let_go)
         context.document.opened.connect(self._all_stale)
         context.document.policy_changed.connect(self._policy_changed)
         context.selection.agent_changed.connect(self._all_stale)
@@ -152,6 +153,13 @@ class DetailPane(QWidget):
         if changes.everything or changes.sources or self._context.selection.agent_id in changes.agents:
             self._all_stale()
 
+    def _let_go(self) -> None:
+        """Of a workspace that is gone nothing stays, in what is not shown either."""
+        self._row = (None, None)
+        for part in {"limits", "agent"} & self.__dict__.keys():
+            self._show_in(part)
+        self._all_stale()
+
     def _all_stale(self, _why: object = None) -> None:
         self._stale |= {"limits", "agent"}
         self._refresh()
@@ -160,13 +168,15 @@ class DetailPane(QWidget):
         if self.part not in self._stale:
             return
         self._stale.discard(self.part)
-        document = self._context.document
-        agent = document.policy.agents.get(self._context.selection.agent_id or "")
+        self._show_in(self.part)
+
+    def _show_in(self, part: str) -> None:
+        agent = self._context.document.policy.agents.get(self._context.selection.agent_id or "")
         tool, operation = self._row
-        if self.part == "limits":
+        if part == "limits":
             self.limits.header.set_note(f"{tool} > {operation}" if operation else tool or "")
             self.limits.show_row(agent, self._facts(tool), operation)
-        elif self.part == "agent":
+        else:
             self.agent.show_agent(agent, tool, operation)
 
     def _facts(self, tool: str | None) -> ToolFacts | None:

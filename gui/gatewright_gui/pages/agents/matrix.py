@@ -20,6 +20,7 @@ from gatewright_gui.session.path_share import Share, Shares
 from gatewright_gui.session.right_columns import (
     OPERATION_CELLS,
     Cell,
+    GridLayout,
     GridTool,
     OperationCell,
     Summary,
@@ -68,6 +69,8 @@ class MatrixModel(QAbstractTableModel):
     def __init__(self, grid: RightGrid, why: Why, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._grid, self._why = grid, why
+        self._layout = GridLayout()
+        """What the rows are rows of: the grid's own may be another one already, until the views were told."""
         self._every_agent: tuple[Agent, ...] = ()
         self._agents: tuple[Agent, ...] = ()
         self._columns: dict[str, int] = {}
@@ -161,14 +164,15 @@ class MatrixModel(QAbstractTableModel):
 
     def _set_rows(self) -> None:
         self.beginResetModel()
+        self._layout = self._grid.layout
         self._differing = self._different() if self._only_differing else b""
-        tools = self._grid.layout.tools
+        tools = self._layout.tools
         found = [(number, tool, fitting) for number, tool in enumerate(tools) if (fitting := self._fitting(tool))]
         if self._words and len(found) <= MOST_OPENED:
             self._open |= {tool.name for _, tool, _ in found}
         self._rows, self._groups, self._tool_count = [], {}, len(found)
         for number, tool, fitting in found:
-            if self._grid.layout.is_grouped:
+            if self._layout.is_grouped:
                 if tool.origin not in self._groups:
                     self._rows.append((number, GROUP))
                 self._groups.setdefault(tool.origin, []).append(tool)
@@ -202,7 +206,7 @@ class MatrixModel(QAbstractTableModel):
     def group_at(self, row: int) -> ToolGroup | None:
         """The group of a row that is one."""
         is_one = 0 <= row < len(self._rows) and self._rows[row][1] == GROUP
-        return self._grid.group_of(self._grid.layout.tools[self._rows[row][0]].origin) if is_one else None
+        return self._grid.group_of(self._layout.tools[self._rows[row][0]].origin) if is_one else None
 
     def tools_of(self, group: ToolGroup) -> Sequence[GridTool]:
         """The tools of a group that fit."""
@@ -211,7 +215,7 @@ class MatrixModel(QAbstractTableModel):
     def tool_at(self, row: int) -> GridTool | None:
         """The tool of a row or of the row's operation; None for a group."""
         is_one = 0 <= row < len(self._rows) and self._rows[row][1] != GROUP
-        return self._grid.layout.tools[self._rows[row][0]] if is_one else None
+        return self._layout.tools[self._rows[row][0]] if is_one else None
 
     def place_at(self, row: int) -> Place | None:
         """What a row is."""
@@ -223,15 +227,15 @@ class MatrixModel(QAbstractTableModel):
 
     def row_of(self, place: Place) -> int:
         """The row of a place; of its tool or its group when that alone is shown; -1 when neither is."""
-        names = [tool.name for tool in self._grid.layout.tools]
+        names = [tool.name for tool in self._layout.tools]
         if place.tool not in names:
             return self._row_of_group(place.origin)
         number = names.index(place.tool)
         first = bisect_left(self._rows, (number, -1))
         if first == len(self._rows) or self._rows[first] != (number, -1):
-            tool = self._grid.layout.tools[number]
+            tool = self._layout.tools[number]
             return self._row_of_group(tool.origin) if tool in self._groups.get(tool.origin, ()) else -1
-        operations = self._grid.layout.tools[number].operations
+        operations = self._layout.tools[number].operations
         if place.operation in operations:
             wanted = (number, operations.index(place.operation))
             row = bisect_left(self._rows, wanted)
@@ -240,7 +244,7 @@ class MatrixModel(QAbstractTableModel):
         return first
 
     def _row_of_group(self, origin: str) -> int:
-        tools = self._grid.layout.tools
+        tools = self._layout.tools
         rows = (row for row, (number, op) in enumerate(self._rows) if op == GROUP and tools[number].origin == origin)
         return next(rows, -1)
 
@@ -297,7 +301,7 @@ class MatrixModel(QAbstractTableModel):
 
     def set_all_open(self, on: bool) -> None:
         """Open or close every tool that is shown."""
-        self._open = {tool.name for tool in self._grid.layout.tools} if on else set()
+        self._open = {tool.name for tool in self._layout.tools} if on else set()
         self._set_rows()
 
     # cells
@@ -308,7 +312,7 @@ class MatrixModel(QAbstractTableModel):
         if held is None:
             return None
         number, op = self._rows[row]
-        tool = self._grid.layout.tools[number]
+        tool = self._layout.tools[number]
         if op == GROUP:
             tools = self._groups[tool.origin]
             spans = [(one.start, one.start + len(one.operations)) for one in tools]
@@ -330,7 +334,7 @@ class MatrixModel(QAbstractTableModel):
     def share(self, row: int, column: int) -> Share | None:
         """How many files the cell stands for, by the verdict; None where it is off or does not go by the path."""
         number, op = self._rows[row]
-        tool, cell = self._grid.layout.tools[number], self.cell(row, column)
+        tool, cell = self._layout.tools[number], self.cell(row, column)
         if not isinstance(cell, OperationCell) or cell.state in {Cell.MISSING, Cell.OFF, Cell.OVERRULED}:
             return None
         return self._shares.get(self._agents[column].agent_id, {}).get((tool.name, tool.operations[max(op, 0)]))

@@ -80,6 +80,7 @@ class MatrixPane(QWidget):
 
     def _connect(self) -> None:
         view, selection = self.view, self._context.selection
+        self._document.closed.connect(self._let_go)
         self._document.opened.connect(self._refresh)
         self._document.policy_changed.connect(self._refresh)
         self.grid.columns_changed.connect(self._columns_came)
@@ -122,6 +123,11 @@ class MatrixPane(QWidget):
         self._context.tasks.cancel(FOLLOW)
         self.grid.want(())
         self.shares.want(())
+
+    def _let_go(self) -> None:
+        self._kept = (None, None)
+        self.show_all()
+        self.model.set_agents(())
 
     def _refresh(self, _changes: object = None) -> None:
         if self.isVisible():

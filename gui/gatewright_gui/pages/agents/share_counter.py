@@ -30,7 +30,7 @@ class ShareCounter(QObject):
         """By agent the tools that were counted for since the last edit."""
         self._is_old = True
         """Whether the disk may hold other files than were counted."""
-        context.document.opened.connect(self._forget)
+        context.document.closed.connect(self._forget)
         context.document.policy_changed.connect(self._count_again)
         context.document.source_changed.connect(self.look_again)
         app = QGuiApplication.instance()

@@ -172,9 +172,9 @@ class ToolPane(QWidget):
 
     def _connect(self) -> None:
         document, selection = self._document, self._selection
+        document.closed.connect(self._let_go)
         document.opened.connect(self._show_agent)
         document.opened.connect(self._read_strangers)
-        document.opened.connect(self.show_all)
         self.model.modelAboutToBeReset.connect(self._keep_rows)
         self.model.modelReset.connect(self._restore_rows)
         document.policy_changed.connect(self._policy_changed)
@@ -204,6 +204,14 @@ class ToolPane(QWidget):
         self.sources.source_asked.connect(self._attach)
 
     # what is shown
+
+    def _let_go(self) -> None:
+        """What is half typed of an agent that is gone is of nobody else."""
+        self.description.setModified(False)
+        self.first_row, self._kept_rows, self._opened_before = (None, None), (set(), (None, None)), set()
+        self._show_agent()
+        self._read_strangers()
+        self.show_all()
 
     def _policy_changed(self, changes: ChangeSet) -> None:
         if changes.everything or changes.sources or self._selection.agent_id in changes.agents:

@@ -129,7 +129,7 @@ class ApprovalsPage(Page):
         self.view.selectionModel().currentChanged.connect(self._show)
         self.view.activated.connect(self._focus_question)
         self.question.answered.connect(self._forget)
-        self._context.document.opened.connect(self._forget)
+        self._context.document.closed.connect(self._let_go)
         self.gone.action_requested.connect(lambda: self._choose_row(0))
         self.question.keys_given_back.connect(lambda: self.view.setFocus(Qt.FocusReason.OtherFocusReason))
         self.question.place_requested.connect(self._go)
@@ -225,7 +225,7 @@ class ApprovalsPage(Page):
             self.answers.look()
 
     def _revoke(self, chosen: tuple[Standing, ...]) -> None:
-        self._context.tasks.start(self._revoke_all(chosen), "approvals.revoke")
+        self._context.tasks.start(self._revoke_all(chosen), "approvals.revoke", stays=True)
 
     async def _revoke_all(self, chosen: tuple[Standing, ...]) -> None:
         """Several only after a question that names them."""
@@ -238,8 +238,16 @@ class ApprovalsPage(Page):
                 return
         await self.answers.revoke([one.grant_id for one in chosen])
 
+    def _let_go(self) -> None:
+        """What is shown waits in a workspace that is gone."""
+        self._forget()
+        self.model.set_rows(())
+        self.header.set_note("")
+        self.question.withdraw()
+        self._show_part()
+
     def _forget(self, _question: object = None) -> None:
-        """The question that is shown is answered, or of another workspace: the next may be shown."""
+        """The question that is shown is answered: the next may be shown."""
         self._shown, self._is_told = None, False
 
     def _tell_gone(self, question: PendingApproval) -> None:

@@ -79,9 +79,17 @@ class ConsolePage(Page):
 
     # following the document
 
-    def _opened(self) -> None:
+    def _let_go(self) -> None:
+        """Nothing of a workspace that is gone; only what was filled in stays until another file is opened."""
         self.calls.cancel()
         self.outcome.clear()
+        self._to_fill_in, self._asked_for, self._followed = None, None, ()
+        self.request.set_agents((), None)
+        self.request.set_tools(())
+        self.history.show_session()
+        self._show_busy()
+
+    def _opened(self) -> None:
         if self._context.document.path != self._path:
             self._path = self._context.document.path
             self.request.forget()
@@ -269,6 +277,7 @@ class ConsolePage(Page):
 
     def _connect(self) -> None:
         document = self._context.document
+        document.closed.connect(self._let_go)
         document.opened.connect(self._opened)
         document.policy_changed.connect(self._changed)
         self._context.navigator.question_requested.connect(self.outcome.approval.focus_question)

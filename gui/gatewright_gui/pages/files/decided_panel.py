@@ -335,7 +335,8 @@ class OnePath(QObject):
         source = self._shown.source
         if source is not None and isinstance(level, Permission):
             at = self._shown.level(inside(path)).index
-            sources.give_level(self._context.document, source.source_id, path, level, at)
+            rule = None if at is None else source.permission_rules[at]
+            sources.give_level(self._context.document, source, path, level, rule)
 
     def _standing(self, path: str | None) -> FileStanding | None:
         found = self._shown.tree_model.standing_of(path) if path else None

@@ -99,12 +99,18 @@ class FilesPage(Page):
 
     # following the document
 
-    def _opened(self) -> None:
+    def _let_go(self) -> None:
+        """No source, and nothing of the one that was shown: it is of a workspace that is gone."""
         self.use.end()
         self._shown.source_id = None
         self._is_stale = True
-        self.outside.start_over()
-        if self.isVisible():
+        self.rules.header.show_sources((), None)
+        self._show_streams()
+        self._show_roots()
+        self._open_source()
+
+    def _opened(self) -> None:
+        if self._is_stale and self.isVisible():
             self._open()
 
     def _open(self) -> None:
@@ -123,10 +129,11 @@ class FilesPage(Page):
         self._base = self._shown.folder.base_folder(source) if source is not None else None
         self._is_behind = False
         self._seen.stop()
-        self._parts.setCurrentIndex(0 if source is not None else 1)
+        self.listing.start_over()  # first: the rows that there are have no level any more
         self.rules.start_over(source)
-        for part in (self.listing, self.outside, self._counts, self._path):
+        for part in (self.outside, self._counts, self._path):
             part.start_over()
+        self._parts.setCurrentIndex(0 if source is not None else 1)
         self.folder.set_note("")
         self.folder.bar.set_filter(NO_FILTER)
         if source is not None:
@@ -253,6 +260,7 @@ class FilesPage(Page):
 
     def _connect(self) -> None:
         document, rules, folder, outside = self._context.document, self.rules, self.folder, self.outside
+        document.closed.connect(self._let_go)
         document.opened.connect(self._opened)
         document.policy_changed.connect(self._changed)
         self._context.navigator.level_requested.connect(self._go_to_level)

@@ -81,11 +81,11 @@ class RuleRow:
 class RuleVerbs(Protocol):
     """What the table asks for; each answers whether something changed."""
 
-    def set_rule(self, index: int, rule: PermissionRule) -> bool:
+    def set_rule(self, rule: PermissionRule, after: PermissionRule) -> bool:
         """Put another rule in the place of one."""
         ...
 
-    def set_level(self, index: int, level: Permission) -> bool:
+    def set_level(self, rule: PermissionRule, level: Permission) -> bool:
         """Give a rule another level."""
         ...
 
@@ -188,6 +188,15 @@ class PermissionRuleModel(FlatModel):
         """The rule of a row; None for the default."""
         return self._rules[row] if 0 <= row < len(self._rules) else None
 
+    @property
+    def rules(self) -> tuple[PermissionRule, ...]:
+        """The rules in their order."""
+        return self._rules
+
+    def row_of(self, rule: PermissionRule) -> int:
+        """The row of a rule, whatever became of it; -1 where it is gone."""
+        return next((row for row, one in enumerate(self._rules) if one.identity == rule.identity), -1)
+
     @staticmethod
     def fault_of(pattern: str) -> str | None:
         """What is wrong with a pattern, or None."""
@@ -224,17 +233,17 @@ class PermissionRuleModel(FlatModel):
         """Ask a verb; what it refuses it says itself."""
         if role != Qt.ItemDataRole.EditRole or not index.isValid():
             return False
-        row, rule = index.row(), self.rule_at(index.row())
+        rule = self.rule_at(index.row())
         if index.column() == LEVEL:
             level = Permission(value)
-            return self._verbs.set_default(level) if rule is None else self._verbs.set_level(row, level)
+            return self._verbs.set_default(level) if rule is None else self._verbs.set_level(rule, level)
         if rule is None:
             return False
         text = str(value).strip()
         if index.column() == PATTERN:
-            return text != rule.pattern and self._verbs.set_rule(row, replace(rule, pattern=text))
+            return text != rule.pattern and self._verbs.set_rule(rule, replace(rule, pattern=text))
         if index.column() == COMMENT:
-            return text != (rule.comment or "") and self._verbs.set_rule(row, replace(rule, comment=text or None))
+            return text != (rule.comment or "") and self._verbs.set_rule(rule, replace(rule, comment=text or None))
         return False
 
     def flags(self, index: Index) -> Qt.ItemFlag:
@@ -359,6 +368,7 @@ class PermissionRuleModel(FlatModel):
     def _take_rules(self, new: tuple[PermissionRule, ...]) -> None:
         old = self._rules
         if new == old:
+            self._rules = new  # read again, they say the same and are others
             return
         if [r.pattern for r in new] != [r.pattern for r in old]:
             self._fresh, self._hits, self._is_counting = False, None, True
@@ -378,6 +388,7 @@ class PermissionRuleModel(FlatModel):
                 rules[first:first] = new[start:stop]
                 self._rules = tuple(rules)
                 self.endInsertRows()
+        self._rules = new
 
     def _rearrange(self, old: tuple[PermissionRule, ...], new: tuple[PermissionRule, ...]) -> None:
         """The same rules in another order take their rows along; one that was changed stays where it is."""

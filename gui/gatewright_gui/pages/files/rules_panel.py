@@ -36,8 +36,11 @@ class RulesPanel(QWidget):
 
     def __init__(self, document: Document, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._document, self._source_id = document, ""
-        self._refused: tuple[int, str] | None = None
+        self._document, self._source = document, Source("", "")
+        """The source as it is shown; one that is nowhere while none is."""
+        self._refused: tuple[PermissionRule, str] | None = None
+        self._next: PermissionRule | None = None
+        """The rule above which the new one is to stand; None: it is to be the last."""
         self._suggestion = ""
         self._above: int | None = None
         self.model = PermissionRuleModel(self, self)
@@ -77,7 +80,7 @@ class RulesPanel(QWidget):
 
     def start_over(self, source: Source | None) -> None:
         """Another source."""
-        self._source_id = source.source_id if source else ""
+        self._source = source or Source("", "")
         self._hide_new()
         self.message.dismiss()
         self.model.start_over(source)
@@ -86,10 +89,10 @@ class RulesPanel(QWidget):
 
     def refresh(self, source: Source) -> None:
         """The same source, changed."""
-        before = self.model.default_row
+        before, self._source = self._source, source
         self.model.set_source(source)
         self.table.fit()
-        if self.model.default_row != before:
+        if _order(before) != _order(source):
             self._hide_new()  # the row that it names is another one now
         self._update_buttons()
         self._show_hits()
@@ -141,27 +144,33 @@ class RulesPanel(QWidget):
 
     # what the table asks for
 
-    def set_rule(self, index: int, rule: PermissionRule) -> bool:
+    def set_rule(self, rule: PermissionRule, after: PermissionRule) -> bool:
         """Give a rule another pattern, level or comment."""
-        return sources.set_rule(self._document, self._source_id, index, rule)
+        return sources.set_rule(self._document, self._source, rule, after)
 
-    def set_level(self, index: int, level: Permission) -> bool:
+    def set_level(self, rule: PermissionRule, level: Permission) -> bool:
         """Give a rule another level."""
-        return sources.set_level(self._document, self._source_id, index, level)
+        return sources.set_level(self._document, self._source, rule, level)
 
     def set_default(self, level: Permission) -> bool:
         """Give what no rule matches another level."""
-        return sources.set_default_level(self._document, self._source_id, level)
+        return sources.set_default_level(self._document, self._source, level)
 
     def _move_to(self, to: int) -> None:
         """Move the chosen rules so that the first of them stands at `to`, and keep them chosen."""
         rows = self.table.chosen
-        if sources.move_rules(self._document, self._source_id, rows, to):
+        others = [rule for row, rule in enumerate(self.model.rules) if row not in rows]
+        before = others[to] if to < len(others) else None
+        if sources.move_rules(self._document, self._source, self._chosen_rules, before):
             flag = QItemSelectionModel.SelectionFlag
             top, bottom = self.model.index(to, 0), self.model.index(to + len(rows) - 1, 0)
             self.table.setCurrentIndex(self.model.index(to, rule_model.PATTERN))
             self.table.selectionModel().select(QItemSelection(top, bottom), flag.ClearAndSelect | flag.Rows)
             self._update_buttons()
+
+    @property
+    def _chosen_rules(self) -> list[PermissionRule]:
+        return [self.model.rules[row] for row in self.table.chosen]
 
     # acts
 
@@ -174,10 +183,11 @@ class RulesPanel(QWidget):
     def _begin_rule(self, row: int) -> None:
         at = row if 0 <= row < self.model.default_row else self.model.default_row
         where = tr("above rule {number}", number=at + 1) if at < self.model.default_row else tr("as the last rule")
+        self._next = self.model.rule_at(at)
         self.new.begin(at, where, self._suggestion or "new/**")
 
     def _add(self, rule: PermissionRule, at: int) -> None:
-        if sources.add_rule(self._document, self._source_id, rule, at):
+        if sources.add_rule(self._document, self._source, rule, self._next):
             self._hide_new()
             self.table.setCurrentIndex(self.model.index(at, rule_model.PATTERN))
             self._back_to_table()
@@ -188,7 +198,7 @@ class RulesPanel(QWidget):
     def remove_rule(self) -> None:
         """Remove the chosen rules."""
         rows = self.table.chosen
-        if rows and sources.remove_rules(self._document, self._source_id, rows):
+        if rows and sources.remove_rules(self._document, self._source, self._chosen_rules):
             self.table.setCurrentIndex(self.model.index(min(rows[0], self.model.default_row), rule_model.PATTERN))
 
     def move_rule(self, step: int) -> None:
@@ -254,8 +264,11 @@ class RulesPanel(QWidget):
     def _edit_again(self) -> None:
         if self._refused is None:
             return
-        row, text = self._refused
+        rule, text = self._refused
         self.message.dismiss()
+        row = self.model.row_of(rule)
+        if row < 0:
+            return
         index = self.model.index(row, rule_model.PATTERN)
         edit_at_once(self.table, index)
         editor = self.table.indexWidget(index)
@@ -264,7 +277,8 @@ class RulesPanel(QWidget):
             editor.setModified(True)
 
     def _refuse(self, row: int, text: str, fault: str) -> None:
-        self._refused = (row, text)
+        rule = self.model.rule_at(row)
+        self._refused = (rule, text) if rule is not None else None
         self.fault.hide()
         self.message.show_message("error", tr("not taken: {reason}", reason=fault), action=tr("Edit again"))
 
@@ -355,3 +369,8 @@ class RulesPanel(QWidget):
             self.roots,
             into=self,
         )
+
+
+def _order(source: Source) -> list[int]:
+    """Which rules stand there, whatever they say."""
+    return [rule.identity for rule in source.permission_rules]

@@ -135,7 +135,7 @@ class SourceDialog(CheckedDialog):
             source = replace(source, base_path="." if self._is_new else self._before.base_path)
         if self._is_new:
             return sources.add_refusal(self._document, source)
-        return sources.change_refusal(self._document, self._before.source_id, source)
+        return sources.change_refusal(self._document, self._before, source)
 
     def _check(self) -> None:
         """Say while one types what would be refused; an empty field is no mistake yet."""
@@ -260,9 +260,9 @@ class SourceQuestions(QObject):
 
     def remove(self, stream_id: str) -> None:
         """Remove it after a question that says what goes with it."""
-        source_id = stream_id or self._shown.source_id
-        if source_id is not None:
-            self._start(self._ask_removal(source_id))
+        source = self._document.policy.source(stream_id) if stream_id else self._shown.source
+        if source is not None:
+            self._start(self._ask_removal(source))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.start(work, "files.sources", replace=True)
@@ -281,7 +281,7 @@ class SourceQuestions(QObject):
         if before is None:
             done = sources.add_source(document, source)
         else:
-            done = sources.change_source(document, before.source_id, source)
+            done = sources.change_source(document, before, source)
         if done and isValid(self) and source.kind is SourceType.FILE and source.source_id != self._shown.source_id:
             self.taken.emit(source.source_id)
         if done and before is None:
@@ -290,9 +290,9 @@ class SourceQuestions(QObject):
             )
             document.say("info", text)
 
-    async def _ask_removal(self, source_id: str) -> None:
-        document = self._document
-        if refusal := sources.remove_refusal(document, source_id):
+    async def _ask_removal(self, source: Source) -> None:
+        document, source_id = self._document, source.source_id
+        if refusal := sources.remove_refusal(document, source):
             document.say("warning", tr("source `{source}` stays: {reason}", source=source_id, reason=refusal))
             return
         agents = sources.listed_by(document, source_id)
@@ -306,7 +306,7 @@ class SourceQuestions(QObject):
         title = tr("Remove source {source}?", source=source_id)
         answer = await ask(self._page, title, text, choices, icon="trash", role="ask")
         if answer == "remove":
-            sources.remove_source(document, source_id)
+            sources.remove_source(document, source)
 
 
 def _kib(size: int) -> int:

@@ -38,7 +38,6 @@ class MemoryPage(Page):
         for key, words, tip in PARTS:
             self.part.add_segment(key, tr(words), tooltip=tr(tip))
         self.typed = Typed(context.document, context.tasks, self)
-        self.blocks = BlocksPane(context, self.typed)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.blocks)
         self._of = Label(tr("Memory of"))
@@ -48,8 +47,8 @@ class MemoryPage(Page):
         self._watch.changed.connect(self._refresh)
         self.agent.activated.connect(self._choose_agent)
         self.part.current_changed.connect(self._choose_part)
-        self.blocks.agent_requested.connect(context.navigator.go_to_agent)
         document = context.document
+        document.closed.connect(self._let_go)
         for signal in (document.opened, document.policy_changed, context.selection.agent_changed):
             signal.connect(self._follow)
         self._follow()
@@ -76,6 +75,17 @@ class MemoryPage(Page):
         """Whose memory is shown; "" for what all agents share."""
         return str(self.agent.currentData() or "")
 
+    def _let_go(self) -> None:
+        """What is shown, and what is half typed there, is of a workspace that is gone."""
+        for key in ("blocks", "notes", "archive", "conversations"):
+            pane: QWidget | None = self.__dict__.pop(key, None)
+            if pane is not None:
+                self._stack.removeWidget(pane)
+                pane.hide()
+                pane.deleteLater()
+        self._choose_part(self.part.current)
+        self._follow()
+
     def _follow(self, _why: object = None) -> None:
         document, chosen = self._context.document, self._context.selection.agent_id
         self.agent.blockSignals(True)
@@ -98,6 +108,13 @@ class MemoryPage(Page):
     def _refresh(self) -> None:
         if self.isVisible():
             self._pane.show_agent(self.agent_id)
+
+    @cached_property
+    def blocks(self) -> BlocksPane:
+        """The blocks of the agent, or the shared ones; of another workspace in a new pane, as all parts are."""
+        made = BlocksPane(self._context, self.typed)
+        made.agent_requested.connect(self._context.navigator.go_to_agent)
+        return made
 
     @cached_property
     def notes(self) -> NotesPane:

@@ -99,7 +99,7 @@ class SettingsForm(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._before: BlockSettings = BlockSettings()
-        self._label = ""
+        self._block_id = ""
         self.fields = SettingsFields("memory.settings")
         self.note = named(Label(wraps=True), "memory.settings_note", kind="muted")
         self.apply_button = named(
@@ -116,8 +116,8 @@ class SettingsForm(QWidget):
         new = BlockSettings(
             record.type, info.permission, record.char_limit or 0, record.description, pinned=record.pinned
         )
-        if record.label != self._label or not self._changes or new != self._before:
-            self._label, self._before = record.label, new
+        if record.block_id != self._block_id or not self._changes or new != self._before:
+            self._block_id, self._before = record.block_id, new
             self.fields.set_settings(new)
         is_file, is_archived = bool(record.source_id), record.type is BlockType.ARCHIVAL
         self.fields.type.setEnabled(not is_archived)

@@ -56,6 +56,7 @@ class OverviewPage(Page):
         self._lay_out()
         self.calls.counted.connect(self._show_calls)
         document = context.document
+        document.closed.connect(self._begin_anew)
         document.opened.connect(self._begin_anew)
         document.policy_changed.connect(self._follow)
         for signal in (document.problems_changed, document.dirty_changed, document.saved, context.waiting.changed):

@@ -80,6 +80,7 @@ class RulesPane(QWidget):
         column_of(self.header, stretch(self._stack), into=self)
 
     def _connect(self) -> None:
+        self._document.closed.connect(self._reopen)
         self._document.opened.connect(self._reopen)
         self._document.policy_changed.connect(self._refresh)
         self.add_button.clicked.connect(lambda _checked=False: self.add())
@@ -114,6 +115,10 @@ class RulesPane(QWidget):
     def _reopen(self) -> None:
         self.model.set_rows(self._document.policy.rules)
         self._asked = ()
+        self._below.setCurrentIndex(0)
+        self.form.offer((), (), ())
+        self.form.set_rule(PolicyRule("", Verdict.ASK), None)  # what is typed over a rule that is gone is no new one
+        self._show_tried(None, "")
         self.view.choose(0 if self.model.count() else -1)
         self._show()
 
@@ -183,17 +188,17 @@ class RulesPane(QWidget):
         self.form.name.selectAll()
 
     def _apply(self) -> None:
-        rule, index = self.form.rule, self.index
+        rule, before = self.form.rule, self.form.before
         if rule is None or self._check():
             return
-        if index is None:
+        if before is None:
             if verbs.add_rule(self._document, rule):
                 self.form.before = rule
                 self.view.choose(self.model.find(rule.identity))
         else:
             self.form.before = rule  # what is written is no draft any more
-            if not verbs.change_rule(self._document, index, rule):
-                self.form.before = self.model.row_at(index)
+            if not verbs.change_rule(self._document, before, rule):
+                self.form.before = before
         self._edited()
 
     def _revert(self) -> None:
@@ -207,16 +212,21 @@ class RulesPane(QWidget):
 
     def _move(self, to: int) -> None:
         rows = self.view.chosen
-        kept = [rule.identity for row in rows if (rule := self.model.row_at(row)) is not None]
-        if verbs.move_rules(self._document, rows, to) and kept:
-            self.view.choose(self.model.find(kept[0]))
+        others = [rule for row, rule in enumerate(self.model.rows) if row not in rows]
+        moved = self._chosen_rules
+        if moved and verbs.move_rules(self._document, moved, others[to] if to < len(others) else None):
+            self.view.choose(self.model.find(moved[0].identity))
             self.view.setFocus()
 
     def _remove(self) -> None:
         rows = self.view.chosen
-        if rows and verbs.remove_rules(self._document, rows):
+        if rows and verbs.remove_rules(self._document, self._chosen_rules):
             self.view.choose(min(rows[0], self.model.count() - 1))
             self._chosen()
+
+    @property
+    def _chosen_rules(self) -> list[PolicyRule]:
+        return [rule for row in self.view.chosen if (rule := self.model.row_at(row)) is not None]
 
     # the draft
 
@@ -226,10 +236,10 @@ class RulesPane(QWidget):
 
     def _check(self) -> bool:
         """Say what is wrong with the draft; whether something is."""
-        rule, index = self.form.rule, self.index
+        rule, before = self.form.rule, self.form.before
         found: tuple[verbs.Fault, ...] = ()
         if rule is not None and self._document.is_open:
-            found = verbs.rule_faults(self._document, index, rule)
+            found = verbs.rule_faults(self._document, before, rule)
         is_untouched = self.form.before is None and not self.form.name.text()
         if rule is not None:
             self.form.show_faults(() if is_untouched else found)

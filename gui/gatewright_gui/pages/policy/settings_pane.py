@@ -44,6 +44,7 @@ class SettingsPane(QWidget):
         area.setFrameShape(QScrollArea.Shape.NoFrame)
         area.setWidget(holding(column_of(*sections, stretch(), space=4, margins=(4, 3))))
         column_of(stretch(area), into=self)
+        self._document.closed.connect(self._let_go)
         self._document.opened.connect(self._refresh)
         self._document.policy_changed.connect(self._refresh)
         self._refresh()
@@ -102,6 +103,12 @@ class SettingsPane(QWidget):
         return field
 
     # what is shown
+
+    def _let_go(self) -> None:
+        """What was refused, and still stands in its field, is of a workspace that is gone."""
+        for setting in self._faults:
+            self._say(setting, "")
+        self._refresh()
 
     def _refresh(self, _changes: object = None) -> None:
         """The values of the policy as it is now, but for what was refused and still stands in its field."""

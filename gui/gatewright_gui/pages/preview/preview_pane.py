@@ -143,7 +143,7 @@ class PreviewPane(QWidget):
 
     def _connect(self) -> None:
         document, selection = self._context.document, self._context.selection
-        for signal in (document.opened, document.policy_changed, selection.agent_changed):
+        for signal in (document.closed, document.opened, document.policy_changed, selection.agent_changed):
             signal.connect(self._ask)
         selection.tool_changed.connect(self._ask_texts)
         self.scope.current_changed.connect(self._ask_texts)

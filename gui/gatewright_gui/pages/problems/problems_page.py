@@ -68,6 +68,7 @@ class ProblemsPage(Page):
         self.model.modelReset.connect(self._tell_whole)
         document = context.document
         document.problems_changed.connect(self._refresh)
+        document.closed.connect(self._refresh)
         document.opened.connect(self._refresh)
         self.reload.clicked.connect(context.navigator.reload_requested)
         self.bar.action_requested.connect(self._act)

@@ -111,6 +111,7 @@ class TomlPage(Page):
     def _connect(self, context: PageContext) -> None:
         document = context.document
         for moved in (
+            document.closed,
             document.opened,
             document.policy_changed,
             document.saved,
@@ -225,6 +226,7 @@ class TomlPage(Page):
         if not self._text.text and not is_pending:
             self.empty.set_state("file-code", tr("No policy"), tr("Open a workspace to see its policy file."))
             self._stack.setCurrentWidget(self.empty)
+            self.outline.rows.set_rows(())
             self._tell_draft()
             return
         self._stack.setCurrentWidget(self._parts)

@@ -1,32 +1,46 @@
-"""Verbs on what a policy says for all agents at once: its rules, its roots, its defaults."""
+"""Verbs on what a policy says for all agents at once: its rules, its roots, its defaults.
+
+A rule is named by the row that was seen: it is found by its identity, and where it is gone the edit is refused.
+"""
 
 from collections.abc import Callable, Iterable
 
-from gatewright.workspace.api import Edit, EditRefused, Field, Policy, PolicyRule, policyedit
+from gatewright.workspace.api import Edit, EditRefused, Field, Policy, PolicyRule, place_in, policyedit
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
 Fault = tuple[tuple[str | int, ...], str]
 """Where in the policy something is wrong, e.g. `("policy", "rules", 0, "name")`, and what."""
 
 
-def add_rule(document: Document, rule: PolicyRule, index: int | None = None) -> bool:
-    """Insert a rule before `index`, or as the last one."""
-    return document.push(lambda policy, _tools: policyedit.add_rule(policy, rule, index))
+def add_rule(document: Document, rule: PolicyRule) -> bool:
+    """A new rule, the last one."""
+    return document.push(lambda policy, _tools: policyedit.add_rule(policy, rule))
 
 
-def change_rule(document: Document, index: int, rule: PolicyRule) -> bool:
-    """Put another rule in the place of the one at `index`."""
-    return document.push(lambda policy, _tools: policyedit.change_rule(policy, index, rule))
+def change_rule(document: Document, before: PolicyRule, after: PolicyRule) -> bool:
+    """Put another rule in the place of one."""
+    return document.push(lambda policy, _tools: policyedit.change_rule(policy, _place(policy, before), after))
 
 
-def move_rules(document: Document, indexes: Iterable[int], to: int) -> bool:
-    """Move rules so that the first of them stands at `to` afterwards and the others right below it."""
-    return document.push(lambda policy, _tools: policyedit.move_rules(policy, indexes, to))
+def move_rules(document: Document, rules: Iterable[PolicyRule], before: PolicyRule | None) -> bool:
+    """Move rules, in the order they have, so that they stand right before another one, or last."""
+    chosen = tuple(rules)
+
+    def make(policy: Policy, _tools: object) -> Edit:
+        places = [_place(policy, rule) for rule in chosen]
+        to = len(policy.rules) if before is None else _place(policy, before)
+        return policyedit.move_rules(policy, places, to - sum(place < to for place in places))
+
+    return document.push(make)
 
 
-def remove_rules(document: Document, indexes: Iterable[int]) -> bool:
+def remove_rules(document: Document, rules: Iterable[PolicyRule]) -> bool:
     """Remove rules."""
-    return document.push(lambda policy, _tools: policyedit.remove_rules(policy, indexes))
+    chosen = tuple(rules)
+    return document.push(
+        lambda policy, _tools: policyedit.remove_rules(policy, [_place(policy, rule) for rule in chosen])
+    )
 
 
 def set_field(document: Document, field: Field, after: object) -> bool:
@@ -39,9 +53,17 @@ def field_faults(document: Document, field: Field, after: object) -> tuple[Fault
     return _faults(document, lambda policy: policyedit.set_field(policy, field, after), whole=True)
 
 
-def rule_faults(document: Document, index: int | None, rule: PolicyRule) -> tuple[Fault, ...]:
-    """What is wrong with a rule that takes the place of the one at `index`, or comes as the last one."""
-    return _faults(document, lambda policy: policyedit.put_rule(policy, index, rule))
+def rule_faults(document: Document, before: PolicyRule | None, rule: PolicyRule) -> tuple[Fault, ...]:
+    """What is wrong with a rule that takes the place of another one, or comes as the last one."""
+    return _faults(
+        document,
+        lambda policy: policyedit.put_rule(policy, None if before is None else _place(policy, before), rule),
+    )
+
+
+def _place(policy: Policy, rule: PolicyRule) -> int:
+    """Where the rule stands now. Raises EditRefused where it is gone."""
+    return place_in(policy.rules, rule, tr("policy rule `{rule}`", rule=rule.name))
 
 
 def _faults(document: Document, make: Callable[[Policy], Edit], *, whole: bool = False) -> tuple[Fault, ...]:

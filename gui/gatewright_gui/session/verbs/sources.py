@@ -1,50 +1,68 @@
-"""Verbs on sources and their ordered levels."""
+"""Verbs on sources and their ordered levels. Each names what it edits by the row that was seen: it is found by its
+identity, wherever it stands now, and where it is gone the edit is refused.
+"""
 
 from collections.abc import Iterable
 
-from gatewright.workspace.api import Permission, PermissionRule, Source, sourceedit
+from gatewright.workspace.api import Edit, EditRefused, Permission, PermissionRule, Policy, Source, place_in, sourceedit
+from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import pattern_of
 
 
-def set_level(document: Document, source_id: str, index: int, level: Permission) -> bool:
-    """Give the rule at `index` another level."""
-    return document.push(lambda policy, _tools: sourceedit.set_level(policy, source_id, index, level))
+def set_level(document: Document, source: Source, rule: PermissionRule, level: Permission) -> bool:
+    """Give a rule another level."""
+    return document.push(lambda policy, _tools: sourceedit.set_level(policy, *_place(policy, source, rule), level))
 
 
-def set_rule(document: Document, source_id: str, index: int, rule: PermissionRule) -> bool:
-    """Put another rule in the place of the one at `index`."""
-    return document.push(lambda policy, _tools: sourceedit.set_rule(policy, source_id, index, rule))
+def set_rule(document: Document, source: Source, rule: PermissionRule, after: PermissionRule) -> bool:
+    """Put another rule in the place of one."""
+    return document.push(lambda policy, _tools: sourceedit.set_rule(policy, *_place(policy, source, rule), after))
 
 
-def set_default_level(document: Document, source_id: str, level: Permission) -> bool:
+def set_default_level(document: Document, source: Source, level: Permission) -> bool:
     """Change the level of paths that no rule matches."""
-    return document.push(lambda policy, _tools: sourceedit.set_default_level(policy, source_id, level))
+    return document.push(
+        lambda policy, _tools: sourceedit.set_default_level(policy, _now(policy, source).source_id, level)
+    )
 
 
-def add_rule(document: Document, source_id: str, rule: PermissionRule, index: int | None = None) -> bool:
-    """Insert a rule before `index`, or as the last one."""
-    return document.push(lambda policy, _tools: sourceedit.add_rule(policy, source_id, rule, index))
+def add_rule(document: Document, source: Source, rule: PermissionRule, before: PermissionRule | None = None) -> bool:
+    """Insert a rule before another one, or as the last one."""
+    return document.push(lambda policy, _tools: rule_edit(policy, source, rule, before))
 
 
-def remove_rule(document: Document, source_id: str, index: int) -> bool:
-    """Remove the rule at `index`."""
-    return document.push(lambda policy, _tools: sourceedit.remove_rule(policy, source_id, index))
+def rule_edit(policy: Policy, source: Source, rule: PermissionRule, before: PermissionRule | None) -> Edit:
+    """The edit that inserts a rule before another one, or as the last one. Raises EditRefused."""
+    now = _now(policy, source)
+    at = None if before is None else _place(policy, source, before)[1]
+    return sourceedit.add_rule(policy, now.source_id, rule, at)
 
 
-def move_rule(document: Document, source_id: str, index: int, to: int) -> bool:
-    """Move the rule at `index` so that it stands at `to` afterwards."""
-    return document.push(lambda policy, _tools: sourceedit.move_rule(policy, source_id, index, to))
-
-
-def remove_rules(document: Document, source_id: str, indexes: Iterable[int]) -> bool:
+def remove_rules(document: Document, source: Source, rules: Iterable[PermissionRule]) -> bool:
     """Remove several rules."""
-    return document.push(lambda policy, _tools: sourceedit.remove_rules(policy, source_id, indexes))
+    chosen = tuple(rules)
+
+    def make(policy: Policy, _tools: object) -> Edit:
+        now = _now(policy, source)
+        return sourceedit.remove_rules(policy, now.source_id, [_place(policy, now, rule)[1] for rule in chosen])
+
+    return document.push(make)
 
 
-def move_rules(document: Document, source_id: str, indexes: Iterable[int], to: int) -> bool:
-    """Move rules so that the first of them stands at `to` afterwards and the others right below it."""
-    return document.push(lambda policy, _tools: sourceedit.move_rules(policy, source_id, indexes, to))
+def move_rules(
+    document: Document, source: Source, rules: Iterable[PermissionRule], before: PermissionRule | None
+) -> bool:
+    """Move rules, in the order they have, so that they stand right before another one, or last."""
+    chosen = tuple(rules)
+
+    def make(policy: Policy, _tools: object) -> Edit:
+        now = _now(policy, source)
+        places = [_place(policy, now, rule)[1] for rule in chosen]
+        to = len(now.permission_rules) if before is None else _place(policy, now, before)[1]
+        return sourceedit.move_rules(policy, now.source_id, places, to - sum(place < to for place in places))
+
+    return document.push(make)
 
 
 def add_source(document: Document, source: Source) -> bool:
@@ -57,24 +75,24 @@ def add_refusal(document: Document, source: Source) -> str:
     return document.refusal(lambda policy, _tools: sourceedit.add_source(policy, source))
 
 
-def change_source(document: Document, source_id: str, after: Source) -> bool:
+def change_source(document: Document, source: Source, after: Source) -> bool:
     """Other settings for a source; lists of agents follow another id."""
-    return document.push(lambda policy, _tools: sourceedit.change_source(policy, source_id, after))
+    return document.push(lambda policy, _tools: _change(policy, source, after))
 
 
-def change_refusal(document: Document, source_id: str, after: Source) -> str:
+def change_refusal(document: Document, source: Source, after: Source) -> str:
     """Why other settings would be refused; empty when they would not."""
-    return document.refusal(lambda policy, _tools: sourceedit.change_source(policy, source_id, after))
+    return document.refusal(lambda policy, _tools: _change(policy, source, after))
 
 
-def remove_source(document: Document, source_id: str) -> bool:
+def remove_source(document: Document, source: Source) -> bool:
     """Take a source out of the policy and from the agents that list it; nothing on disk is touched."""
-    return document.push(lambda policy, _tools: sourceedit.remove_source(policy, source_id))
+    return document.push(lambda policy, _tools: sourceedit.remove_source(policy, _now(policy, source).source_id))
 
 
-def remove_refusal(document: Document, source_id: str) -> str:
+def remove_refusal(document: Document, source: Source) -> str:
     """Why a source cannot go; empty when it can."""
-    return document.refusal(lambda policy, _tools: sourceedit.remove_source(policy, source_id))
+    return document.refusal(lambda policy, _tools: sourceedit.remove_source(policy, _now(policy, source).source_id))
 
 
 def listed_by(document: Document, source_id: str) -> tuple[str, ...]:
@@ -83,15 +101,33 @@ def listed_by(document: Document, source_id: str) -> tuple[str, ...]:
     return tuple(agent.agent_id for agent in agents if agent.sources is not None and source_id in agent.sources)
 
 
-def give_level(document: Document, source_id: str, path: str, level: Permission, at: int | None) -> bool:
-    """Give a path, or all that is in a folder, a level. `at` is the rule that decides it now, None for the default.
+def give_level(document: Document, source: Source, path: str, level: Permission, rule: PermissionRule | None) -> bool:
+    """Give a path, or all that is in a folder, a level. `rule` is the one that decides it now, None for the default.
 
     A rule that names just this path is changed; otherwise a new one is put above it, or last: no other path changes.
     """
-    source = document.policy.source(source_id)
-    if source is not None and at is not None and _names(source.permission_rules[at].pattern, pattern_of(path)):
-        return set_level(document, source_id, at, level)
-    return add_rule(document, source_id, PermissionRule(pattern_of(path), level), at)
+    if rule is not None and _names(rule.pattern, pattern_of(path)):
+        return set_level(document, source, rule, level)
+    return add_rule(document, source, PermissionRule(pattern_of(path), level), rule)
+
+
+def _now(policy: Policy, source: Source) -> Source:
+    """The source as it is now, whatever its id. Raises EditRefused where it is gone."""
+    found = next((one for one in policy.sources if one.identity == source.identity), None)
+    if found is None:
+        raise EditRefused(tr("source `{source}` is not there any more", source=source.source_id))
+    return found
+
+
+def _place(policy: Policy, source: Source, rule: PermissionRule) -> tuple[str, int]:
+    """The id of the source and the place of the rule in it. Raises EditRefused where one is gone."""
+    now = _now(policy, source)
+    what = tr("rule `{pattern}` of source `{source}`", pattern=rule.pattern, source=now.source_id)
+    return now.source_id, place_in(now.permission_rules, rule, what)
+
+
+def _change(policy: Policy, source: Source, after: Source) -> Edit:
+    return sourceedit.change_source(policy, _now(policy, source).source_id, after)
 
 
 def _names(pattern: str, own: str) -> bool:

@@ -1,0 +1,362 @@
+"""One window goes from workspace to workspace, as *New workspace*, *Open* and a dropped file do.
+
+Nothing of the one that is gone is shown, and an edit changes what is meant in the one that is open, nothing else.
+"""
+
+import logging
+import random
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+
+import pytest
+from PySide6.QtCore import QAbstractItemModel, QAbstractListModel, QModelIndex, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+
+from gatewright.policy.document import Policy, Source
+from gatewright.policy.permission import Permission
+from gatewright_gui.pages.agents.agents_page import AgentsPage
+from gatewright_gui.pages.files import FilesPage
+from gatewright_gui.pages.files.rule_model import COMMENT, LEVEL
+from gatewright_gui.pages.policy import PolicyPage
+from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.pages import PAGES
+from tests.gui.session.opened import opened_window, settled, until
+
+LEVELS = tuple(Permission)
+FIRST = """gatewright = 1
+name = "qfirst"
+
+[agents.helper]
+description = "qfirst agent"
+tools = ["file", "block"]
+sources = ["files"]
+
+[[agents.helper.tool_rules]]
+tool_name = "file"
+rule_type = { MaxCalls = 3 }
+
+[agents.qfirst-only]
+tools = ["file"]
+sources = ["files"]
+
+[[sources]]
+id = "files"
+type = "file"
+base_path = "qfirst-folder"
+permission_rules = [
+  { pattern = ".ssh/", permission = "none", comment = "qfirst keys" },
+  { pattern = "qfirst*", permission = "none" },
+  { pattern = "id_rsa*", permission = "none" },
+]
+
+[[policy.rules]]
+name = "qfirst rule"
+effect = "ask"
+agents = ["helper"]
+"""
+SECOND = """gatewright = 1
+name = "qsecond"
+
+[agents.helper]
+description = "qsecond agent"
+tools = ["file", "recall"]
+sources = ["files"]
+
+[[agents.helper.tool_rules]]
+tool_name = "file"
+rule_type = { MaxCalls = 3 }
+
+[[sources]]
+id = "files"
+type = "file"
+base_path = "qsecond-folder"
+permission_rules = [{ pattern = "qsecond*", permission = "none" }, { pattern = "id_rsa*", permission = "none" }]
+
+[[policy.rules]]
+name = "qsecond rule"
+effect = "deny"
+agents = ["helper"]
+
+[[policy.rules]]
+name = "qsecond other rule"
+effect = "ask"
+"""
+EMPTY = "gatewright = 1\n"
+
+
+def _strange() -> str:
+    """Names of every script, and more sources and agents than a page shows at once."""
+    agents = (
+        f'[agents."qthird-{at}"]\ndescription = "qthird \u65e5\u672c {at} <b>&amp;"\ntools = ["file"]\n'
+        for at in range(12)
+    )
+    sources = (
+        f"""[[sources]]
+type = "file"
+id = "qthird \u00df\u0130 {at}"
+base_path = "qthird-{at}"
+permission_rules = [
+  {{ pattern = "qthird-\u00e9\u0301/{at}*", permission = "human", comment = "\U0001f600" }},
+  {{ pattern = "**/{at}", permission = "append" }},
+]
+"""
+        for at in range(14)
+    )
+    head = 'gatewright = 1\nname = "qthird \u0645\u0631\u062d\u0628\u0627 \U0001f600"\n'
+    rule = '[[policy.rules]]\nname = "qthird \u0645 rule"\neffect = "ask"\n'
+    return "\n".join((head, *agents, *sources, rule))
+
+
+@dataclass(slots=True)
+class Place:
+    """A workspace on the disk, and the word that all its names hold."""
+
+    mark: str
+    policy: Path
+    folders: tuple[str, ...] = ()
+    kept: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name in self.folders:
+            folder = self.policy.parent / name
+            folder.mkdir(parents=True)
+            for file in (f"{self.mark}.txt", f"sub/{self.mark}.md", "id_rsa", ".ssh/x"):
+                (folder / file).parent.mkdir(exist_ok=True)
+                (folder / file).write_text(self.mark, "utf-8")
+        self.kept = self.policy.read_text("utf-8")
+
+
+def written(folder: Path, mark: str, text: str, folders: tuple[str, ...] = ()) -> Place:
+    folder.mkdir()
+    (folder / "policy.toml").write_text(text, "utf-8")
+    return Place(mark, folder / "policy.toml", folders)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Place, ...]:
+    return (
+        written(tmp_path / "one", "qfirst", FIRST, ("qfirst-folder",)),
+        written(tmp_path / "two", "qsecond", SECOND, ("qsecond-folder",)),
+        written(tmp_path / "three", "qempty", EMPTY),
+        written(tmp_path / "four", "qthird", _strange(), tuple(f"qthird-{number}" for number in range(14))),
+    )
+
+
+@pytest.fixture
+async def window(places: tuple[Place, ...], tmp_path: Path) -> AsyncIterator[MainWindow]:
+    async with opened_window(places[0].policy, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def nothing_raised(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Neither in a slot, nor in what Qt calls, nor in a task or a thread."""
+    raised: list[BaseException] = []
+
+    def keep(_kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+        raised.append(error)
+
+    monkeypatch.setattr(sys, "excepthook", keep)
+    yield
+    assert not raised
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+# what is shown
+
+
+def _texts(widget: QWidget) -> Iterator[str]:
+    """All that a widget and its parts say, where it can be seen."""
+    for part in (widget, *widget.findChildren(QWidget)):
+        if not part.isVisibleTo(widget):
+            continue
+        if isinstance(part, QLabel | QLineEdit | QPushButton):
+            yield part.text()
+        elif isinstance(part, QPlainTextEdit):
+            yield part.toPlainText()
+        elif isinstance(part, QComboBox):
+            yield from (part.itemText(row) for row in range(part.count()))
+
+
+def _rows(model: QAbstractItemModel, parent: QModelIndex, most: int = 400) -> Iterator[str]:
+    """All that a model says, also one that nobody looks at."""
+    is_list = isinstance(model, QAbstractListModel)  # whose columns nobody may ask for
+    columns = 1 if is_list else model.columnCount(parent)
+    for row in range(min(model.rowCount(parent), most)):
+        for column in range(columns):
+            index = model.index(row, column, parent)
+            for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.EditRole):
+                yield str(model.data(index, role))
+        if not is_list:
+            yield from _rows(model, model.index(row, 0, parent))
+    yield from (str(model.headerData(at, Qt.Orientation.Horizontal)) for at in range(columns))
+    yield from (str(model.headerData(at, Qt.Orientation.Vertical)) for at in range(min(model.rowCount(parent), most)))
+
+
+def shown_of(window: MainWindow, marks: set[str]) -> list[str]:
+    """Where in the window, in pages that are not seen too, one of these words stands."""
+    found: list[str] = []
+    for key, page in window.shelf.pages.items():
+        found += [f"{key}: {text[:80]}" for text in _texts(page) if any(mark in text for mark in marks)]
+        for model in page.findChildren(QAbstractItemModel):
+            name = f"{key}: {type(model).__name__}"
+            found += [f"{name}: {text[:80]}" for text in _rows(model, QModelIndex()) if any(m in text for m in marks)]
+    found += [f"window: {text[:80]}" for text in _texts(window.status) if any(mark in text for mark in marks)]
+    return found
+
+
+async def switch(window: MainWindow, places: tuple[Place, ...], to: Place) -> None:
+    """Open it in the same window; in that very moment nothing of the others is left, and nothing comes back later."""
+    gone = {place.mark for place in places if place is not to}
+    seen: list[list[str]] = []
+
+    def look() -> None:
+        seen.append(shown_of(window, {place.mark for place in places}))
+
+    window.document.closed.connect(look)
+    window.document.opened.connect(lambda: seen.append(shown_of(window, gone)), Qt.ConnectionType.SingleShotConnection)
+    try:
+        assert await window.open(to.policy)
+    finally:
+        window.document.closed.disconnect(look)
+    await settled(window)
+    assert [found for found in seen if found] == []
+    assert shown_of(window, gone) == []
+    assert window.document.path == to.policy
+
+
+# edits, each through what the page itself offers
+
+
+Edited = Callable[[MainWindow, random.Random], "Policy | None"]
+"""Makes an edit on the page that is shown; what the policy is to be then, None where there is nothing to edit."""
+
+
+def _another_level(rng: random.Random, now: Permission) -> Permission:
+    return rng.choice([level for level in LEVELS if level is not now])
+
+
+def _with_source(policy: Policy, source: Source) -> Policy:
+    rows = (source if one.source_id == source.source_id else one for one in policy.sources)
+    return replace(policy, sources=tuple(rows))
+
+
+def _files(window: MainWindow, rng: random.Random) -> Policy | None:
+    """A level or a comment of a row, or a rule that goes."""
+    page, policy = window.shelf.page("files"), window.document.policy
+    assert isinstance(page, FilesPage)
+    if not policy.file_sources:
+        assert page.rules.model.rowCount() == 0
+        return None
+    source = policy.source(str(page.rules.header.picker.currentData()))
+    assert source is not None
+    model, rules = page.rules.model, list(source.permission_rules)
+    assert [model.index(row, 0).data() for row in range(len(rules))] == [rule.pattern for rule in rules]
+    row, what = rng.randrange(len(rules) + 1), rng.choice(("level", "comment", "remove"))
+    if row == len(rules):
+        level = _another_level(rng, source.default_permission)
+        assert model.setData(model.index(row, LEVEL), str(level))
+        return _with_source(policy, replace(source, default_permission=level))
+    if what == "level":
+        rules[row] = replace(rules[row], permission=_another_level(rng, rules[row].permission))
+        assert model.setData(model.index(row, LEVEL), str(rules[row].permission))
+    elif what == "comment":
+        rules[row] = replace(rules[row], comment=f"said {rng.random()}")
+        assert model.setData(model.index(row, COMMENT), rules[row].comment)
+    else:
+        page.rules.table.setCurrentIndex(model.index(row, 0))
+        page.rules.table.setFocus()
+        QTest.keyClick(page.rules.table, Qt.Key.Key_Delete)
+        del rules[row]
+    return _with_source(policy, replace(source, permission_rules=tuple(rules)))
+
+
+def _agents(window: MainWindow, rng: random.Random) -> Policy | None:
+    """The description of the agent that is shown, typed and sent with Return."""
+    page, policy = window.shelf.page("agents"), window.document.policy
+    assert isinstance(page, AgentsPage)
+    if not policy.agents:
+        assert page.agents.view.model().rowCount() == 0
+        return None
+    agent = policy.agents[rng.choice(list(policy.agents))]
+    window.selection.choose_agent(agent.agent_id)
+    assert page.tools.description.text() == agent.description
+    text = f"typed {rng.random()}"
+    page.tools.description.setFocus()
+    page.tools.description.selectAll()
+    QTest.keyClicks(page.tools.description, text)
+    QTest.keyClick(page.tools.description, Qt.Key.Key_Return)
+    return policy.with_agent(replace(agent, description=text))
+
+
+def _policy(window: MainWindow, rng: random.Random) -> Policy | None:
+    """The message of a rule, typed and applied."""
+    page, policy = window.shelf.page("policy"), window.document.policy
+    assert isinstance(page, PolicyPage)
+    pane = page.rules
+    assert [rule.name for rule in pane.model.rows] == [rule.name for rule in policy.rules]
+    if not policy.rules:
+        return None
+    row, message = rng.randrange(len(policy.rules)), f"told {rng.random()}"
+    pane.view.choose(row)
+    pane.form.message.setText(message)
+    pane.form.apply_requested.emit()
+    rules = [replace(rule, message=message) if at == row else rule for at, rule in enumerate(policy.rules)]
+    return replace(policy, rules=tuple(rules))
+
+
+def _toml(window: MainWindow, rng: random.Random) -> Policy | None:
+    """The description of the policy, typed into its text and applied."""
+    page, policy = window.shelf.page("toml"), window.document.policy
+    assert isinstance(page, TomlPage)
+    text = f"toml {rng.random()}"
+    lines = [line for line in page.editor.lines if not line.startswith('description = "toml')]
+    page.editor.selectAll()
+    QTest.keyClick(page.editor, Qt.Key.Key_Delete)
+    page.editor.insertPlainText("\n".join([lines[0], f'description = "{text}"', *lines[1:]]))
+    QTest.keyClick(page.editor, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    return replace(policy, description=text)
+
+
+EDITS: dict[str, Edited] = {"files": _files, "agents": _agents, "policy": _policy, "toml": _toml}
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_an_edit_after_a_switch_changes_what_is_meant_there_and_nothing_else(
+    window: MainWindow, places: tuple[Place, ...], seed: int
+) -> None:
+    rng = random.Random(seed)
+    keys = [row.key for row in PAGES]
+    for _ in range(8):
+        window.show_page(rng.choice(keys))
+        await settled(window)
+        to = rng.choice(places)
+        await switch(window, places, to)
+        key = rng.choice(keys if rng.random() < 0.3 else list(EDITS))
+        window.show_page(key)
+        await settled(window)
+        assert shown_of(window, {place.mark for place in places if place is not to}) == []
+        if key in EDITS:
+            steps = window.document.undo_stack.index()
+            wanted = EDITS[key](window, rng)
+            await settled(window)
+            if wanted is not None:
+                await until(lambda steps=steps: window.document.undo_stack.index() == steps + 1)
+                assert window.document.policy.is_same(wanted)
+                if rng.random() < 0.5:
+                    window.undo()
+                else:
+                    assert await window.document.save()
+                    to.kept = to.policy.read_text("utf-8")
+        while window.document.undo_stack.canUndo() and window.document.is_dirty:
+            window.undo()
+        if window.document.is_dirty:
+            assert await window.document.save()
+            to.kept = to.policy.read_text("utf-8")
+        for place in places:
+            assert place.policy.read_text("utf-8") == place.kept
