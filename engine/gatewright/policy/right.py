@@ -147,8 +147,8 @@ class OperationFacts:
     @property
     def destroys(self) -> bool:
         """Whether a call may delete a file, a block, a note, or what a stranger's tool keeps."""
-        by_path = any(one.use is PathUse.DELETE for one in self.paths)
-        return self.deletes or by_path or Action.DELETE in self.actions
+        said = self.deletes and self.tier is not SafetyTier.READ_ONLY
+        return said or Action.DELETE in self.actions or any(one.use is PathUse.DELETE for one in self.paths)
 
     @property
     def path_actions(self) -> frozenset[Action]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gatewright.schema.inline import inline_references
     from gatewright.schema.narrow import narrow
     from gatewright.schema.operation import Operation, OperationSet
-    from gatewright.schema.paths import PathCandidate, discover_paths, holds_text, text_places
+    from gatewright.schema.paths import PathCandidate, deed_of, discover_paths, holds_text, text_places
     from gatewright.schema.prose import clean_text
     from gatewright.schema.survey import OpenEnd, Survey, survey
     from gatewright.schema.walk import Schema
@@ -37,6 +37,7 @@ __all__ = [
     "ToolListing",
     "check_schema",
     "clean_text",
+    "deed_of",
     "discover_operations",
     "discover_paths",
     "filter_operations",
@@ -61,7 +62,7 @@ door(
         "gatewright.schema.inline": ("inline_references",),
         "gatewright.schema.narrow": ("narrow",),
         "gatewright.schema.operation": ("Operation", "OperationSet"),
-        "gatewright.schema.paths": ("PathCandidate", "discover_paths", "holds_text", "text_places"),
+        "gatewright.schema.paths": ("PathCandidate", "deed_of", "discover_paths", "holds_text", "text_places"),
         "gatewright.schema.prose": ("clean_text",),
         "gatewright.schema.survey": ("OpenEnd", "Survey", "survey"),
         "gatewright.schema.walk": ("Schema",),

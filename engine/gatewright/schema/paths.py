@@ -84,6 +84,7 @@ _WRITES = frozenset(
     )
 )
 _DELETES = frozenset({"delete", "remove", "rm", "rmdir", "unlink", "clean", "purge", "trash", "erase", "destroy"})
+_TAKES_AWAY = _DELETES | {"drop", "wipe", "truncate", "uninstall", "forget", "discard", "destruct", "shred"}
 _MOVES = frozenset({"move", "mv", "rename", "relocate"})
 _COPIES = frozenset({"copy", "cp", "duplicate"})
 _TO = frozenset({"output", "out", "destination", "dest", "dst", "save", "target", "to", "new"})
@@ -134,6 +135,18 @@ def discover_paths(schema: Schema, *, tool: str = "", description: str = "") -> 
     if any(one.confidence == "high" for one in found.values()):
         return tuple(replace(one, confidence="high") if one.confidence == "medium" else one for one in found.values())
     return tuple(found.values())
+
+
+def deed_of(name: str) -> PathUseName | None:
+    """What the first known verb in the name of an operation or tool says that is done; None: no word is known."""
+    for word in _words(name.rpartition(".")[2]):
+        if word in _TAKES_AWAY:
+            return "delete"
+        if word in _READS:
+            return "read"
+        if word in _WRITES or word in _MOVES or word in _COPIES:
+            return "write"
+    return None
 
 
 def text_places(schema: Schema) -> tuple[str, ...]:

@@ -63,6 +63,7 @@ class DefinedTool(Tool, abstract=True):
         tier = definition.safety_tier if trusted else None
         tiers: Mapping[str, SafetyTier] = definition.operation_tiers if trusted else MappingProxyType({})
         self.safety_tier = tier or SafetyTier.PRIVILEGED
+        self.destroys = definition.destroys if trusted or definition.destroys else None
         schema = linear_part(definition.input_schema)
         self.unchecked_arguments = () if schema is definition.input_schema else _patterns(definition.input_schema)
         problems = check_schema(schema)

@@ -36,6 +36,7 @@ class ToolDefinition:
 
     ``operation_field`` and ``operations`` as a policy may declare them: an empty field says that none selects any.
     ``output_fault``: why the output schema that was given cannot be used; then there is none.
+    ``destroys``: what its hints say of that, None where they say nothing.
     """
 
     name: str
@@ -48,6 +49,7 @@ class ToolDefinition:
     operation_field: str | None = None
     operations: tuple[str, ...] | None = None
     output_fault: str = ""
+    destroys: bool | None = None
 
 
 @frozen
@@ -146,7 +148,16 @@ def _definition(row: Schema) -> ToolDefinition:
         asked,
         _operations(said),
         output_fault,
+        _destroys(as_object(row.get("annotations")) or {}),
     )
+
+
+def _destroys(hints: Schema) -> bool | None:
+    """What the annotations of an MCP tool say; what is said to change things destroys unless that is denied too."""
+    if isinstance(said := hints.get("destructiveHint"), bool):
+        return said
+    reads = hints.get("readOnlyHint")
+    return not reads if isinstance(reads, bool) else None
 
 
 def _text(row: Schema, key: str) -> str:

@@ -27,7 +27,7 @@ from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-from gatewright.schema import OperationSet, PathCandidate, discover_paths, holds_text, text_places
+from gatewright.schema import OperationSet, PathCandidate, deed_of, discover_paths, holds_text, text_places
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.closure import with_closed_arguments
 from gatewright.schema.fieldpath import steps_of
@@ -236,7 +236,11 @@ class Tool(Declaration):
                 isinstance(self._shape, MethodShape)
                 and any(holds_text({"properties": {one.name: one.whole_schema}}, whole) for one in spec.parameters)
             )
-            rows.append(spec.facts(kinds, likely, holds_texts=held, takes_others=extra is not Verdict.DENY))
+            rows.append(
+                spec.facts(
+                    kinds, likely, holds_texts=held, takes_others=extra is not Verdict.DENY, deletes=self._deletes(spec)
+                )
+            )
         return ToolFacts(
             self.name,
             self.major,
@@ -252,6 +256,15 @@ class Tool(Declaration):
             self.held,
             self.outmoded,
         )
+
+    def _deletes(self, spec: OperationSpec) -> bool:
+        """Whether hints say that an operation deletes, or names where nothing else says anything."""
+        if spec.actions or self.destroys is False:
+            return False
+        own = deed_of(spec.name) if spec.name else None
+        if own is None:
+            return self.destroys is True or deed_of(self.name) == "delete"
+        return own == "delete" or (self.destroys is True and own != "read")
 
     @property
     def capabilities(self) -> frozenset[CapabilityKind]:

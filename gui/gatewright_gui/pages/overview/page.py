@@ -75,7 +75,7 @@ class OverviewPage(Page):
         for view, show in ((self.view, self._show_agent), (self.risk_view, self._show_risk)):
             view.clicked.connect(show)
             view.activated.connect(show)
-        none = tr("Nothing privileged or deleting is on without asking.")
+        none = tr("Nothing that is privileged, or known to delete, is on without asking.")
         safe = named(Label(none, wraps=True), "overview.safe", kind="muted")
         self._risk_stack = stack_of(self.risk_view, holding(column_of(safe, stretch(), margins=(3, 1))))
         agents = holding(column_of(self.agents_header, stretch(self.view)))
