@@ -39,8 +39,11 @@ SessionOption = Annotated[
 
 
 class Approve(StrEnum):
-    """Who answers when a call asks first."""
+    """Who answers when a call asks first: the operator at the app or at ``approvals list --watch``, nobody, yes, or
+    whoever sits at the terminal.
+    """
 
+    OPERATOR = "operator"
     NEVER = "never"
     ALWAYS = "always"
     PROMPT = "prompt"
@@ -74,7 +77,7 @@ def call(
     agent: AgentOption,
     tool: ToolOption,
     args: ArgsOption = "{}",
-    approve: Annotated[Approve, typer.Option("--approve", help="never, always or prompt")] = Approve.NEVER,
+    approve: Annotated[Approve, typer.Option("--approve", help="who answers when it asks")] = Approve.OPERATOR,
     session: SessionOption = None,
     json: JsonOption = False,
     state: StateOption = None,
@@ -82,7 +85,7 @@ def call(
 ) -> None:
     """Send a call through the gate and execute it when it is allowed."""
     with Workspace.open(policy, state=state, trust=trust) as workspace:
-        approver = None if approve is Approve.NEVER else _Approver(approve)
+        approver = None if approve is Approve.OPERATOR else _Approver(approve)
         agent_id = require_agent(workspace, agent)
         if not workspace.is_executable(tool):
             held = workspace.session(agent_id, session)
@@ -134,10 +137,14 @@ def _only_decide(
 
 
 class _Approver:
-    """Answers from the command line: always yes, or what the person at the terminal types."""
+    """Answers from the command line: always yes, never, or what the person at the terminal types."""
 
     def __init__(self, approve: Approve) -> None:
         self._approve = approve
+
+    async def is_attended(self) -> bool:
+        """Whether anybody is there to be asked."""
+        return self._approve is not Approve.NEVER
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
         if self._approve is Approve.ALWAYS:

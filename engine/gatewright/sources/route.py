@@ -65,7 +65,7 @@ class Route:
         if source is not None and relative is not None:
             return self._usable(source, relative, folder=False)
         return Refusal(
-            "unknown-label", f"`{label[:_SHOWN]}` is the label of no place in the agent's sources", _NO_LABEL_HINT
+            "unknown-label", f"no file of the agent's sources has the label `{label[:_SHOWN]}`", _NO_LABEL_HINT
         )
 
     def _sources(self, source_id: str | None, allowed: Sequence[str]) -> list[FileSource] | Refusal:

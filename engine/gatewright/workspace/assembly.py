@@ -232,7 +232,7 @@ def assemble(
         places=state.text.places(policy),
         absent=_NO_SOURCE | absences() | {tool.name: no_notes for tool in note_tools() if no_notes},
         rates=rates,
-        grants=broker.grants,
+        broker=broker,
         file=str(policy_path),
         in_copy=copy_of is not None,
     )

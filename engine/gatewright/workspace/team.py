@@ -39,7 +39,7 @@ async def main(agent_id: str, tool: str, arguments: str) -> None:
     with Workspace.open(".") as workspace:  # tools=[...] for those that this program brings along
         async with workspace.sessions.hold("start", agent_id=agent_id) as session:  # limits count in it
             print(len(workspace.view(agent_id).tools("anthropic")), "tools for the model")  # and .usage_rules
-            outcome = await workspace.call(agent_id, tool, arguments, session=session, approver=workspace.broker)
+            outcome = await workspace.call(agent_id, tool, arguments, session=session)
             print(outcome.status, outcome.output)
 
 

@@ -87,8 +87,8 @@ class Workspace:
     """Everything that the app and the commands do with one policy file. Open with ``Workspace.open``.
 
     ``policy`` is as edited now, ``problems`` the warnings found when it was read; ``revision`` grows with every edit.
-    ``broker`` holds the questions and standing approvals, shared with other processes; the gate honours the latter, and
-    asks through it only where a caller names it as the approver (``approver=workspace.broker``).
+    ``broker`` holds the questions and standing approvals, shared with other processes: it is the approver of every call
+    that brings no other.
     """
 
     problems: tuple[Problem, ...]
@@ -808,7 +808,7 @@ class Workspace:
         of the agent and user.
 
         ``context``: the user that it is made for (its ``user_id``; the gate knows the rest); ``approver``: who is asked
-        where the call asks; ``on_stage`` is told each stage as it passes, ``on_piece`` each
+        where the call asks, instead of ``broker``; ``on_stage`` is told each stage as it passes, ``on_piece`` each
         piece of a stream as it comes.
         """
         return await self.gate.call(

@@ -14,7 +14,7 @@ class FolderDialog(QFileDialog):
     def __init__(self, parent: QWidget | None, title: str, start: Path) -> None:
         super().__init__(parent, title, str(start))
         self.setFileMode(QFileDialog.FileMode.Directory)
-        self.setLabelText(QFileDialog.DialogLabel.FileName, tr("Folder, also a new one:"))
+        self.setLabelText(QFileDialog.DialogLabel.FileName, tr("Folder (created if missing):"))
         self.setOption(QFileDialog.Option.ShowDirsOnly, on=True)
         dress(self)
         field = self.findChild(QLineEdit, "fileNameEdit")

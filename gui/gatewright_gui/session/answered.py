@@ -40,10 +40,14 @@ class Answered:
 
 @frozen
 class Answers:
-    """The calls that asked, newest first, and how often each standing approval was used, by its id."""
+    """The calls that asked, newest first, and how often each standing approval was used, by its id.
+
+    ``unreached``: so many more asked while nobody could be reached, and were denied at once.
+    """
 
     answered: tuple[Answered, ...] = ()
     uses: tuple[tuple[str, int], ...] = ()
+    unreached: int = 0
 
 
 def answers_since(workspace: Workspace, since_s: float) -> Answers:
@@ -62,7 +66,14 @@ def answers_since(workspace: Workspace, since_s: float) -> Answers:
     finally:
         index.close()
     found = [_answered(call_id, rows) for call_id, rows in calls.items() if _is_over(rows)]
-    return Answers(tuple(sorted(found, key=lambda one: -one.wall_s)), tuple(uses.items()))
+    unreached = sum(_was_unreached(rows) for rows in calls.values())
+    return Answers(tuple(sorted(found, key=lambda one: -one.wall_s)), tuple(uses.items()), unreached)
+
+
+def _was_unreached(rows: dict[str, AuditRow]) -> bool:
+    """Whether the call would have asked, and nobody was there."""
+    denied = rows.get("ToolDenied")
+    return denied is not None and "ApprovalRequested" not in rows and _body(denied).get("code") == "unanswered"
 
 
 def _is_over(rows: dict[str, AuditRow]) -> bool:

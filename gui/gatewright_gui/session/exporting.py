@@ -18,13 +18,23 @@ def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[
     missing = {base for name in named if not (base := folder / name).exists()}
     dialect = "pattern" if kind == "pattern" else "gatewright"
     files = workspace.export(folder, dialect=dialect, team=kind == "team")
-    made = sum(base.exists() for base in missing)
+    made = sum(_is_empty_folder(base, folder) for base in missing)
     left = workspace.not_exported(dialect)
     written = files[0].name if len(files) == 1 else counted(len(files), "file", "files")
     if made:
         written = tr("{files} and {folders}", files=written, folders=counted(made, "empty folder", "empty folders"))
     text = tr("exported {files} to {folder}, without {left}: no tool") if left else tr("exported {files} to {folder}")
-    return files, text.format(files=written, folder=folder, left=", ".join(left))
+    told = text.format(files=written, folder=folder, left=", ".join(left))
+    catalogs = policy.catalogs
+    paths = (*named, *(word for one in catalogs for word in (one.command or "", one.cwd or "", *one.args)))
+    if bound := sum(Path(path).is_absolute() for path in paths):
+        told += "; " + tr("{paths} in it lead to this computer", paths=counted(bound, "path", "paths"))
+    return files, told
+
+
+def _is_empty_folder(made: Path, folder: Path) -> bool:
+    """Whether an export made a folder below its own and left it empty."""
+    return made.is_dir() and made.resolve() != folder.resolve() and not any(made.iterdir())
 
 
 def write_copy(workspace: Workspace, path: Path) -> Message:

@@ -23,12 +23,15 @@ class StandingAnswers(QObject):
     """Looks when it is told to, beside the window."""
 
     changed = Signal()
+    is_known: bool
+    """Whether anything was found out about the open workspace."""
 
     def __init__(self, document: Document, deriver: Deriver, tasks: TaskOwner, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._document, self._deriver, self._tasks = document, deriver, tasks
         self.standing: tuple[Standing, ...] = ()
         self.today = Answers()
+        self.is_known = False
         document.closed.connect(self._forget)
 
     def look(self) -> None:
@@ -60,7 +63,7 @@ class StandingAnswers(QObject):
         return None
 
     def _forget(self) -> None:
-        self.standing, self.today = (), Answers()
+        self.standing, self.today, self.is_known = (), Answers(), False
         self.changed.emit()
 
     async def _look(self) -> None:
@@ -69,6 +72,7 @@ class StandingAnswers(QObject):
         today = await self._answers(time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1)))
         if self._document.is_open and workspace is self._document.workspace:
             self.standing, self.today = tuple(standing_of(grant) for grant in reversed(grants)), today
+            self.is_known = True
             self.changed.emit()
 
     async def _answers(self, since_s: float) -> Answers:

@@ -340,7 +340,11 @@ class MainWindow(QMainWindow):
             return False
         self.whereabouts.keep()
         self.whereabouts.prepare(path)
-        return self._keep_opened(is_open=await verbs.open_path(self.document, path))
+        self.shelf.welcome.set_opening(str(path))
+        try:
+            return self._keep_opened(is_open=await verbs.open_path(self.document, path))
+        finally:
+            self.shelf.welcome.set_opening("")
 
     def _keep_opened(self, *, is_open: bool) -> bool:
         """Go to where one was in what was opened, and remember it as the last."""

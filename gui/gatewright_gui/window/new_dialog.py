@@ -29,7 +29,7 @@ class NewDialog(CheckedDialog):
     """After it was accepted `folder` and `example`, `agent_id`, `files_level` and `hide_secrets` hold the choice."""
 
     def __init__(self, parent: QWidget, tasks: TaskOwner, *, with_files: bool = True) -> None:
-        super().__init__(parent, "new", tr("New workspace"), tr("Make workspace"))
+        super().__init__(parent, "new", tr("New workspace"), tr("Create"))
         self._tasks, self._with_files = tasks, with_files
         documents = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)
         own = "" if with_files else str(Path(documents or Path.home()) / "gatewright")  # with files the user says which

@@ -50,10 +50,18 @@ class Welcome(QWidget):
         body = holding(
             column_of(named(Label(tr(PURPOSE)), kind="title"), more, *ways, self._recent_title, self._recent, space=3)
         )
+        self._body = body
+        self._opening = named(Label(), "welcome.opening", kind="muted")
+        self._opening.hide()
         body.setMaximumWidth(_WIDTH + 2 * current_look().tokens.space_4)
         body.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Maximum)
         column_of(
-            stretch(factor=2), row_of(stretch(), stretch(body, 8), stretch()), stretch(factor=3), into=self, margins=4
+            stretch(factor=2),
+            row_of(stretch(), stretch(body, 8), stretch()),
+            row_of(stretch(), self._opening, stretch()),
+            stretch(factor=3),
+            into=self,
+            margins=4,
         )
         self.show_recent(())
 
@@ -69,6 +77,12 @@ class Welcome(QWidget):
 
     def _choose(self, key: str, _checked: bool = False) -> None:
         self.way_chosen.emit(key)
+
+    def set_opening(self, name: str) -> None:
+        """A workspace is being opened: say which, and offer nothing else meanwhile; "": none is."""
+        self._opening.setText(tr("Opening {name}...", name=button_text(name)) if name else "")
+        self._opening.setVisible(bool(name))
+        self._body.setEnabled(not name)
 
     def show_recent(self, paths: Sequence[Path]) -> None:
         """Offer what was open before, the latest first."""

@@ -97,7 +97,7 @@ def test_a_refusal_says_why_to_the_operator_and_what_to_do_to_the_model(two: Ben
         found = two.manager.locate(path, source_id=source_id, allowed=allowed)
         assert found == (wanted if isinstance(wanted, Refusal) else Refusal(*wanted)), path
     assert two.manager.locate_label("x", allowed=()) == no_source
-    reason = f"`{'x' * 200}` is the label of no place in the agent's sources"
+    reason = f"no file of the agent's sources has the label `{'x' * 200}`"
     found = two.manager.locate_label("x" * 201, allowed=("docs",))
     assert found == Refusal("unknown-label", reason, "there is no such block label")
     two.folder.rename(two.folder.with_name("away"))

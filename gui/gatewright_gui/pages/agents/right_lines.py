@@ -156,7 +156,7 @@ def _agent_words(diff: AgentDiff) -> str:
         said.append(counted(asks_now, "asks first now", "ask first now"))
     if others := sum(1 for _ in _others(diff)):
         said.append(counted(others, "other change", "other changes"))
-    told = ", ".join(said) or tr("has other boxes, and the same rights")
+    told = ", ".join(said) or tr("may do what it could before: what was ticked has no effect yet")
     return f"{diff.agent_id} {told}"
 
 

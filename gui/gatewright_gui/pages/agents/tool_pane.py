@@ -11,11 +11,12 @@ from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
-from gatewright.workspace.api import Reason
+from gatewright.workspace.api import CapabilityKind, Reason
 from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.agents.declare_menu import DeclareMenu
 from gatewright_gui.pages.agents.detail_pane import DetailPane
 from gatewright_gui.pages.agents.filter_bar import FilterBar
+from gatewright_gui.pages.agents.grant_button import GrantButton
 from gatewright_gui.pages.agents.legend import LegendButton
 from gatewright_gui.pages.agents.notes import Note, notes_of, problem_notes, reading_notes
 from gatewright_gui.pages.agents.rights_menu import RightsMenu
@@ -83,6 +84,7 @@ class ToolPane(QWidget):
         self.declaring = DeclareMenu(context, self)
         tip = tr("See exactly what would be started or connected to for these tools, and trust it")
         self.trust_button = named(QPushButton(tr("Trust...")), "agents.trust", tip=tip, kind="link")
+        self.grant_button = GrantButton(context, self._ask_grant)
         self._origin = ""
         """Where the tools of the current row come from."""
         self.rights_menu = RightsMenu(context, self)
@@ -108,7 +110,7 @@ class ToolPane(QWidget):
         split = self._split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
         split.addWidget(holding(column_of(stretch(self.view), stretch(self.nothing))))
         split.addWidget(self.detail)
-        for button in (self.trust_button, self.declaring.button):
+        for button in (self.grant_button, self.trust_button, self.declaring.button):
             self.why.header.add_control(button)
         split.setStretchFactor(0, 1)
         split.restore((400, 210))
@@ -128,7 +130,8 @@ class ToolPane(QWidget):
             stretch(split),
             into=self,
         )
-        QWidget.setTabOrder(self.view, self.trust_button)
+        QWidget.setTabOrder(self.view, self.grant_button)
+        QWidget.setTabOrder(self.grant_button, self.trust_button)
         QWidget.setTabOrder(self.trust_button, self.declaring.button)
 
     def _keep_room(self, _at: int = 0, _handle: int = 0) -> None:
@@ -415,6 +418,7 @@ class ToolPane(QWidget):
         if found is not None and (operation is not None or len(found[0].operations) == 1 or found[0].is_hidden):
             reasons = ladder(*found, ("agents", self._agent_id, "tools"))
         self.why.sentence.setText(sentence)
+        self.grant_button.show_row(self._agent_id, found[0] if found else None, found[1] if found else None)
         self.why.model.set_reasons(reasons, self._notes(tool, operation))
         nothing = tr(_OF_GROUP) if self.rows.group_at(index) is not None else tr("Choose a tool or an operation.")
         self.why.set_nothing(sentence or nothing)
@@ -428,6 +432,10 @@ class ToolPane(QWidget):
         place = ("catalogs", self._origin)
         about = (one for one in self._document.problems if one.subject is not None and one.subject.address == place)
         self.trust_button.setVisible(any(server_of(self._document, one) for one in about))
+
+    def _ask_grant(self, kind: CapabilityKind) -> None:
+        self.detail.show_part("agent")
+        self.detail.agent.grant(kind)
 
     def _ask_trust(self, _checked: bool = False) -> None:
         self._context.navigator.ask_for_trust(self._origin)

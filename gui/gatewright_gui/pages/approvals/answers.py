@@ -124,7 +124,10 @@ class AnswersPane(QWidget):
             self.view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
             self.view.selectionModel().selectionChanged.connect(self._tell)
         self.empty = empty
-        self._stack = stack_of(self.view, empty)
+        self._is_known = False
+        self._unknown = EmptyState("", "", "")
+        self._unknown.set_unknown()
+        self._stack = stack_of(self._unknown, self.view, empty)
         bar = row_of(stretch(self.search), self.revoke_button, space=2, margins=2)
         column_of(bar, stretch(self._stack), into=self)
         self._tell()
@@ -134,8 +137,9 @@ class AnswersPane(QWidget):
         """The values of the chosen rows."""
         return tuple(self.model.row_at(index.row()) for index in self.view.selectionModel().selectedRows())
 
-    def set_rows(self, rows: Sequence[Any]) -> None:
-        """Show these; rows that are still there stay chosen."""
+    def set_rows(self, rows: Sequence[Any], *, is_known: bool = True) -> None:
+        """Show these; rows that are still there stay chosen. Without any: none, or not known yet."""
+        self._is_known = is_known
         kept = set(self.chosen)
         self.model.show(rows)
         self._choose(kept)
@@ -151,7 +155,7 @@ class AnswersPane(QWidget):
             for row in range(self.model.rowCount()):
                 if self.model.row_at(row) in kept:
                     self.view.selectionModel().select(self.model.index(row, 0), how)
-        self._stack.setCurrentWidget(self.view if self.model.all else self.empty)
+        self._stack.setCurrentWidget(self.view if self.model.all else self.empty if self._is_known else self._unknown)
         self._tell()
 
     def _tell(self, *_what: object) -> None:

@@ -25,7 +25,7 @@ from gatewright_gui.session.standing import StandingAnswers
 
 NOTHING_WAITS = mark(
     "A call that asks first waits here for your answer, while this window is open. It may come from a program that "
-    "uses the policy, or from a client of gatewright serve."
+    "uses the policy, from gatewright call, or from a client of gatewright serve."
 )
 _ENDED = mark("The process that waited for the answer has ended; the call was not made.")
 _MOST_NAMED = 8
@@ -78,6 +78,7 @@ class ApprovalsPage(Page):
         self._tick.timeout.connect(self._count)
         self._lay_out()
         self._connect()
+        self._show_answers()
 
     def main_view(self) -> QWidget:
         """The list that is shown: no key there answers anything by itself."""
@@ -215,8 +216,20 @@ class ApprovalsPage(Page):
         model = self.standing.model
         if isinstance(model, StandingModel):
             model.uses = dict(self.answers.today.uses)
-        self.standing.set_rows(self.answers.standing)
-        self.today.set_rows(self.answers.today.answered)
+        known = self.answers.is_known
+        self.standing.set_rows(self.answers.standing, is_known=known)
+        self.today.set_rows(self.answers.today.answered, is_known=known)
+        missed = self.answers.today.unreached
+        words = tr(NOTHING_WAITS)
+        if missed:
+            calls = counted(missed, "call", "calls")
+            words += "\n" + tr(
+                "Today {calls} asked while nobody could be reached, and were denied at once.", calls=calls
+            )
+        if known:
+            self.empty.set_state("check", tr("No call waits"), words)
+        else:
+            self.empty.set_unknown()
 
     def _count(self) -> None:
         """Times say how long still, and how long ago."""

@@ -160,7 +160,7 @@ class AuditPage(Page):
         if self.trail.now.rows:
             self.filters.clear()
         else:
-            self._context.navigator.go_to_page("console")
+            self._context.navigator.ask_for_client()
 
     def _show_state(self) -> None:
         found = self.trail.now
@@ -170,9 +170,14 @@ class AuditPage(Page):
         elif found.rows and not count and found.is_whole:
             words = tr("Other filters, or another span of time, may have some.")
             self.empty.set_state("list-filter", tr("No call fits"), words, action=tr("Show all"))
+        elif not found.is_whole:
+            self.empty.set_unknown()
         else:
-            words = tr("Every call of an agent is kept here, whoever makes it: the Console, a client, a script.")
-            self.empty.set_state("scroll-text", tr("No calls yet"), words, action=tr("Try a call in the Console"))
+            words = tr(
+                "Every call through the gate is kept here, whoever makes it: a program, a client, the Console while it "
+                "is live. Calls in the copy of the Console are not recorded."
+            )
+            self.empty.set_state("scroll-text", tr("No calls yet"), words, action=tr("Connect a client..."))
         is_there = bool(count) and not self._failure
         takes_keys = is_there and self.filters.search.hasFocus() and self.filters.filter == AuditFilter()
         self._stack.setCurrentWidget(self.view if is_there else self.empty)

@@ -175,6 +175,7 @@ class DetailPane(QWidget):
         if part == "tools" and row is not None and not self.model.rows:
             if row.is_server:
                 way = tr("Start it to see what it offers.") if row.is_trusted else tr("Trust it, then start it.")
+                way = tr("It runs, and has listed none so far.") if row.is_up else way
             else:
                 way = tr("Its program says in its manifest which tools it has.")
             self.no_tools.set_state("package", tr("No tools yet"), way)

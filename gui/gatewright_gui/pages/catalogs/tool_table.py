@@ -58,6 +58,7 @@ def lines_of(row: CatalogRow) -> tuple[ToolLine, ...]:
     for name, accepted in pin.accepted.items():
         if name not in pin.held:
             effects = ", ".join(sorted(str(effect) for effect in accepted.side_effects))
+            effects = tr("needs {capabilities}", capabilities=effects) if effects else ""
             definition, called = pin.definition(name), names.get(name, "")
             words = name, tr("accepted"), _tier(accepted.tier), effects
             lines.append(ToolLine(*words, definition=definition, policy_name=called))

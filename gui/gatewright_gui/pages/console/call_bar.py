@@ -73,6 +73,7 @@ class CallBar(QWidget):
             (console.asked, self._asked),
             (console.answered, self._answered),
             (console.copying, self._copying),
+            (request.tool_shown, self.show_state),
         ):
             signal.connect(slot)
 
@@ -80,7 +81,7 @@ class CallBar(QWidget):
         """Enable what can be done now."""
         busy, is_live = self._console.is_busy, self._console.is_live
         for button in (self.decide_button, self.run_button):
-            button.setEnabled(self._request.agent_id is not None and not busy)
+            button.setEnabled(self._request.agent_id is not None and bool(self._request.tool_name) and not busy)
         self.cancel_button.setVisible(busy)
         self.live_button.setHidden(is_live)
         self.live_button.setEnabled(not busy and self._context.document.is_open)

@@ -306,7 +306,8 @@ class JsonTreeView(QWidget):
 
     def _chosen(self, current: QModelIndex, _before: QModelIndex) -> None:
         index = current.siblingAtColumn(0)
-        self.path.setText(self.model.path_at(index) if index.isValid() else "")
+        path = self.model.path_at(index) if index.isValid() else ""
+        self.path.setText(path if path != "$" else "")  # the whole has no place of its own
         text = self.model.text_at(index) if index.isValid() and self.model.is_text(index) else ""
         is_long = len(text) > 60 or "\n" in text
         self.whole.setVisible(is_long)

@@ -371,6 +371,10 @@ class RequestPanel(QWidget):
             self.form.set_values(values)
         return True
 
+    def _tell_buttons(self) -> None:
+        for button in (self.example_button, self.clear_button):
+            button.setEnabled(self._shown_tool() is not None)
+
     def _called(self) -> tuple[str | None, ShownTool | None]:
         return self.agent_id, self._shown_tool()
 
@@ -389,6 +393,7 @@ class RequestPanel(QWidget):
         else:
             self._show_form(tool, operation)
         self._note.tell_of(self.tool)
+        self._tell_buttons()
         self.tool_shown.emit()
 
     def _show_json(self, tool: ShownTool | None, operation: str | None) -> None:
@@ -432,7 +437,11 @@ class RequestPanel(QWidget):
             words = tr("This agent sees none. Choose any, to see why.")
         elif not self.agent_id:
             words = tr("Add an agent on the page Agents, and tick what it may do.")
-        self.none.set_state("wrench", title, words)
+        document = self._context.document if self._context is not None else None
+        if not self.tool.is_known and (self.agent_id or (document is not None and document.agents)):
+            self.none.set_unknown()
+        else:
+            self.none.set_state("wrench", title, words)
 
     def _agent_activated(self, _row: int) -> None:
         self.agent_chosen.emit(self.agent_id)
@@ -441,6 +450,7 @@ class RequestPanel(QWidget):
         """Another name is typed; the arguments stay as they are."""
         self.raw.set_tool(self._shown_tool())
         self._note.tell_of(self.tool)
+        self._tell_buttons()
         self.tool_shown.emit()
 
     def _tool_activated(self, _row: int) -> None:

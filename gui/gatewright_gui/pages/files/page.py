@@ -234,7 +234,7 @@ class FilesPage(Page):
 
     def _vanished(self, why: str) -> None:
         self.folder.show_failure(
-            tr("Nothing to show: {why}. It comes back by itself; another one, with *Reload*.", why=why)
+            tr("Nothing to show: {why}. It comes back by itself; another folder in its place, with Reload.", why=why)
         )
         self._counts.fail(why)
 

@@ -44,7 +44,7 @@ class BlockPane(QWidget):
         self.setObjectName("memory.block")
         self.content: BlockContent | None = None
         self.header = SectionHeader(tr("Block"))
-        self.archive_button = named(QPushButton(tr("Put away")), "memory.archive")
+        self.archive_button = named(QPushButton(tr("Archive")), "memory.archive")
         spoken, tip = tr("Delete the block"), tr("Forget it with its history")
         self.delete_button = named(QPushButton(tr("Delete...")), "memory.delete", spoken=spoken, tip=tip)
         tie_icon(self.delete_button, "trash")
@@ -88,7 +88,7 @@ class BlockPane(QWidget):
         self.header.set_note(record.description)
         self.place.set_text(f"{row.kind_words}, {tr('own') if record.owner else tr('shared')}. {place}")
         is_archived = record.type is BlockType.ARCHIVAL
-        self.archive_button.setText(tr("Take out") if is_archived else tr("Put away"))
+        self.archive_button.setText(tr("Unarchive") if is_archived else tr("Archive"))
         self.archive_button.setToolTip(
             tr("Make it a working block again")
             if is_archived

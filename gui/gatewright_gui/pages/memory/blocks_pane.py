@@ -49,6 +49,7 @@ class BlocksPane(QWidget):
         self._blocks = Blocks(context.document)
         self._agent_id = ""
         self._found = BlockList("", ())
+        self._is_known = False
         self._rights: Mapping[str, tuple[BlockRight, ...]] = {}
         self._typed = typed
         self._wanted: str | None = None
@@ -66,9 +67,7 @@ class BlocksPane(QWidget):
         self.none_fits = EmptyState("search", tr("No block fits"), tr("Change the filter, or clear it."))
         self._list = stack_of(self.view, self.none_fits)
         self.detail = BlockPane(context.sizes, context.tasks)
-        self.empty = named(
-            EmptyState("database", tr("No blocks"), tr(NO_BLOCKS), action=tr("New block...")), "memory.empty"
-        )
+        self.empty = named(EmptyState("database", "", ""), "memory.empty")
         left = holding(column_of(self.header, row_of(stretch(self.filter), margins=(2, 0, 2, 1)), stretch(self._list)))
         self._whole = Splitter(Qt.Orientation.Horizontal, "memory", context.sizes)
         self._stack = QStackedWidget()
@@ -80,6 +79,8 @@ class BlocksPane(QWidget):
         self._whole.setStretchFactor(1, 1)
         self._whole.restore((380, 800))
         self._connect()
+        self._document.opened.connect(self._forget)
+        self._show_list()
 
     def _connect(self) -> None:
         self.filter.search_changed.connect(self._filter)
@@ -112,10 +113,16 @@ class BlocksPane(QWidget):
         """The blocks of another agent, or "" of none."""
         if agent_id != self._agent_id:
             self._agent_id = agent_id
-            self._found = BlockList(agent_id, ())
-            self.model.set_lines(())
+            self._found, self._is_known = BlockList(agent_id, ()), False
             self.detail.content = None
+            self._show_list()
         self.refresh()
+
+    def _forget(self) -> None:
+        """Another workspace: nothing of the one before is shown while that is read."""
+        self._found, self._rights, self._is_known = BlockList(self._agent_id, ()), {}, False
+        self.detail.content = None
+        self._show_list()
 
     def refresh(self) -> None:
         """Read the blocks and the rights on them anew; what is there stays until the answer has come."""
@@ -153,7 +160,7 @@ class BlocksPane(QWidget):
         is_open = isValid(self) and self._document.is_open and workspace is self._document.workspace
         if is_open and agent_id == self._agent_id:
             self.bar.hide()
-            self._found = found
+            self._found, self._is_known = found, True
             self._show_list()
 
     async def _read_rights(self) -> None:
@@ -176,6 +183,11 @@ class BlocksPane(QWidget):
         else:
             self._choose()
         # after the choice: a list that gets the keys without one has a current row that is not filled
+        if self._is_known:
+            self.empty.set_state("database", tr("No blocks"), tr(NO_BLOCKS), action=tr("New block..."))
+        else:
+            self.empty.set_unknown()
+        self.new_button.setEnabled(self._is_known)
         self._stack.setCurrentWidget(self._whole if self._found.rows else self.empty)
         self._tell_count()
 

@@ -80,7 +80,7 @@ class SettingsFields(QWidget):
     def set_settings(self, of: BlockSettings) -> None:
         """Fill the fields."""
         if of.type is BlockType.ARCHIVAL and self.type.findData(of.type) < 0:
-            self.type.addItem(tr("archival: put away"), of.type)
+            self.type.addItem(tr("archival: archived"), of.type)
         elif of.type is not BlockType.ARCHIVAL and (at := self.type.findData(BlockType.ARCHIVAL)) >= 0:
             self.type.removeItem(at)
         self.type.setCurrentIndex(self.type.findData(of.type))

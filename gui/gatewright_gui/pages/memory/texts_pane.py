@@ -87,6 +87,8 @@ class TextsPane(QWidget):
             splitter.addWidget(part)
         splitter.restore((300, 240))
         self._whole = splitter
+        self._know_nothing()
+        context.document.opened.connect(self._know_nothing)
         self.search.search_changed.connect(self.refresh)
         self.search.results_requested.connect(self.view.setFocus)
         self.search.leave_requested.connect(self.view.setFocus)
@@ -115,8 +117,14 @@ class TextsPane(QWidget):
         """The texts of another agent, or with "" the shared ones."""
         if agent_id != self._agent_id:
             self._agent_id = agent_id
-            self.model.set_rows(())
+            self._know_nothing()
         self.refresh()
+
+    def _know_nothing(self) -> None:
+        """Nothing is known until it was read."""
+        self.model.set_rows(())
+        self.empty.set_unknown()
+        self._stack.setCurrentWidget(self.empty)
 
     def refresh(self, _why: object = None) -> None:
         """Read anew; what is there stays until the answer has come."""

@@ -79,6 +79,8 @@ class ValuePane(QWidget):
         for part in (self.editor, self.form):
             part.edited.connect(self._edited)
         self.mode.current_changed.connect(self._choose_mode)
+        for button in (self.save_button, self.revert_button, self.undo_button, self.redo_button):
+            button.setEnabled(False)  # nothing is shown yet
         self.revert_button.clicked.connect(self.revert)
         for button, signal in (
             (self.save_button, self.save_requested),

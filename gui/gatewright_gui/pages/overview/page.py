@@ -19,7 +19,7 @@ from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.calls_today import CallsToday, Tally
 from gatewright_gui.session.document import ChangeSet
-from gatewright_gui.session.rights_picture import RightShare, RightsPicture, Risk, rights_together, shares_of
+from gatewright_gui.session.rights_picture import RightShare, Risk, rights_together, shares_of
 
 TASK = "overview.shares"
 
@@ -77,7 +77,9 @@ class OverviewPage(Page):
             view.activated.connect(show)
         none = tr("Nothing that is privileged, or known to delete, is on without asking.")
         safe = named(Label(none, wraps=True), "overview.safe", kind="muted")
-        self._risk_stack = stack_of(self.risk_view, holding(column_of(safe, stretch(), margins=(3, 1))))
+        unknown = EmptyState("", "", "")
+        unknown.set_unknown()
+        self._risk_stack = stack_of(self.risk_view, holding(column_of(safe, stretch(), margins=(3, 1))), unknown)
         agents = holding(column_of(self.agents_header, stretch(self.view)))
         risky = SectionHeader(tr("On without asking"), tr("privileged, or deletes"))
         lower = holding(column_of(risky, stretch(self._risk_stack), SectionHeader(tr("To look at")), self.notices))
@@ -105,7 +107,8 @@ class OverviewPage(Page):
     def _begin_anew(self) -> None:
         self._shares.clear()
         self.risks.set_rows(())
-        self.rights.show_picture(RightsPicture())
+        self._risk_stack.setCurrentIndex(2)
+        self.rights.forget()
         self._follow(ChangeSet(frozenset(), frozenset(), everything=True))
 
     def _follow(self, changes: ChangeSet) -> None:

@@ -18,6 +18,11 @@ from gatewright_gui.settings import Preferences
 
 MODE_KEY = "overview.rights"
 LEGEND = mark("solid: on, dots: ask first, stripes: blocked; a click lights what concerns it")
+NOTHING = (
+    "shield",
+    mark("Nothing is on yet"),
+    mark("Tick operations on the page Agents: here is seen who may do what with what."),
+)
 
 
 class FlowModel(RowModel[Flow]):
@@ -59,12 +64,7 @@ class PicturePane(QWidget):
         for column in range(3):
             self.list.setColumnWidth(column, 170)
         self.list.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.nothing = EmptyState(
-            "shield",
-            tr("Nothing is on yet"),
-            tr("Tick operations on the page Agents: here is seen who may do what with what."),
-            action=tr("Go to Agents"),
-        )
+        self.nothing = EmptyState("shield", "", "")
         scroll = QScrollArea()
         scroll.setWidget(self.canvas)
         scroll.setWidgetResizable(True)
@@ -86,9 +86,16 @@ class PicturePane(QWidget):
             self.mode.set_current("list")
         self._choose(())
         self._tell("")
+        self.nothing.set_unknown()
+
+    def forget(self) -> None:
+        """Nothing is known any more."""
+        self.show_picture(RightsPicture())
+        self.nothing.set_unknown()
 
     def show_picture(self, picture: RightsPicture) -> None:
         """Show other rights."""
+        self.nothing.set_state(*map(tr, NOTHING), action=tr("Go to Agents"))
         self.canvas.show_picture(picture)
         self._choose(self.canvas.chosen)
         self._show_mode(self.mode.current)

@@ -62,6 +62,8 @@ class RuleForm(QWidget):
             signal.connect(self.changed)
         for signal in (self.operations.textChanged, self.effect.current_changed, self.message.textChanged):
             signal.connect(self.changed)
+        for button in (self.apply_button, self.revert_button):
+            button.setEnabled(False)  # nothing was changed yet
         self.apply_button.clicked.connect(self.apply_requested)
         self.revert_button.clicked.connect(self.revert_requested)
 

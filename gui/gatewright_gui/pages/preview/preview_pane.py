@@ -256,7 +256,7 @@ class PreviewPane(QWidget):
         if part != "schema":
             self._mark(None, ())
         if shown is None and self._answers.is_late:
-            self._say_empty("clock", tr("Working it out"), tr("The text for this choice is being made."))
+            self._say_empty("clock", tr("Preparing the preview..."), "")
             return
         if shown is None:
             self._say_empty("bot", tr("No agent"), tr(NO_AGENT))
@@ -353,7 +353,7 @@ class PreviewPane(QWidget):
             or found.base != self._base
             or not Wanted(shown.agent_id, shown.tool, shown.provider).is_of(found)
         ):
-            self._say_empty("clock", tr("Working it out"), tr("What is compared is being made."))
+            self._say_empty("clock", tr("Preparing the comparison..."), "")
         elif found.obstacle:
             self._say_empty("diff", tr("Nothing to compare with"), sentence(found.obstacle))
         elif found.change.text:
@@ -371,7 +371,7 @@ class PreviewPane(QWidget):
     def _show_context(self, agent_id: str) -> None:
         found = self._answers.context
         if found is None or found.agent_id != agent_id:
-            self._say_empty("clock", tr("Working it out"), tr("The blocks of the agent are being read."))
+            self._say_empty("clock", tr("Reading the memory of the agent..."), "")
         elif found.problem:
             self._say_empty("triangle-alert", tr("The context cannot be read"), sentence(found.problem))
         elif found.text:

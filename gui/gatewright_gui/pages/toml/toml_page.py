@@ -85,6 +85,8 @@ class TomlPage(Page):
         self._refresh()
 
     def _lay_out(self) -> None:
+        for button in (self.apply_button, self.discard_button):
+            button.hide()  # until something is typed
         for control in (self.hint, self.discard_button, self.apply_button, self.part, self.editor_button):
             self.header.add_control(control)
         self.fault_list.setColumnHidden(ABOUT, True)

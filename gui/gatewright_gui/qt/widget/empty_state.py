@@ -1,19 +1,22 @@
-"""What an empty place shows: an icon, what is missing, what to do about it."""
+"""What an empty place shows: an icon, what is missing, what to do about it; grey bars until it is known to be empty."""
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent, QShowEvent
+from PySide6.QtGui import QColor, QPainter, QPaintEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
+from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
 
 _LINE_WIDTH = 360
 _NARROWEST = 180
+_BARS, _BAR_HEIGHT = (0.5, 1.0, 0.75), 8
+"""The widths of the bars that stand for what is not known yet, of that of a line."""
 
 
 class EmptyState(QWidget):
-    """Centred in the room it gets."""
+    """Centred in the room it gets. Says nothing and offers nothing while it is not known (`set_unknown`)."""
 
     action_requested = Signal()
     other_requested = Signal()
@@ -30,6 +33,7 @@ class EmptyState(QWidget):
     ) -> None:
         super().__init__(parent)
         tokens = current_look().tokens
+        self._is_known = True
         self._icon = IconLabel(icon, "muted", size=32)
         self._title = Label()
         self._title.setProperty("kind", "title")
@@ -59,6 +63,9 @@ class EmptyState(QWidget):
         self, icon: str, title: str, advice: str, *, action: str | None = None, other: str | None = None
     ) -> None:
         """Say something else, with one or two ways on."""
+        self._is_known = True
+        for part in (self._icon, self._title):
+            part.show()
         self._icon.set_icon(icon, "muted")
         self._title.setText(title)
         self._advice.setText(advice)
@@ -69,6 +76,34 @@ class EmptyState(QWidget):
         self.other_button.setVisible(other is not None)
         self.setAccessibleName(title)
         self.setAccessibleDescription(advice)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it says something."""
+        return self._is_known
+
+    def set_unknown(self) -> None:
+        """Show that it is not known yet what there is."""
+        self._is_known = False
+        for part in (self._icon, self._title, self._advice, self.action_button, self.other_button):
+            part.hide()
+        self.setAccessibleName(tr("Not known yet"))
+        self.setAccessibleDescription("")
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        """Grey bars where nothing is known."""
+        super().paintEvent(event)
+        if self._is_known:
+            return
+        look, painter = current_look(), QPainter(self)
+        width, step = min(_LINE_WIDTH, self.width() // 2), _BAR_HEIGHT + look.tokens.space_2
+        top = (self.height() - step * len(_BARS)) // 2
+        for number, share in enumerate(_BARS):
+            length = int(width * share)
+            bar = ((self.width() - length) // 2, top + number * step, length, _BAR_HEIGHT)
+            painter.fillRect(*bar, QColor(look.palette.border))
+        painter.end()
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Measure the advice again: the style may have changed the font."""
@@ -85,8 +120,8 @@ class EmptyState(QWidget):
         self._fit_advice()
 
     def _fit_advice(self) -> None:
-        self._advice.setVisible(bool(self._advice.text()))
-        if not self._advice.text():
+        self._advice.setVisible(self._is_known and bool(self._advice.text()))
+        if self._advice.isHidden():
             return
         self._advice.ensurePolished()
         whole = self._advice.fontMetrics().horizontalAdvance(self._advice.text()) + 4

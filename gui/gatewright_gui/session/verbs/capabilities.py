@@ -1,10 +1,31 @@
 """Verbs on an agent's capabilities; scopes come as the text that one types."""
 
-from gatewright.workspace.api import CapabilityKind, EditRefused, Granted, capabilityedit, kind_of, read_scope
+from collections.abc import Iterable
+
+from gatewright.workspace.api import (
+    CapabilityKind,
+    EditRefused,
+    Granted,
+    OperationRight,
+    ToolRight,
+    capabilityedit,
+    kind_of,
+    read_scope,
+)
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
-__all__ = ["change_capability", "grant", "grant_refusal", "revoke", "scope_example", "scope_tip"]
+__all__ = [
+    "change_capability",
+    "grant",
+    "grant_refusal",
+    "lacking_kind",
+    "ready_scope",
+    "revoke",
+    "scope_example",
+    "scope_tip",
+]
+_FOLDERS = frozenset({CapabilityKind.FS_READ, CapabilityKind.FS_WRITE})
 
 
 def scope_example(document: Document, kind: CapabilityKind) -> str:
@@ -12,9 +33,32 @@ def scope_example(document: Document, kind: CapabilityKind) -> str:
     return capabilityedit.scope_example(kind, document.policy)
 
 
+def ready_scope(document: Document, kind: CapabilityKind) -> str | None:
+    """The scope that a grant would have without a question: the folders of the policy, "" for a kind without one.
+
+    None: somebody has to say it.
+    """
+    policy, example = document.policy, scope_example(document, kind)
+    is_named = kind in _FOLDERS and bool(policy.roots.folders or policy.file_sources)
+    return example if is_named or not example else None
+
+
+def lacking_kind(
+    document: Document, agent_id: str, tool: ToolRight, rows: Iterable[OperationRight]
+) -> CapabilityKind | None:
+    """The first kind that a ticked one of these operations needs and the agent is not granted; None: it has all."""
+    agent = document.policy.agents.get(agent_id)
+    if agent is None:
+        return None
+    held = {kind_of(one) for one in agent.capabilities if one.scope != ()}
+    needed = {facts.name: facts.capabilities for facts in tool.facts.operations}
+    lacks = {kind for row in rows if row.ticked for kind in needed.get(row.operation, ()) if kind not in held}
+    return next((kind for kind in CapabilityKind if kind in lacks), None)
+
+
 def scope_tip(kind: CapabilityKind) -> str:
     """How the scope of a kind is read, where that is not plain; else empty."""
-    if kind not in {CapabilityKind.FS_READ, CapabilityKind.FS_WRITE}:
+    if kind not in _FOLDERS:
         return ""
     return tr("Folders as seen from the policy file's own, separated by commas; all that lies below them counts")
 
