@@ -18,7 +18,7 @@ from gatewright.compile.operation_plan import CombinedPlans, OperationPlan, path
 from gatewright.compile.redactor import Redactor
 from gatewright.compile.rule_test import BoundRule
 from gatewright.compile.shape import ShapeCache, ToolShape
-from gatewright.policy.document import Policy
+from gatewright.policy.document import OutputCheck, Policy
 from gatewright.policy.layer import Layers
 from gatewright.policy.permission import Action
 from gatewright.policy.reach import source_rules
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class ToolPlan:
     """One tool. ``operations``: those shown; ``hidden``: why each other one is denied; ``closed``: why all of it is.
 
-    ``scrub``: whether secrets are taken out of its results.
+    ``scrub``: whether secrets are taken out of its results; ``output``: what becomes of one that misfits its schema.
     """
 
     tool: Tool
@@ -53,6 +53,7 @@ class ToolPlan:
     max_output_bytes: int
     hidden_tools: frozenset[str] = field(default=frozenset())
     scrub: bool = True
+    output: OutputCheck = OutputCheck.STRICT
 
     @property
     def has_operations(self) -> bool:
@@ -135,6 +136,7 @@ def compile_tool(
         policy.defaults.max_output_bytes,
         hidden_tools,
         settings.scrub if settings is not None else True,
+        (settings.output if settings is not None else None) or tool.output_check,
     )
 
 

@@ -108,8 +108,9 @@ class CallState:
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
     are the bytes that stand for it. ``execution``: the call was recorded and began; ``has_run``: the
     tool itself was called; ``stopped``: it does not run any more. ``reused``: an earlier result
-    stands for it. ``detail``: what went wrong in the execution, for the operator. ``again``: see
-    `ToolExecutionContext`; ``led_to``: the hosts that it let the call go on to.
+    stands for it. ``detail``: what went wrong in the execution, for the operator; ``misfit``: what of a result that was
+    taken does not fit its schema. ``again``: see `ToolExecutionContext`; ``led_to``: the hosts that it let the call go
+    on to.
     The defaults stand in the class: a call costs only what it fills in. ``book`` and ``sources`` have none: where the
     rules stage did not run nothing may be decided by them.
     """
@@ -146,6 +147,7 @@ class CallState:
     output_bytes: int = 0
     truncated: bool = False
     secrets: int = 0
+    misfit: str = ""
     execution: Execution | None = None
     has_run: bool = False
     stopped: bool = True

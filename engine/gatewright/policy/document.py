@@ -96,6 +96,14 @@ class Source:
         return frozenset({self.default_permission, *(rule.permission for rule in self.permission_rules)})
 
 
+class OutputCheck(StrEnum):
+    """What becomes of a result that does not fit the tool's output schema."""
+
+    STRICT = "strict"
+    WARN = "warn"
+    OFF = "off"
+
+
 @frozen
 class ToolSettings:
     """``[tools.NAME]``: what the operator overrides of a tool. None: as the tool says.
@@ -104,6 +112,7 @@ class ToolSettings:
     stranger's schema that selects operations, empty for none; ``operations``: what a free text there may be.
     ``extra_arguments``: whether a call may give arguments that the schema does not name; None: not where it is
     constrained. ``paths``: which arguments (``edits[].path``) are paths on disk, and what is done there.
+    ``output``: what becomes of a result that misfits its schema.
     """
 
     timeout_s: float | None = None
@@ -115,6 +124,7 @@ class ToolSettings:
     operations: tuple[str, ...] | None = None
     extra_arguments: Verdict | None = None
     paths: Mapping[str, PathUse] = field(default_factory=dict[str, PathUse], hash=False)
+    output: OutputCheck | None = None
 
     @property
     def declares(self) -> bool:

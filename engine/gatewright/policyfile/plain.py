@@ -83,6 +83,8 @@ def plain_tool_settings(settings: ToolSettings) -> Plain:
         data["operation_tiers"] = _texts(settings.operation_tiers)
     if not settings.scrub:
         data["scrub"] = False
+    if settings.output is not None:
+        data["output"] = str(settings.output)
     if settings.paths:
         data["paths"] = _texts(settings.paths)
     return data | _present({"description": settings.description})

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gatewright.base.report import shown
 from gatewright.base.row import Row
 from gatewright.base.shape import DURATION, FLAG, NAME, TEXT, Shape, by_name, one_of, several, told
-from gatewright.policy.document import ToolSettings
+from gatewright.policy.document import OutputCheck, ToolSettings
 from gatewright.policy.permission import PathUse
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL
@@ -21,6 +21,7 @@ from gatewright.policyfile.readdeclaration import Declaration
 TIERS = {str(tier): tier for tier in SafetyTier}
 USES = {str(use): use for use in PathUse}
 EXTRA = {str(verdict): verdict for verdict in (Verdict.ALLOW, Verdict.DENY)}
+OUTPUTS = {str(check): check for check in OutputCheck}
 KEYS: dict[str, Shape] = {
     "operation_field": told(TEXT, "The argument that selects the operation; empty: there is none"),
     "operations": told(several(NAME, 1), "What a free text there may be"),
@@ -28,6 +29,9 @@ KEYS: dict[str, Shape] = {
     "operation_tiers": told(by_name(one_of(TIERS)), "How much harm single operations can do"),
     "safety_tier": told(one_of(TIERS), "How much harm it can do; absent: as the tool says"),
     "timeout": told(DURATION, "How long a call may take"),
+    "output": told(
+        one_of(OUTPUTS), "What becomes of a result that misfits its schema: refused, taken and noted, not checked"
+    ),
     "scrub": told(FLAG, "Take secrets out of results", default=True),
     "description": told(NAME, "What the model is told of it, in place of the tool's own words"),
     "paths": told(by_name(one_of(USES)), "Which arguments are paths on disk, and what is done there"),
@@ -70,6 +74,7 @@ def _settings(row: Row, facts: tuple[ToolFacts, ...], names: Names, declared: De
         operations=declared.operations,
         extra_arguments=row.choice("extra_arguments", EXTRA),
         paths=_paths(row, facts),
+        output=row.choice("output", OUTPUTS),
     )
 
 

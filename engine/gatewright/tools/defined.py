@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.base.once import once
+from gatewright.policy.document import OutputCheck
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema import SchemaChecker, check_schema
@@ -32,6 +33,7 @@ class DefinedTool(Tool, abstract=True):
     result_type = ResultType.ANY
     normalization = Normalization.JSON
     needs_description = False
+    output_check = OutputCheck.WARN
 
     def __init__(
         self,

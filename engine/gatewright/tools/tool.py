@@ -20,6 +20,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
 from gatewright.base.once import once
 from gatewright.base.thread import in_own_thread
+from gatewright.policy.document import OutputCheck
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.right import OperationFacts, PathArgument, ToolFacts
@@ -64,6 +65,8 @@ class Tool(Declaration):
     _listed: tuple[str, ...] = ()
     _last_list: tuple[tuple[str, ...], InputShape] | None = None
     operations_problem: str = ""
+    output_check: OutputCheck = OutputCheck.STRICT
+    """What becomes of a result that misfits its output schema where the policy says nothing."""
     unchecked_arguments: tuple[tuple[str, str], ...] = ()
     """Patterns of the tool's own schema that are neither shown nor checked: a pointer to each, and why."""
     _tiers: Mapping[str, SafetyTier] = MappingProxyType({})

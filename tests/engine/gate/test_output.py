@@ -69,6 +69,33 @@ async def test_result_that_does_not_fit_fails_and_only_the_operator_reads_why(
     assert world.row_kinds()[-1] == "ToolFailed"
 
 
+@pytest.mark.parametrize("check", ["strict", "warn", "off"])
+@pytest.mark.parametrize("value", [{"n": 1}, {"n": -1}, {}, {"n": 1, "more": 2}])
+async def test_the_policy_says_what_becomes_of_a_result_that_misfits(
+    make_world: MakeWorld, value: dict[str, JsonValue], check: str
+) -> None:
+    world = make_world(listing("give", f'\n[tools.give]\noutput = "{check}"\n'), giving(value, output_schema=SCHEMA))
+    outcome = await world.call("give", {})
+
+    fits, is_noted = value == {"n": 1}, value != {"n": 1} and check == "warn"
+    assert (outcome.status is Status.FAILED) == (check == "strict" and not fits)
+    if outcome.status is not Status.FAILED:
+        assert json.loads(outcome.output) == value
+        assert world.row_kinds()[-1] == "ToolCompleted"
+    assert world.audit is not None
+    (*_, end) = world.audit.rows()
+    assert ("misfit" in end.body) == is_noted
+
+
+async def test_a_kept_result_that_misfits_is_not_reused_once_the_policy_is_strict(make_world: MakeWorld) -> None:
+    declared: dict[str, Any] = {"output_schema": SCHEMA, "determinism": Determinism.PURE}
+    world = make_world(listing("give", '\n[tools.give]\noutput = "warn"\n'), giving({}, **declared))
+    assert (await world.call("give", {})).status is Status.ALLOWED
+    world.reload(listing("give", '\n[tools.give]\noutput = "strict"\n'))
+
+    assert (await world.call("give", {})).code == "output-mismatch"
+
+
 @pytest.mark.parametrize(
     ("value", "kind"),
     [([1], ResultType.OBJECT), ("x", ResultType.ARRAY), ({}, ResultType.STRING), (5, ResultType.OBJECT)],

@@ -3,7 +3,7 @@
 import pytest
 
 from gatewright.base.problem import Place
-from gatewright.policy.document import ToolSettings
+from gatewright.policy.document import OutputCheck, ToolSettings
 from gatewright.policy.kinds.capability import (
     AdvancedEdit,
     Capability,
@@ -99,7 +99,7 @@ def test_a_fault_of_a_capability_is_named_with_its_place(
 
 def test_the_settings_of_a_tool_are_read() -> None:
     tiers = "safety_tier = 'privileged'\noperation_tiers = { read = 'read_only', save = 'side_effecting' }\n"
-    rest = "scrub = false\ndescription = 'Our files'\nextra_arguments = 'deny'\n"
+    rest = "scrub = false\ndescription = 'Our files'\nextra_arguments = 'deny'\noutput = 'warn'\n"
     policy = policy_of(f"{HEAD}[tools.file]\ntimeout = '2s'\n{tiers}{rest}")
 
     assert policy.tools["file"] == ToolSettings(
@@ -107,6 +107,7 @@ def test_the_settings_of_a_tool_are_read() -> None:
         SafetyTier.PRIVILEGED,
         {"read": SafetyTier.READ_ONLY, "save": SafetyTier.SIDE_EFFECTING},
         scrub=False,
+        output=OutputCheck.WARN,
         description="Our files",
         extra_arguments=Verdict.DENY,
     )
@@ -118,6 +119,7 @@ TOOL_FAULTS = [
     ("[tools.file]\noperation_tiers = { read = 'none' }\n", "unknown-variant", 3, 28, None),
     ("[tools.calc]\noperation_tiers = { read = 'read_only' }\n", "operations-on-plain-tool", 3, 1, None),
     ("[tools.file]\nextra_arguments = 'ask'\n", "unknown-variant", 3, 19, None),
+    ("[tools.file]\noutput = 'of'\n", "unknown-variant", 3, 10, "off"),
     ("[tools.file]\nscrub = 'no'\n", "wrong-type", 3, 9, None),
     ("[tools.file]\ndescription = ' '\n", "bad-value", 3, 15, None),
     ("[tools.file]\noperations = ['read']\n", "operations-declared", 3, 1, None),

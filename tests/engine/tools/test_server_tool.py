@@ -31,6 +31,7 @@ async def called(
     answer: dict[str, JsonValue] | Exception,
     *,
     output_schema: dict[str, object] | None = None,
+    settings: str = "",
     context: ToolExecutionContext | None = None,
 ) -> Outcome:
     """What becomes of a call whose server answers so."""
@@ -45,7 +46,7 @@ async def called(
     registry = ToolRegistry()
     definition = ToolDefinition("far", "Far away.", {"type": "object"}, output_schema)
     registry.register(ServerTool(definition, origin="there", runner=run))
-    loaded = parse_policy(POLICY, file="policy.toml", known=KnownTools(registry.facts()))
+    loaded = parse_policy(POLICY + settings, file="policy.toml", known=KnownTools(registry.facts()))
     assert loaded.policy is not None, loaded.problems
     return await Gate(loaded.policy, registry).call("clerk", "far", {}, context=context)
 
@@ -75,17 +76,22 @@ async def test_an_error_of_the_server_fails_the_tool_with_the_servers_words() ->
     assert outcome.output == "Tool execution failed: the disk is full"
 
 
-@pytest.mark.parametrize(
-    ("structured", "status"),
-    [({"total": 3}, Status.ALLOWED), ({"total": "three"}, Status.FAILED), (None, Status.FAILED)],
-)
-async def test_the_output_schema_is_held_against_the_structured_part(
-    structured: dict[str, JsonValue] | None, status: Status
+@pytest.mark.parametrize("check", ["", "strict", "warn", "off"])
+@pytest.mark.parametrize(("structured", "fits"), [({"total": 3}, True), ({"total": "three"}, False), (None, False)])
+async def test_the_output_schema_is_held_against_the_structured_part_as_the_policy_says(
+    structured: dict[str, JsonValue] | None, fits: bool, check: str
 ) -> None:
     more: dict[str, JsonValue] = {} if structured is None else {"structuredContent": structured}
-    outcome = await called({"content": [text("3")], **more}, output_schema=SUM)
-    assert outcome.status is status
-    assert (outcome.code == "output-mismatch") == (status is Status.FAILED)
+    settings = f'[tools.far]\noutput = "{check}"\n' if check else ""
+    outcome = await called({"content": [text("3")], **more}, output_schema=SUM, settings=settings)
+
+    told = next(row.reason for row in outcome.decision.trace if row.stage == "output")
+    if check == "strict" and not fits:
+        assert (outcome.status, outcome.code) == (Status.FAILED, "output-mismatch")
+        assert outcome.output != "3"
+        return
+    assert (outcome.status, outcome.output) == (Status.ALLOWED, "3")
+    assert ("does not fit the output schema" in told) == (check in {"", "warn"} and not fits)
 
 
 NO_RESULTS: list[dict[str, JsonValue]] = [

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gatewright.base.pattern import compile_linear
-from gatewright.policy.document import Agent, PermissionRule, Policy, Source, ToolSettings
+from gatewright.policy.document import Agent, OutputCheck, PermissionRule, Policy, Source, ToolSettings
 from gatewright.policy.kinds.capability import CapabilityKind, ClockRead, FsRead, NetRead
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.policyrule import PolicyRule
@@ -144,13 +144,15 @@ def test_note_on_levels_names_a_few_rules_and_counts_the_rest() -> None:
 
 def test_rules_of_sources_and_settings_of_tools_are_notes_with_their_place() -> None:
     source = Source("s", ".", required_tools=(ToolRule("notes", MaxCalls(3)),))
-    settings = ToolSettings(timeout_s=5.0, safety_tier=SafetyTier.PRIVILEGED, scrub=False)
+    settings = ToolSettings(timeout_s=5.0, safety_tier=SafetyTier.PRIVILEGED, scrub=False, output=OutputCheck.OFF)
     policy = replace(ruled(), sources=(source,), tools={"notes": settings})
     found = {note.address: note.text for note in notes_of(policy, AGENT, right(policy, "notes"), "find")}
     assert found["sources", "s", "required_tools", 0] == "for calls that go to s: at most 3 calls in a session"
     assert found["tools", "notes", "safety_tier"] == "its tier is privileged by [tools.notes]"
     assert found["tools", "notes", "timeout"] == "a call ends after 5 s by [tools.notes]"
     assert found["tools", "notes", "scrub"] == "secrets stay in its results by [tools.notes]"
+    text = "results may be anything, whatever its schema says, by [tools.notes]"
+    assert found["tools", "notes", "output"] == text
     assert limits_of(AGENT, NOTES, None, policy.sources) == "max 3 at s"
 
 

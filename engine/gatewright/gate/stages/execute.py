@@ -37,6 +37,7 @@ GRACE_S = 1.0
 """How long a tool that was asked to stop may take to do so."""
 
 _log = logging.getLogger(__name__)
+_MISFIT = 500
 _ENDS = {
     Status.ALLOWED: RowKind.TOOL_COMPLETED,
     Status.FAILED: RowKind.TOOL_FAILED,
@@ -70,7 +71,7 @@ def _results_of(state: CallState) -> PureResults | None:
 
 
 def _result_key(state: CallState) -> Key:
-    who = (state.agent_id, state.user_id, state.plan.scrub)
+    who = (state.agent_id, state.user_id, state.plan.scrub, state.plan.output)
     return (state.plan.tool, state.chosen.name, *who, canonical_json(state.arguments))
 
 
@@ -258,6 +259,7 @@ async def _close(state: CallState, more: dict[str, JsonValue], opening: RowBuild
         "hash": state.output_hash,
         "elapsed_ms": round((time.monotonic() - began_s) * 1000, 3),
         **({"reused": True} if state.reused else {}),
+        **({"misfit": record.clean(state.misfit, _MISFIT)} if state.misfit else {}),
         **({"led_to": list(state.led_to)} if state.led_to else {}),
         **more,
     }

@@ -1,6 +1,7 @@
 """Output: the result is of the kind that the tool declared and fits its output schema. It changes no result.
 
-A result that does not fit fails the call: the operator reads what is wrong, the model a general sentence.
+A result that does not fit fails the call (the operator reads what is wrong, the model a general sentence), or is taken
+and noted in trace and log, or is not looked at, as the policy says of the tool.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, StageResult, Status
 from gatewright.gate.heavy import apart
+from gatewright.policy.document import OutputCheck
 from gatewright.tools.result import kind_problem
 from gatewright.tools.tool import Tool
 
@@ -20,12 +22,17 @@ async def _run(state: CallState) -> StageResult:
         return StageResult(note="the call failed")
     if state.reused:
         return StageResult(note="reused")
-    tool = state.plan.tool
+    tool, check = state.plan.tool, state.plan.output
     problem = kind_problem(state.result, tool.result_type)
     if problem is None and tool.output_checker is None:
         return StageResult(note="no output schema")
+    if problem is None and check is OutputCheck.OFF:
+        return StageResult(note="not checked: output is off")
     if problem is None:
         problem = await apart(state.result, _problem, tool, state.result)
+        if problem is not None and check is OutputCheck.WARN:
+            state.misfit = problem
+            return StageResult(note=f"taken as it is: {problem}")
     if problem is None:
         return StageResult(note="fits")
     state.end(Status.FAILED, "output-mismatch", message.to_model(message.MISMATCH), problem)

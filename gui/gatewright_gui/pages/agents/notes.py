@@ -8,6 +8,7 @@ from gatewright.workspace.api import (
     Address,
     Agent,
     AllowedOperations,
+    OutputCheck,
     Policy,
     Problem,
     RequiresConsent,
@@ -41,6 +42,11 @@ _SAYS = {
     Verdict.DENY: mark("policy rule {rule}: a call is denied only if its condition fits"),
     Verdict.ASK: mark("policy rule {rule}: a call asks first only if its condition fits"),
     Verdict.ALLOW: mark("policy rule {rule}: a call is allowed only if its condition fits"),
+}
+_OUTPUT = {
+    OutputCheck.STRICT: mark("a result that does not fit its schema is refused by [tools.{key}]"),
+    OutputCheck.WARN: mark("a result that does not fit its schema is taken, and the log says so, by [tools.{key}]"),
+    OutputCheck.OFF: mark("results may be anything, whatever its schema says, by [tools.{key}]"),
 }
 
 
@@ -254,3 +260,5 @@ def _settings(policy: Policy, facts: ToolFacts, operation: str | None) -> Iterat
         yield Note("tools", text, ("tools", key, "timeout"))
     if not settings.scrub:
         yield Note("tools", tr("secrets stay in its results by [tools.{key}]", key=key), ("tools", key, "scrub"))
+    if settings.output is not None:
+        yield Note("tools", tr(_OUTPUT[settings.output], key=key), ("tools", key, "output"))
