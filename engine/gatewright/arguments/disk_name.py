@@ -24,20 +24,41 @@ MAX_READ = 8 * MAX_STUDIED
 MAX_ESCAPES = MAX_STUDIED
 """Stretches of percent signs that are decoded."""
 _Readings = tuple[tuple[str, ...], tuple[str, ...]]
-_MAY = late_regex(r"[\s\"'`<(\x00]*+(?:[/\\~$%]|\.\.?[/\\%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:)")
-_PLAIN = late_regex(r"/[A-Za-z0-9_\-+,=@ ()./]*", re.ASCII)
-_SCHEME = late_regex(r"([A-Za-z][A-Za-z0-9+.\-]{0,30}):(?=[/\\~$%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:)")
+_C0 = "".join(map(chr, range(0x20)))
+_SPACES = "\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_UNSEEN = "\x7f\u180e\u200b\u200c\u200d\u2060\ufeff"
+_SIGNS = "\"'`<>()[]{}"
+_AROUND = f"{_C0} \x85{_SPACES}{_UNSEEN}{_SIGNS}"
+_EDGE = frozenset(_AROUND)
+_TRIMMED = (
+    "\t\n\v\f\r ",
+    f"\t\n\v\f\r\x1c\x1d\x1e\x1f \x85{_SPACES}",  # Python's strip
+    f"\t\n\v\f\r \x85{_SPACES}",  # Go's TrimSpace
+    f"\t\n\v\f\r {_SPACES}\ufeff",  # JavaScript's trim
+    f"{_C0} ",  # a reader of URLs
+    f"{_C0} \x85{_SPACES}{_UNSEEN}",
+    _AROUND,
+)
+"""Characters that programs take off both ends of a text."""
+_LETTER = r"(?:[A-Za-z0-9+.\-\t\r\n]|%(?:25)*[0-9A-Fa-f]{2})"
+_MAY = late_regex(
+    rf"[{re.escape(_AROUND)}]*+(?:[/\\~$%]|\.\.?[\t\r\n]*[/\\%]|[A-Za-z]{_LETTER}{{0,30}}?(?::|%(?:25)*3[aA]))"
+)
+_PLAIN = late_regex(r"/(?:[A-Za-z0-9_\-+,=@ ()./]*[A-Za-z0-9_\-+,=@.])?", re.ASCII)
+"""Nothing in it is read in two ways, but `//`, `/.` and blanks at its end."""
+_SCHEME = late_regex(r"([A-Za-z][A-Za-z0-9+.\-]{0,30}):(?=[/\\~$%]|[A-Za-z][A-Za-z0-9+.\-]{0,30}:|(?<=(?i:file):))")
 _VARIABLE = late_regex(r"\$(?:(\w+)|\{(\w+)\})|%(\w+)%", re.ASCII)
 _ESCAPES = late_regex(r"(?:%[0-9A-Fa-f]{2})++")
 _AUTHORITY = late_regex(r"//[^/]*")
-_AROUND = " \t\r\n\v\f\"'`<>()"
 _ELSEWHERE = frozenset({"http", "https", "ws", "wss", "ftp", "ftps", "ssh", "mailto", "data", "blob", "urn", "tel"})
+_HEAD = 96
+_BROKEN = {ord(sign): None for sign in "\t\r\n"}
 _GLOB = late_regex(r"[*?\[{]")
 
 
 def may_be_path(text: str) -> bool:
     """Whether a whole text may be an absolute path or a URL of a file, judged by how it begins."""
-    if text[:1].isalpha() and ":" not in text[:32]:
+    if text[:1].isalpha() and ":" not in (head := text[:_HEAD]) and "%" not in head:
         return False  # most texts, in a fraction of the time
     return _MAY.match(text) is not None
 
@@ -48,7 +69,7 @@ def readings(text: str) -> _Readings | None:
     Both are spelled as written, `..` included, and once more with `..` taken out of the text, since programs do either.
     None: there are more than 64, or it is too long for all of them to be found. Time is linear in the text.
     """
-    if len(text) <= MAX_PATH_BYTES and ".." not in text and "//" not in text and _PLAIN.fullmatch(text):
+    if len(text) <= MAX_PATH_BYTES and "/." not in text and "//" not in text and _PLAIN.fullmatch(text):
         return (text,), ()
     if len(text) <= MAX_STUDIED:
         return _studied([text])
@@ -67,7 +88,7 @@ def _studied(found: list[str]) -> _Readings | None:
         left -= len(held)
         if left < 0 or len(found) > MAX_READINGS:
             return None
-        for step in (_bare, _cut, _decoded, _slashed, _unschemed, _expanded, _climbed, _composed):
+        for step in (_bare, _cut, _joined, _decoded, _slashed, _unschemed, _ended, _expanded, _climbed, _composed):
             given = step(held)
             if given is None:
                 return None
@@ -131,7 +152,16 @@ def _fits(path: str, times: int = 1) -> bool:
 
 
 def _bare(text: str) -> list[str]:
-    return [text.strip(_AROUND)]
+    """Without what stands around it, as each kind of program takes it off."""
+    if text[:1] not in _EDGE and text[-1:] not in _EDGE:
+        return []
+    signs = (sign for sign in (text[:1], text[-1:]) if sign in _SIGNS)
+    return [text.strip(around) for around in (*_TRIMMED, *signs)]
+
+
+def _joined(text: str) -> list[str]:
+    """Without line ends and tabs, which readers of URLs leave out, of plain paths too."""
+    return [text.translate(_BROKEN)]
 
 
 def _cut(text: str) -> list[str]:
@@ -160,13 +190,18 @@ def _slashed(text: str) -> list[str]:
 
 
 def _unschemed(text: str) -> list[str]:
-    """What stands behind the scheme of a URL, or behind a drive: with and without a host, a query and a fragment."""
+    """What stands behind the scheme of a URL, or behind a drive."""
     found = _SCHEME.match(text)
     if found is None or found[1].lower() in _ELSEWHERE:
         return []
     rest = text[found.end() :].replace("\\", "/")
-    forms = [rest, *([rest[end.end() :]] if (end := _AUTHORITY.match(rest)) else [])]
-    return [cut for form in forms for cut in (form, form.partition("#")[0], form.partition("?")[0])]
+    return [rest, f"/{rest}"] if found[1].lower() == "file" and not rest.startswith("/") else [rest]
+
+
+def _ended(text: str) -> list[str]:
+    """What a reader of URLs takes for the path: without a host, a query, a fragment and parameters."""
+    found = [text[end.end() :]] if (end := _AUTHORITY.match(text)) else []
+    return [*found, *(text.partition(sign)[0] for sign in "#?;" if sign in text)]
 
 
 def _expanded(text: str) -> list[str]:

@@ -153,7 +153,7 @@ def _may_name(arguments: dict[str, JsonValue]) -> bool:
     """Whether some text may be a path, judged quickly: most calls hold none."""
     for name, value in arguments.items():
         if isinstance(value, str):
-            if not (value[:1].isalpha() and ":" not in value[:32]) and may_be_path(value):
+            if may_be_path(value):
                 return True
         elif value and isinstance(value, dict | list):
             return True

@@ -31,6 +31,15 @@ def read(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         ("%252Fa", "/a"),
         ("/a\0.png", "/a"),
         ("../../a", "/a"),
+        ("/a )", "/a"),
+        ("/a )", "/a )"),
+        ("\u3000/a\ufeff", "/a"),
+        ("\x1c/a\x85", "/a"),
+        ("fi\tle:///a/\nb", "/a/b"),
+        ("\x01file:/a", "/a"),
+        ("file%3A/a", "/a"),
+        ("fil%65:a", "/a"),
+        ("//localhost/a?b#c", "/a"),
         ("./.././a", "/a"),
         ("e\u0301", None),
         ("/e\u0301", "/\u00e9"),
@@ -58,7 +67,24 @@ def test_a_plain_text_is_seen_at_once(text: str) -> None:
     assert not may_be_path(text) or read(text)[0] == ()
 
 
-@pytest.mark.parametrize("text", ["/a", " /a", "~", "$HOME", "\\a", "file:/a", "C:\\a", "../a", "%2fa", '"/a"'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/a",
+        " /a",
+        "~",
+        "$HOME",
+        "\\a",
+        "file:/a",
+        "C:\\a",
+        "../a",
+        "%2fa",
+        '"/a"',
+        "file%3A/a",
+        "f\til%65:/a",
+        "\ufeff/a",
+    ],
+)
 def test_what_may_be_a_path_is_looked_at(text: str) -> None:
     assert may_be_path(text)
 
@@ -73,7 +99,7 @@ def test_the_folder_above_a_pattern_is_what_it_may_mean() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "file:" * 30 + "//" + "/srv/key",
+        "file:" * 70 + "//" + "/srv/key",
         "`'\" file:\\\\?#x%00%2500\0/srv/key?a#b",
         "file:///srv/key?" + "a" * MAX_STUDIED,
         "file:///" + "./" * MAX_STUDIED + "srv/key",
