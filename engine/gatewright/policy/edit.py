@@ -173,6 +173,10 @@ def change_set(edit: Edit) -> ChangeSet:
 
 def _apply(policy: Policy, change: Change) -> Policy:
     match change:
+        case AgentChange(before=Agent() as before, after=Agent() as after) if before.agent_id == after.agent_id:
+            held = policy.agents.get(after.agent_id)  # where it stays, no other row is looked at: an edit may be of all
+            _expect(held == before, f"agent `{after.agent_id}`")
+            return policy.with_agent(_as(held or before, after))
         case AgentChange():
             agents = _changed(policy.agents.values(), "agent", lambda agent: agent.agent_id, change)
             return replace(policy, agents={agent.agent_id: agent for agent in agents})

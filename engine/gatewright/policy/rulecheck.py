@@ -8,6 +8,7 @@ tell what the author meant to allow.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 
 from gatewright.base.problem import Address, Problem, Severity, Subject, choice_hint, near_miss
 from gatewright.policy.document import Policy
@@ -52,6 +53,7 @@ def unknown_tools(
         for name in (facts.name, f"{facts.name}@{facts.major}"):
             held.setdefault(name, set()).update(facts.operation_names)
 
+    @cache
     def is_known(written: str, *, dotted: bool) -> bool:
         end = len(written)
         while end > 0:

@@ -42,6 +42,7 @@ class PolicyText:
         self._lock, self._saving = fork_safe_lock(), fork_safe_lock()
         self.saved, self.saved_policy, self._saved = loaded.text, policy, loaded
         self._now = (policy, loaded)
+        self._compared = (policy, policy, loaded.text, True)
         self._typed: tuple[Written, LoadedPolicy] | None = None
         self._editable: tuple[LoadedPolicy, Policy, EditableText | None] | None = None
 
@@ -72,8 +73,11 @@ class PolicyText:
         return written
 
     def is_saved(self, policy: Policy) -> bool:
-        """Whether the file holds what would be saved for ``policy``."""
-        return self._is_same(policy, self.saved_policy)
+        """Whether the file holds what would be saved for ``policy``; looked at once, however often it is asked."""
+        asked, compared = (policy, self.saved_policy, self.saved), self._compared
+        if not all(one is other for one, other in zip(asked, compared[:3], strict=True)):
+            self._compared = compared = (*asked, self._is_same(policy, self.saved_policy))
+        return compared[3]
 
     def _is_same(self, policy: Policy, other: Policy) -> bool:
         return policy.is_same(other) and self.base_of(policy).text == self.base_of(other).text

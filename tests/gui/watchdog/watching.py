@@ -1,7 +1,7 @@
 """A watchdog for tests: name what one does, and the test fails when the window was held up meanwhile."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -17,10 +17,14 @@ WAIT_LIMIT_S = 0.3
 
 
 class Watching:
-    """`during` names an interaction; what comes between them is watched, but fails nothing."""
+    """`during` names an interaction; what comes between them is watched, but fails nothing.
 
-    def __init__(self, dog: Watchdog, pace: float = 1.0) -> None:
-        self.dog, self.pace = dog, pace
+    `pace` is asked at once after what took long: others may be busy for a second only.
+    """
+
+    def __init__(self, dog: Watchdog, pace: Callable[[], float] = lambda: 1.0) -> None:
+        self.dog, self._pace = dog, pace
+        self._paces: dict[str, float] = {}
 
     @asynccontextmanager
     async def during(self, interaction: str) -> AsyncGenerator[None]:
@@ -30,6 +34,8 @@ class Watching:
         yield
         await self._caught_up()
         self.dog.begin(BETWEEN)
+        if self._is_long(interaction, 1.0):
+            self._paces[interaction] = max(self._paces.get(interaction, 1.0), self._pace())
 
     async def _caught_up(self) -> None:
         """Until what was before has been answered."""
@@ -41,21 +47,25 @@ class Watching:
     @property
     def too_long(self) -> tuple[str, ...]:
         """The worst block of each interaction that was over the limit."""
-        found = (block for block in self.dog.worst.values() if block.interaction != BETWEEN)
-        limit_s, wait_limit_s = LIMIT_S * self.pace, WAIT_LIMIT_S * self.pace
-        return tuple(str(one) for one in found if one.own_s >= limit_s or one.held_s >= wait_limit_s)
+        found = self.dog.worst
+        return tuple(
+            str(found[one]) for one in found if one != BETWEEN and self._is_long(one, self._paces.get(one, 1.0))
+        )
+
+    def _is_long(self, interaction: str, pace: float) -> bool:
+        block = self.dog.worst.get(interaction)
+        return block is not None and (block.own_s >= LIMIT_S * pace or block.held_s >= WAIT_LIMIT_S * pace)
 
 
 @pytest_asyncio.fixture
 async def gui_watchdog() -> AsyncIterator[Watching]:
     """Fails the test when an interaction held up the window for 100 ms at the pace that the machine has meanwhile."""
-    watching = Watching(Watchdog(), pace())
+    watching = Watching(Watchdog(), pace)
     watching.dog.start()
     try:
         yield watching
     finally:
         watching.dog.stop()
-    watching.pace = max(watching.pace, pace())
     judge(watching)
 
 
