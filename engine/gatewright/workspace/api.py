@@ -178,6 +178,7 @@ if TYPE_CHECKING:
         discover_operations,
         inline_references,
     )
+    from gatewright.schema.constraint import closed_constraint
     from gatewright.schema.formats import FORMATS, Format, ToolListing, format_named
     from gatewright.schema.formats.listing import Level
     from gatewright.schema.phrase import ArgumentError
@@ -241,6 +242,7 @@ door(
             "Operation", "OperationSet", "Schema", "SchemaChecker", "Survey", "discover_operations",
             "inline_references",
         ),
+        "gatewright.schema.constraint": ("closed_constraint",),
         "gatewright.schema.formats": ("FORMATS", "Format", "ToolListing", "format_named"),
         "gatewright.schema.formats.listing": ("Level",),
         "gatewright.schema.phrase": ("ArgumentError",),

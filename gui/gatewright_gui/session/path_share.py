@@ -23,6 +23,7 @@ from gatewright.workspace.api import (
     Verdict,
     Workspace,
     WorkspaceError,
+    closed_constraint,
     frozen,
     place_rights,
     sources_reached,
@@ -162,7 +163,13 @@ class FileUse:
 
 
 def _check(condition: PathCondition) -> Callable[[str], bool]:
-    names = tuple(cast("Mapping[str, object]", condition["properties"]))
+    fields = cast("Mapping[str, Mapping[str, object] | bool]", condition["properties"])
+    if any(not isinstance(held, bool) and not {"$defs", "definitions"}.isdisjoint(held) for held in fields.values()):
+        checkers = [
+            SchemaChecker(closed_constraint(held)) for held in fields.values()
+        ]  # each with references of its own
+        return lambda path: all(one.is_valid(path) for one in checkers)
+    names = tuple(fields)
     checker = SchemaChecker(dict(condition))
     return lambda path: checker.is_valid(dict.fromkeys(names, path))
 

@@ -80,6 +80,61 @@ def test_a_marked_path_of_a_tool_leaves_its_unmarked_one_to_be_looked_at(make_wo
     assert made.decide("pack", {"source": "notes/a", "beside": "notes/out/a"}).code == "argument-constraint"
 
 
+@tool(side_effects=frozenset({SideEffect.FS_READ}), **KIND)
+async def unpack(source: Annotated[str, FileParameter()] = "other/a") -> str:
+    """Unpack.
+
+    Args:
+        source: What.
+    """
+    return source
+
+
+def test_a_default_outside_of_the_folder_counts_as_given_and_the_shown_schema_asks_for_the_path(
+    make_world: MakeWorld,
+) -> None:
+    agent = 'tools = ["unpack"]\ncapabilities = [{ FsRead = { prefixes = ["."] } }]\n'
+    for folder, asks in (("notes", True), ("other", False)):
+        kind = f'{{ source = {{ in_folder = "{folder}" }} }}'
+        made = make_world("gatewright = 1\n\n[agents.archivist]\n" + agent + rule("unpack", kind), unpack)
+        (shown,) = made.gate.view("archivist").listings()
+        assert ("source" in shown.schema.get("required", ())) == asks
+        assert (made.decide("unpack", {}).verdict is Verdict.DENY) == asks
+        assert made.decide("unpack", {"source": f"{folder}/b"}).verdict is Verdict.ALLOW
+
+
+FOLDER_FORMS: list[tuple[str, Any]] = [
+    ('{ path = { anyOf = [{ in_folder = "notes/" }, { type = "null" }] } }', {}),
+    ('{ path = { allOf = [{ in_folder = "notes/" }, { maxLength = 40 }] } }', {}),
+    ('{ path = { type = ["string", "null"], in_folder = "notes/" } }', {}),
+    ('{ at = { properties = { path = { in_folder = "notes/" } } } }', {"at": True}),
+    ('{ at = { properties = { path = { items = { in_folder = "notes/" } } } } }', {"at": True, "list": True}),
+]
+
+
+@pytest.mark.parametrize(("said", "form"), FOLDER_FORMS)
+def test_no_link_leads_out_of_the_folder_wherever_the_constraint_says_it(
+    make_world: MakeWorld, said: str, form: dict[str, bool]
+) -> None:
+    properties: dict[str, Any] = {"path": {}, "at": {"type": "object", "properties": {"path": {}}}}
+    policy = POLICY.replace('"vault"]', '"vault", "copy"]').replace(
+        "[[sources]]", rule("copy", said) + "[[sources]]", 1
+    )
+    definition = ToolDefinition("copy", "Copies.", {"type": "object", "properties": properties})
+    world = make_world(policy, DefinedTool(definition, origin="stranger"))
+    for name in ("notes", "other"):
+        (world.folder / name).mkdir()
+    (world.folder / "notes" / "out").symlink_to("../other")
+
+    def verdict(path: str) -> Verdict:
+        value: Any = [path] if form.get("list") else path
+        return world.decide("copy", {"at": {"path": value}} if form.get("at") else {"path": value}).verdict
+
+    assert verdict("notes/a.md") is not Verdict.DENY
+    assert verdict("notes/out/a.md") is Verdict.DENY
+    assert verdict("other/a.md") is Verdict.DENY
+
+
 INSIDE = ["notes/a.md", "notes/deep/a.md", "notes/in/a.md", "notes/..a"]
 OUTSIDE = [
     "other/a.md", "notes", "notes/", "notes/../other/a.md", "notes/deep/../../other/a.md", "./other/a.md",
