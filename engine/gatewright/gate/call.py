@@ -26,6 +26,7 @@ from gatewright.gate.idrecord import EarlierResults
 from gatewright.gate.rates import RateBook
 from gatewright.gate.recorder import Recorder
 from gatewright.gate.reuse import PureResults
+from gatewright.gate.scrub import scrub_text
 from gatewright.gate.session import Reservation, Session, SessionFacts
 from gatewright.policy.verdict import Verdict
 
@@ -208,7 +209,12 @@ class CallState:
         return state
 
     def end(self, status: Status, code: str, output: str, detail: str) -> None:
-        """End the call otherwise than with its result; ``output`` is for the model, ``detail`` for the operator."""
+        """End the call otherwise than with its result; ``output`` is for the model, ``detail`` for the operator.
+
+        Both lose their secrets here, before anybody is told.
+        """
+        if self.tool is None or self.tool.scrub:
+            (output, self.secrets), (detail, _) = scrub_text(output), scrub_text(detail)
         self.status, self.code, self.output, self.detail = status, code, output, detail
 
     @property

@@ -11,9 +11,10 @@ from gatewright.gate.call import CallState
 from gatewright.gate.heavy import is_large
 from gatewright.gate.scope import bounds_of
 from gatewright.gate.scrub import scrub_text
-from gatewright.tools.context import OnPiece, StopSignal, ToolExecutionContext
+from gatewright.tools.context import OnPiece, Progress, StopSignal, ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds
 
+_MOST_WORDS = 2_000
 _log = logging.getLogger(__name__)
 
 
@@ -60,9 +61,17 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         approved_change=state.assessment.change if state.assessment and state.answer else None,
         agreed=state.assessment is not None and state.assessment.ask is not None,
         approved=is_approved,
-        progress=state.progress,
+        progress=None if state.progress is None else partial(_tell_progress, state.progress, plan.scrub),
         on_piece=None if state.on_piece is None else partial(_tell_piece, state.on_piece, stop, plan.scrub),
     )
+
+
+def _tell_progress(tell: Progress, scrub: bool, amount: float, whole: float | None, words: str | None) -> None:
+    """Say how far the call is; of words that are too long the beginning."""
+    if words is not None:
+        words = words[:_MOST_WORDS]
+        words = scrub_text(words)[0] if scrub else words
+    tell(amount, whole, words)
 
 
 def _tell_piece(tell: OnPiece, stop: StopSignal, scrub: bool, piece: str) -> None:

@@ -13,6 +13,7 @@ from gatewright.base.thread import in_own_thread
 from gatewright.gate import message, record
 from gatewright.gate.heavy import LARGE
 from gatewright.gate.output import valid
+from gatewright.gate.scrub import scrub_text
 
 READ_S = 1.0
 """How long an exception may take to say what it is."""
@@ -53,7 +54,7 @@ class Raised:
         return record.clean(f"the {who} raised {told}", 500)
 
     def log(self, log: logging.Logger, text: str, *args: object) -> None:
-        """Write an error with the traceback; no handler has to ask the exception for its words again.
+        """Write an error with the traceback, less its secrets; no handler has to ask the exception for its words again.
 
         One of the workspace is for whoever looks after it, not for who wrote the tool, and says all in its words.
         """
@@ -61,12 +62,23 @@ class Raised:
             return
         error = self.error
         if issubclass(type(error), WorkspaceError):
-            log.error(f"{text}: %s", *args, self.text)
+            log.error(f"{text}: %s", *args, scrub_text(self.text)[0])
             return
-        info = None if self.trace is None else (type(error), error, error.__traceback__)
-        row = log.makeRecord(log.name, logging.ERROR, __file__, 0, text, args, info)
-        row.exc_text = self.trace
-        log.handle(row)
+        log_error(log, error, self.trace, text, *args)
+
+
+def log_error(log: logging.Logger, error: BaseException, trace: str | None, text: str, *args: object) -> None:
+    """Write an error with its traceback, less its secrets. ``trace`` is that as text, None where it cannot be had."""
+    told, secrets = scrub_text(trace or "")
+    info = None if trace is None or secrets else (type(error), error, error.__traceback__)
+    row = log.makeRecord(log.name, logging.ERROR, __file__, 0, text, args, info)
+    row.exc_text = told or None
+    log.handle(row)
+
+
+def trace_of(error: BaseException) -> str:
+    """The traceback as text. Raises what the exception itself raises."""
+    return _bounded("".join(traceback.format_exception(error)).rstrip("\n"))
 
 
 async def read_error(error: BaseException) -> Raised:
@@ -85,11 +97,11 @@ def _read(error: BaseException) -> Raised:
         text = _bounded(str(error))
         if issubclass(kind, ToolFailure):
             failure = cast("ToolFailure", error)
-            code, detail = record.clean(_bounded(str(failure.code))), _bounded(str(failure.detail))
+            code, detail = record.clean(scrub_text(_bounded(str(failure.code)))[0]), _bounded(str(failure.detail))
     except Exception:  # noqa: BLE001 an exception of somebody else's may not even print
         text = message.CRASHED
     try:
-        trace = _bounded("".join(traceback.format_exception(error)).rstrip("\n"))
+        trace = trace_of(error)
     except Exception:  # noqa: BLE001 nor be shown with its traceback
         trace = text
     return Raised(error, _bounded(kind.__name__), text, code, trace, detail)

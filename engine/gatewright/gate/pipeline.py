@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
 
 from gatewright.base import aio
 from gatewright.base.errors import ToolFailure
@@ -17,8 +19,10 @@ from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message
 from gatewright.gate.call import CallState, EffectStage, Stage, StageResult, denied
 from gatewright.gate.decision import NO_FACTS, Decision, RuleRef, StageTrace, dotted
+from gatewright.gate.failure import log_error, trace_of
 from gatewright.gate.inforce import InForce
 from gatewright.gate.prover import Prover
+from gatewright.gate.scrub import scrub_text
 from gatewright.gate.stages.approval import APPROVAL
 from gatewright.gate.stages.arguments import ARGUMENTS
 from gatewright.gate.stages.capability import CAPABILITY
@@ -147,6 +151,11 @@ class Passage:
         findings, reason = result
         verdict, address = _ALLOW, None
         if findings:
+            is_asked = (
+                name == _LAST and findings[0].verdict is Verdict.ASK
+            )  # in our own words, and an answer is for them
+            if not is_asked and (self.state.tool is None or self.state.tool.scrub):
+                findings = tuple(_spotless(finding) for finding in findings)
             verdict = strictest(*(finding.verdict for finding in findings))
             deciding = next(finding for finding in findings if finding.verdict is verdict)
             reason, address = deciding.reason, deciding.address
@@ -169,6 +178,19 @@ class Passage:
         return verdict is not Verdict.DENY
 
 
+def _spotless(finding: Finding) -> Finding:
+    """The objection without the secrets of what it quotes: trace, answers, watchers and the log are all made of it."""
+    reason, model = _scrubbed(finding.reason), _scrubbed(finding.model or "")
+    if (reason, model) == (finding.reason, finding.model or ""):
+        return finding
+    return replace(finding, reason=reason, model=model or finding.model)
+
+
+@lru_cache(maxsize=1024)
+def _scrubbed(text: str) -> str:
+    return scrub_text(text)[0]
+
+
 def run_stage(stage: Stage, state: CallState) -> StageResult:
     """What the stage says; whatever it raises is a denial, a panic of a compiled library (no Exception) too."""
     try:
@@ -189,9 +211,11 @@ async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
 
 
 def _broken(name: str, error: BaseException) -> StageResult:
-    _log.error("the stage %s raised", name, exc_info=error)
+    trace: str | None = None
     try:
+        trace = trace_of(error)
         words = f"{type(error).__name__}: {error}"[:200]
     except Exception:  # noqa: BLE001 somebody else's exception may not even print
         words = type(error).__name__
+    log_error(_log, error, trace, "the stage %s raised", name)
     return denied("internal-error", f"the stage {name} failed: {words}", message.INTERNAL)

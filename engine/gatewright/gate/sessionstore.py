@@ -74,7 +74,7 @@ class SessionStore:
         deadline = None if patience_s is None else time.monotonic() + patience_s
         while (holder := self._try_lock(name)) is None:
             if deadline is not None and time.monotonic() >= deadline:
-                raise SessionConflict(f"the session `{session_id}` is held by another process")
+                raise SessionConflict(f"the session `{session_id}` is held by somebody else")
             await aio.sleep(_LOCK_STEP_S)
         if task is not None:
             _holders[held] = task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import re
 import shutil
@@ -205,9 +206,15 @@ async def test_who_waits_for_a_held_session_is_told_when_patience_ends(
     store.save(used("one"))
     async with store.hold("one") as session:
         session.reserve("t", "", 0.0)
-        with pytest.raises(SessionConflict, match=only("the session `one` is held by another process")):
+
+        async def again() -> None:
             async with store.hold("one", patience_s=0.0):
                 pass
+
+        with pytest.raises(SessionConflict, match=only("this task holds the session `one` already")):
+            await again()
+        with pytest.raises(SessionConflict, match=only("the session `one` is held by somebody else")):
+            await asyncio.create_task(again())
         held = only(f"the session in `{folder / 's-one.session'}` is held by somebody else")
         with pytest.raises(SessionConflict, match=held):
             store.delete("one")

@@ -1,7 +1,7 @@
 """Normalise: secrets scrubbed, then the canonical bytes that stand for the result, their hash, the text for the model.
 
 A text stays the text that it is, anything else becomes canonical JSON; bytes that are no text are named by size and
-hash. The hash is of the normalised bytes. What a tool says of its own failure is scrubbed too.
+hash. The hash is of the normalised bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def _run(state: CallState) -> StageResult:
     if state.reused:
         return StageResult(note="reused")
     if state.status is not Status.ALLOWED:
-        return _failed(state)
+        return StageResult(note=f"{state.secrets} secrets taken out" if state.secrets else "the call failed")
     try:
         if type(state.plan.tool).normalize is Tool.normalize:
             done = await apart(state.result, _normalised, state.plan, state.result)
@@ -83,14 +83,6 @@ async def _in_time(state: CallState, work: aio.Future[_Normal]) -> _Normal:
         work.cancel()
         raise _TooLate
     return work.result()
-
-
-def _failed(state: CallState) -> StageResult:
-    if state.output is None or not state.plan.scrub:
-        return StageResult(note="the call failed")
-    state.output, state.secrets = scrub_text(state.output)
-    state.detail, _ = scrub_text(state.detail)
-    return StageResult(note=f"{state.secrets} secrets taken out" if state.secrets else "the call failed")
 
 
 def _note(done: _Normal) -> str:

@@ -36,7 +36,7 @@ async def _run(state: CallState) -> StageResult:
     if problem is None:
         return StageResult(note="fits")
     state.end(Status.FAILED, "output-mismatch", message.to_model(message.MISMATCH), problem)
-    return StageResult(note=problem)
+    return StageResult(note=state.detail)
 
 
 def _problem(tool: Tool, result: JsonValue | bytes) -> str | None:
