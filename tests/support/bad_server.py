@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 
 def say(message: dict[str, Any]) -> None:
@@ -155,6 +156,10 @@ def _refuses_calls(asked: dict[str, Any]) -> None:
     say({"id": asked["id"], "error": {"code": -32000, "message": "out of order"}})
 
 
+def _lists_its_token(asked: dict[str, Any]) -> None:
+    answer(asked, {"tools": [{**tool("one"), "description": f"Uses {os.environ['TOKEN']}."}]})
+
+
 def _repeats(asked: dict[str, Any]) -> None:
     """It repeats its token, in the way that the word behind its name says."""
     words = f"the token {os.environ['TOKEN']} is bad"
@@ -163,6 +168,13 @@ def _repeats(asked: dict[str, Any]) -> None:
             say({"id": asked["id"], "error": {"code": -32000, "message": "x" * 1_980 + words}})
         case "result":
             answer(asked, {"isError": True, "content": [{"type": "text", "text": words}]})
+        case "whole":  # a result that is none of a failure, and every text beside it
+            token = os.environ["TOKEN"]
+            number = {"number": int(token)} if token.isdigit() else {}
+            inner = {"type": "text", "text": json.dumps({"in_json": token})}
+            texts = [inner, {"type": "text", "text": f"https://x.example/?q={quote(token)}&r={quote(token, '')}"}]
+            structured = {token: [words, {"deep": token}], **number}
+            answer(asked, {"content": [*texts, {"type": "text", "text": words}], "structuredContent": structured})
         case "flood":
             sys.stderr.write(f"{os.environ['TOKEN']}\n" * 4_000 + "the end\n")
             sys.stderr.flush()
@@ -201,7 +213,7 @@ BAD: dict[str, Callable[[], object]] = {
     "stderr-flood": lambda: speak(tools_call=_stderr_flood),
     "other-version": lambda: speak(initialize=_version),
     "refuses-calls": lambda: speak(tools_call=_refuses_calls),
-    "repeats": lambda: speak(tools_call=_repeats),
+    "repeats": lambda: speak(tools_call=_repeats, tools_list=_lists_its_token),
     "unreadable-start": lambda: speak(initialize=_unreadable),
     "unreadable-list": lambda: speak(tools_list=_unreadable),
     "unreadable-call": lambda: speak(tools_call=_unreadable),

@@ -340,8 +340,9 @@ class McpServer:
         run.headers = {"mcp-protocol-version": spoken}
         await dispatcher.notify("notifications/initialized", None, {"headers": run.headers})
         about = _object(answer.get("serverInfo"))
-        names = _text(about.get("name")), _text(about.get("version"))
-        run.list = ServerList(*names, _text(answer.get("instructions")), ())
+        said = about.get("name"), about.get("version"), answer.get("instructions")
+        name, spoken, instructions = (self._secrets.out_of(_text(one)) for one in said)
+        run.list = ServerList(name, spoken, instructions, ())
         if "tools" in _object(answer.get("capabilities")):
             await self._relist(run, dispatcher)
 
@@ -367,7 +368,7 @@ class McpServer:
             rows = page.get("tools")
             if not isinstance(rows, list):
                 raise ServerFailed("the answer of the server to `tools/list` holds no list of tools")
-            rows = cast("list[JsonValue]", rows)
+            rows = cast("list[JsonValue]", self._secrets.out_of_value(cast("JsonValue", rows)))
             size += len(json.dumps(rows))
             tools += rows
             if size > MAX_LIST_BYTES or len(tools) > MAX_TOOLS:
@@ -393,9 +394,7 @@ class McpServer:
 
         params = {"name": name, "arguments": dict(arguments)}
         answer = await self._ask(run, dispatcher, "tools/call", params, tell if on_progress is not None else None)
-        if answer.get("isError") is True:
-            answer = self._secrets.out_of_value(cast("JsonValue", answer))
-        return cast("dict[str, JsonValue]", answer)
+        return cast("dict[str, JsonValue]", self._secrets.out_of_value(cast("JsonValue", answer)))
 
     async def _ask(
         self,

@@ -1,9 +1,11 @@
-"""What servers of others were given to show who asks, taken out of what they say of a failure."""
+"""The values that servers of others were given, to show who asks above all, taken out of whatever they say."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
+from urllib.parse import quote
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.scrub import MARKER
@@ -13,7 +15,7 @@ LEAST_SECRET = 8
 
 
 class Secrets:
-    """The values that one server was given in all its lives: it may repeat them in what it says of failures.
+    """The values that one server was given in all its lives. It may repeat them as they are, in JSON or in a URL.
 
     ``least``: the characters of the shortest that is taken out.
     """
@@ -27,7 +29,10 @@ class Secrets:
     def add(self, values: Iterable[str]) -> None:
         """Know these too, and what of them stands behind a word such as `Bearer`."""
         found = {part for value in values for part in (value.strip(), value.strip().rpartition(" ")[2])}
-        self._values |= {part for part in found if len(part) >= self._least}
+        for part in found:
+            if len(part) >= self._least:
+                in_json = (json.dumps(part, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False))
+                self._values |= {part, quote(part), quote(part, ""), *in_json}
         longest_first = sorted(self._values, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
@@ -36,11 +41,11 @@ class Secrets:
         return text if self._pattern is None else self._pattern.sub(MARKER, text)
 
     def out_of_value(self, value: JsonValue) -> JsonValue:
-        """The same for every text in a value."""
+        """The same for every text and number in a value."""
         if isinstance(value, str):
             return self.out_of(value)
         if isinstance(value, list):
             return [self.out_of_value(item) for item in value]
         if isinstance(value, dict):
             return {self.out_of(key): self.out_of_value(item) for key, item in value.items()}
-        return value
+        return MARKER if str(value) in self._values else value

@@ -11,6 +11,7 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -482,6 +483,19 @@ async def test_what_a_server_was_given_stands_in_no_failure_that_it_tells_of(ser
         await ended.call("one", {})
     assert "[REDACTED]" in ended.stderr
     assert TOKEN not in f"{ended.stderr}{ended.state}"
+
+
+@pytest.mark.parametrize(
+    "token",
+    [TOKEN, "1234567890", "p/w+d?=&%", 'quoted "pass" \\ word', "пароль-ключ", "hunter2hunter2", "[1, 2, 3, 4]"],
+)
+async def test_what_a_server_was_given_stands_in_no_result_or_description(server: Start, token: str) -> None:
+    made = server("repeats", "whole", TOKEN=token, secrets=(token,))
+    answer = await made.call("one", {})
+    told = json.dumps([answer, (await made.list()).tools], ensure_ascii=False)
+    for form in (token, json.dumps(token)[1:-1], quote(token), quote(token, "")):
+        assert json.dumps(form, ensure_ascii=False)[1:-1] not in told
+    assert told.count("[REDACTED]") >= 7
 
 
 async def test_of_a_flood_on_standard_error_no_half_of_a_secret_is_kept(server: Start) -> None:
