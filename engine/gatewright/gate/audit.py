@@ -26,7 +26,7 @@ from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.pieces import last_of
 from gatewright.gate.began import INDEX, Counts, Slot, count_in
-from gatewright.gate.chain import AuditReport, AuditRow, RowKind, Unsealed, end_of, log_id_of, verified
+from gatewright.gate.chain import FIRST, AuditReport, AuditRow, RowKind, Unsealed, end_of, log_id_of, verified
 from gatewright.gate.keys import START_MAC, Anchor, Home, KeyRing
 from gatewright.gate.session import Session
 from gatewright.record.database import Database
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 FILE_NAME = "audit.sqlite3"
 _BUSY_S = 1.0
+_HIGHEST = 2**62
+"""No log of ours has so many rows; a row with a higher number was put there."""
 _CHECKPOINT_PAGES = 4000
 _PAGE = 500
 _TABLE = """CREATE TABLE rows (
@@ -150,8 +152,10 @@ class AuditLog:
                 return None
             return (log_id, hmac.digest(key, b"proof\0", "sha256")) if key is not None else None
 
-    def rows(self, *, after: int = 0) -> Iterator[AuditRow]:
-        """The rows after number ``after``, oldest first; nothing when there is no log. Raises AuditUnavailable."""
+    def rows(self, *, after: int | None = None) -> Iterator[AuditRow]:
+        """The rows after number ``after`` (None: every row that lies there), oldest first; nothing when there is no
+        log. Raises AuditUnavailable.
+        """
         yield from _read_rows(self.path.parent, after)
 
     def verify(self) -> AuditReport:
@@ -199,7 +203,7 @@ class AuditLog:
             return AuditReport(0, (str(error),))
 
     def _walked(self, home: Home) -> Generator[int, None, AuditReport]:
-        first = next(self.rows(), None)
+        first = next(self.rows(after=FIRST - 1), None) or next(self.rows(), None)
         anchors = self._ring.anchors_of(home)
         if first is None:
             return AuditReport(0, tuple(_lost(one, home) for one in anchors))
@@ -340,7 +344,9 @@ class _Writer:
         end = end_of((AuditRow(*row) for row in found), anchor, self.seal)
         if end is not None:
             return end
-        highest = connection.execute("SELECT max(seq) FROM rows").fetchone()[0] or 0
+        highest = connection.execute("SELECT ifnull(max(seq), 0) FROM rows").fetchone()[0]
+        if not isinstance(highest, int) or highest > _HIGHEST:
+            raise ValueError(f"it is damaged: no log of ours comes to a row with the number {highest}")
         row = _opened(log=self.log_id, anchor=anchor.seq, previous=anchor.mac, after=highest)
         return self._insert(connection, (max(highest, anchor.seq), anchor.mac), [row], time)
 
@@ -357,13 +363,14 @@ def audit_database(state: Path, *, durable: bool = False) -> Database:
     )
 
 
-def _read_rows(state: Path, after: int = 0) -> Iterator[AuditRow]:
+def _read_rows(state: Path, after: int | None = None) -> Iterator[AuditRow]:
     """A page at a time: nothing is held while a page is looked at."""
+    condition, values = ("", ()) if after is None else ("WHERE seq > ?", (after,))
     with closing(audit_database(state)) as database:
         with database.reading() as connection:
             if connection is None or not has_rows(connection):
                 return
-            found = connection.execute(f"{SELECT_ROWS} WHERE seq > ? ORDER BY seq", (after,))
+            found = connection.execute(f"{SELECT_ROWS} {condition} ORDER BY seq", values)
             page = found.fetchmany(_PAGE)
         while page:
             yield from (AuditRow(*row) for row in page)
@@ -389,9 +396,12 @@ def _existing_log(connection: Connection) -> str:
     if not has_rows(connection):
         return ""
     row = connection.execute(f"{SELECT_ROWS} ORDER BY seq LIMIT 1").fetchone()
-    log_id = log_id_of(AuditRow(*row)) if row else ""
+    first = AuditRow(*row) if row else None
+    log_id = log_id_of(first) if first is not None else ""
     if not log_id:
         raise ValueError("its first row does not name a log")
+    if first is not None and first.seq != FIRST:
+        raise ValueError(f"it is damaged: its first row has the number {first.seq}")
     return log_id
 
 

@@ -46,7 +46,7 @@ _READ = f"""INSERT INTO calls
     CASE kind WHEN 'ToolInvoked' THEN CAST({_BODY} ->> '$.client' AS TEXT) END,
     CASE WHEN kind IN ({_ENDS}) THEN kind END,
     CASE WHEN kind IN ({_ENDS}) THEN CAST({_BODY} ->> '$.elapsed_ms' AS REAL) END
-  FROM main.rows WHERE seq > ? AND seq <= ? ORDER BY seq
+  FROM main.rows WHERE seq BETWEEN ? AND ? ORDER BY seq
   ON CONFLICT (call_id) DO UPDATE SET seq = min(seq, excluded.seq), last = max(last, excluded.seq),
     wall_s = min(wall_s, excluded.wall_s), kind = CASE WHEN excluded.seq < seq THEN excluded.kind ELSE kind END,
     decided = max(decided, excluded.decided),
@@ -56,6 +56,8 @@ _READ = f"""INSERT INTO calls
     elapsed_ms = coalesce(excluded.elapsed_ms, elapsed_ms)"""
 """The first row of a call stands for it, and a row that belongs to none for itself; a call that asked is decided
 twice, and the last decision counts."""
+_OLDER = """SELECT min(seq), count(*) FROM (
+  SELECT seq FROM main.rows WHERE seq < ?1 OR (?2 AND seq = ?1) ORDER BY seq DESC LIMIT ?3)"""
 _CALLS = """SELECT calls.seq, last, wall_s, CAST(calls.kind AS TEXT), calls.call_id, calls.agent, calls.session,
     calls.tool, calls.operation, coalesce(verdict, ''), coalesce(reason, ''), coalesce(client, ''),
     coalesce(ended, ''), elapsed_ms, CASE rows.kind WHEN 'ToolInvoked' THEN CAST(rows.body AS TEXT) END
@@ -177,23 +179,28 @@ class AuditIndex:
     def __init__(self, state: Path) -> None:
         self._database = audit_database(state)
         self._connection: Connection | None = None
-        self._oldest = self._newest = 0
-        """What is read: the rows after the first number up to the second."""
+        self._oldest = self._newest = self._count = 0
+        """What is read: so many rows, from the first number up to the second; while it is none, nothing below both."""
+        self._has_older = False
 
     @property
     def read_rows(self) -> tuple[int, int]:
         """How many rows are read, and how many there are as far as is known."""
-        return self._newest - self._oldest, self._newest
+        return self._count, max(self._count, self._newest) if self._has_older else self._count
 
     def read_older(self, most: int = AT_ONCE) -> bool:
         """Read so many rows more, from the newest to the oldest; whether there are more."""
         with self._database.reading() as found:
             connection = self._follow(found)
-            if connection is not None:
-                begin = max(self._oldest - most, 0)
-                connection.execute(_READ, (begin, self._oldest))
-                self._oldest = begin
-            return self._oldest > 0
+            if connection is not None and self._has_older:
+                from_newest = self._count == 0
+                begin, count = connection.execute(_OLDER, (self._oldest, from_newest, most)).fetchone()
+                if count:
+                    end = self._oldest if from_newest else self._oldest - 1
+                    connection.execute(_READ, (begin, end))
+                    self._oldest, self._count = begin, self._count + count
+                self._has_older = count == most
+            return self._has_older
 
     def read_newer(self) -> int | None:
         """Read what was written since; every call before the answer's number is as it was. None: nothing new."""
@@ -208,10 +215,14 @@ class AuditIndex:
                 return None
             if end < begin:  # rows were taken away at the end: what is shown is what is there
                 connection.execute("DELETE FROM calls")
-                self._oldest = self._newest = end
+                self._begin_at(end)
                 return 0
-            connection.execute(_READ, (begin, end))
-            self._newest = end
+            if self._count == 0 and self._has_older:
+                self._begin_at(end)  # all of it is still to be read
+                return 0
+            connection.execute(_READ, (begin + 1, end))
+            (count,) = connection.execute("SELECT count(*) FROM main.rows WHERE seq > ?", (begin,)).fetchone()
+            self._newest, self._count = end, self._count + count
             (changed,) = connection.execute(_CHANGED, (begin + 1,)).fetchone()
             return int(changed)
 
@@ -292,19 +303,28 @@ class AuditIndex:
     def _follow(self, connection: Connection | None) -> Connection | None:
         """Begin anew where another file lies there than the one that was read; None where there is no log."""
         if connection is None or not has_rows(connection):
-            self._connection, self._oldest, self._newest = None, 0, 0
+            self._connection = None
+            self._begin_at(0)
+            self._has_older = False
             return None
         if connection is not self._connection:
             connection.text_factory = _text
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute(_TABLE)
             self._connection = connection
-            self._oldest = self._newest = _end_of(connection)
+            self._begin_at(_end_of(connection))
         return connection
+
+    def _begin_at(self, end: int) -> None:
+        self._oldest = self._newest = end
+        self._count, self._has_older = 0, True
 
 
 def _end_of(connection: Connection) -> int:
     (end,) = connection.execute("SELECT max(seq) FROM main.rows").fetchone()
+    if not isinstance(end, int):  # the table was changed
+        question = "SELECT max(seq) FROM main.rows WHERE typeof(seq) = 'integer'"
+        (end,) = connection.execute(question).fetchone()
     return end if isinstance(end, int) else 0
 
 

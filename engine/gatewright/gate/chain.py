@@ -15,6 +15,8 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate.keys import START_MAC, Anchor
 from gatewright.record.seal import Seal
 
+FIRST = 1
+"""The number of the first row of a log."""
 _MOST_PROBLEMS = 50
 _PIECE = 250
 Unsealed = tuple[int, str, str, str, str, str, str, str, str]
@@ -134,6 +136,9 @@ class _Walk:
     def step(self, row: AuditRow) -> None:
         if type(row.seq) is not int:  # the table itself was changed
             self.object("a row has no number")
+            return
+        if row.seq < FIRST:
+            self.object(f"row {row.seq} was added: the first row of a log has the number {FIRST}")
             return
         resumed = resumption_of(row)
         if resumed is not None:

@@ -25,8 +25,9 @@ _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _MOST_BYTES = 1 << 28
 Identity = tuple[int, int]
 Connection = sqlite3.Connection
-_FAILURES = (sqlite3.Error, OSError, ValueError)
-"""ValueError: sqlite3 may not even be able to say what is wrong with a file."""
+_FAILURES = (sqlite3.Error, OSError, ValueError, OverflowError)
+"""ValueError: sqlite3 may not even be able to say what is wrong with a file; OverflowError: a number in it is past what
+it holds."""
 _of_parents: list[object] = []
 _opening = cache(fork_safe_lock)
 """Held while any file is opened: a fork never comes in the middle of it."""
