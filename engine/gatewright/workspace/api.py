@@ -161,7 +161,7 @@ if TYPE_CHECKING:
         ToolRule,
     )
     from gatewright.policy.ruleedit import Limit, RulePosition, free_fields, taken_fields
-    from gatewright.policy.setting import settings_of
+    from gatewright.policy.setting import overridden_all, settings_of
     from gatewright.policy.shadow import Shadow, shadowed
     from gatewright.policy.target import Refusal
     from gatewright.policy.tier import TIER_DEFAULTS, SafetyTier
@@ -220,6 +220,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.roots import roots_by_tool
     from gatewright.workspace.sandbox import CopyCancelled, Sandbox, remove_dead_copies
     from gatewright.workspace.template import create_workspace, example_names, write_demo
+    from gatewright.workspace.touch import touches
     from gatewright.workspace.workspace import Workspace
 
 # fmt: off
@@ -294,7 +295,7 @@ door(
             "StartConstraint", "ToolRule",
         ),
         "gatewright.policy.ruleedit": ("Limit", "RulePosition", "free_fields", "taken_fields"),
-        "gatewright.policy.setting": ("settings_of",),
+        "gatewright.policy.setting": ("overridden_all", "settings_of"),
         "gatewright.policy.shadow": ("Shadow", "shadowed"),
         "gatewright.policy.target": ("Refusal",),
         "gatewright.policy.tier": ("SafetyTier", "TIER_DEFAULTS"),
@@ -359,6 +360,7 @@ door(
         "gatewright.workspace.roots": ("roots_by_tool",),
         "gatewright.workspace.sandbox": ("CopyCancelled", "Sandbox", "remove_dead_copies"),
         "gatewright.workspace.template": ("create_workspace", "example_names", "write_demo"),
+        "gatewright.workspace.touch": ("touches",),
         "gatewright.workspace.workspace": ("Workspace",),
     },
 )

@@ -1,19 +1,11 @@
-"""What every agent may do with a file or folder by the tool `file`, as the gate decides. For the worker process."""
+"""What every agent may do with a file or folder by any of its tools, as the gate decides. For the worker process."""
 
 from collections.abc import Generator, Mapping
-from contextlib import suppress
 
-from gatewright.workspace.api import (
-    JsonValue,
-    ToolFailure,
-    Verdict,
-    Workspace,
-    frozen,
-)
+from gatewright.workspace.api import Verdict, Workspace, frozen, touches
 from gatewright_gui.qt.language import mark
 from gatewright_gui.session.verdict import verdict_words
 
-TOOL = "file"
 GROUPS: Mapping[str, str] = {
     "read": mark("Read"),
     "append": mark("Append"),
@@ -21,22 +13,22 @@ GROUPS: Mapping[str, str] = {
     "delete": mark("Delete"),
 }
 """What is done to a file, as the columns say it."""
-_NEW = "new"
-"""What would be made in a folder is called so."""
 
 
 @frozen
 class OperationAnswer:
-    """What the gate says to an operation at the file, and why."""
+    """What the gate says to an operation of a tool at the file, and why."""
 
+    tool: str
     operation: str
     verdict: Verdict
     why: str
 
     @property
     def words(self) -> str:
-        """For a tooltip: `append: ask first, ...`."""
-        return f"{self.operation}: {verdict_words(self.verdict)}, {self.why}"
+        """For a tooltip: `file.append: ask first, ...`."""
+        called = f"{self.tool}.{self.operation}" if self.operation else self.tool
+        return f"{called}: {verdict_words(self.verdict)}, {self.why}"
 
 
 @frozen
@@ -56,35 +48,12 @@ def file_access(workspace: Workspace, source_id: str, path: str) -> Generator[in
 
     Yields after each agent how many are done.
     """
-    operations = next((tool.operations for tool in workspace.catalog if tool.name == TOOL and tool.needs_source), ())
-    source, text = workspace.sources.get(source_id), None
-    if source is not None and not path.endswith("/"):
-        with suppress(ToolFailure):
-            text = source.text_of(path)
-    wanted = _calls(path, text)
-    calls = [(op, wanted[op.name]) for op in operations if op.name in wanted]
     found: list[FileAccess] = []
     for agent_id in workspace.policy.agents:
         answers: dict[str, tuple[OperationAnswer, ...]] = {}
-        for op, more in calls:
-            decision = workspace.decide(agent_id, TOOL, {"op": op.name, "source": source_id, **more})
-            answer = OperationAnswer(op.name, decision.verdict, decision.reason.replace("`", ""))
-            group = str(op.actions[-1])
-            answers[group] = (*answers.get(group, ()), answer)
+        for one in touches(workspace, agent_id, source_id, path):
+            answer = OperationAnswer(one.tool, one.operation, one.verdict, one.why.replace("`", ""))
+            answers[str(one.action)] = (*answers.get(str(one.action), ()), answer)
         found.append(FileAccess(agent_id, answers))
         yield len(found)
     return tuple(found)
-
-
-def _calls(path: str, text: str | None) -> dict[str, dict[str, JsonValue]]:
-    """A call of each operation that fits the path; `text`: what stands there, None where that is no text."""
-    if path.endswith("/"):
-        folder = path.rstrip("/") or "."
-        new = {"path": f"{path}{_NEW}", "content": "x"}
-        return {"list": {"path": folder}, "create": {**new}, "delete": {"path": folder, "recursive": True}}
-    at: dict[str, JsonValue] = {"path": path}
-    if text is None:
-        return {name: {**at} for name in ("read", "delete")} | {"create": {**at, "content": "x"}}
-    calls: dict[str, dict[str, JsonValue]] = {name: {**at} for name in ("read", "load", "save", "delete")}
-    calls |= {"append": {**at, "content": "x"}, "insert": {**at, "line": 1, "content": "x"}}
-    return calls | ({"replace": {**at, "old": text, "new": "x"}} if text else {})

@@ -1,5 +1,8 @@
 """*Who can touch this file?*: what the table says of a file or folder is what the gate says."""
 
+import json
+from pathlib import Path
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
@@ -9,7 +12,8 @@ from gatewright_gui.pages.files.page import FilesPage
 from gatewright_gui.pages.files.who_dialog import WhoDialog
 from gatewright_gui.session.file_access import FileAccess
 from gatewright_gui.window.main_window import MainWindow
-from tests.gui.session.opened import settled
+from tests.gui.session.opened import opened_window, settled
+from tests.support.demo import copy_demo
 
 
 async def files_page(window: MainWindow, path: str) -> FilesPage:
@@ -45,9 +49,9 @@ async def test_key_on_a_file_says_for_every_agent_what_the_gate_says(window: Mai
     dialog = await asked(window, "inbox/2026-07-15-gauge.txt")
 
     assert cells(dialog) == {
-        "archivist": ["allow", "ask first", "ask first: 1 of 3", "deny"],
-        "researcher": ["allow: 1 of 2", "deny", "deny", "deny"],
-        "operator": ["allow", "ask first", "ask first: 2 of 3", "ask first"],
+        "archivist": ["allow", "ask first: 1 of 2", "ask first: 1 of 7", "deny"],
+        "researcher": ["allow: 3 of 4", "deny", "deny", "deny"],
+        "operator": ["allow: 4 of 5", "ask first: 1 of 2", "ask first: 3 of 12", "ask first"],
         "newcomer": ["deny", "deny", "deny", "deny"],
     }
     assert all(dialog.table.sizeHintForColumn(at) <= dialog.table.columnWidth(at) for at in range(1, 5))
@@ -55,7 +59,7 @@ async def test_key_on_a_file_says_for_every_agent_what_the_gate_says(window: Mai
     for at in range(rows.count()):
         row = rows.row_at(at)
         assert isinstance(row, FileAccess)
-        [answer] = row.of("append")
+        answer = row.of("append")[0]
         call = {"op": "append", "path": "inbox/2026-07-15-gauge.txt", "content": "x"}
         decision = workspace.decide(row.agent_id, "file", call)
         assert (answer.verdict, answer.why) == (decision.verdict, decision.reason.replace("`", ""))
@@ -67,7 +71,7 @@ async def test_reason_is_read_below_copied_as_text_and_return_leads_to_the_opera
     table.setFocus()
     table.setCurrentIndex(table.rows.index(0, 3))
 
-    assert "replace: deny, notes/species.md of archive is append by rule 4 notes/**" in dialog.why.text()
+    assert "file.replace: deny, notes/species.md of archive is append by rule 4 notes/**" in dialog.why.text()
     QTest.mouseClick(dialog.copy_button, Qt.MouseButton.LeftButton)
     copied = QGuiApplication.clipboard().text().splitlines()
     assert copied[:2] == ["notes/species.md", "Agent\tRead\tAppend\tOverwrite\tDelete"]
@@ -104,3 +108,30 @@ async def test_palette_asks_for_the_chosen_file(window: MainWindow) -> None:
 
     assert dialog is not None
     assert dialog.text().startswith("notes/species.md\n")
+
+
+async def test_a_tool_of_a_server_counts_though_its_agent_has_no_source(tmp_path: Path) -> None:
+    policy = copy_demo(tmp_path / "demo")
+    tool = {"name": "write_text", "inputSchema": {"type": "object", "properties": {"path": {"type": "string"}}}}
+    (policy.parent / "hub.json").write_text(json.dumps([tool]), "utf-8")
+    more = """
+[agents.helper]
+tools = ["write_text"]
+sources = []
+
+[[catalogs]]
+id = "hub"
+type = "host"
+manifest = "hub.json"
+"""
+    policy.write_text(policy.read_text("utf-8") + more, "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        page = await files_page(window, "drafts/report.md")
+        said = page.decided.agents.text
+        dialog = await asked(window, "drafts/report.md")
+        row = cells(dialog)["helper"]
+        words = dialog.text()
+
+    assert said.endswith("by paths on disk it may be reached by helper")
+    assert row[2] == "ask first: 1 of 4"
+    assert "helper" in words

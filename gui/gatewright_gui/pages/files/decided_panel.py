@@ -9,13 +9,19 @@ from shiboken6 import isValid
 
 from gatewright.workspace.api import (
     Action,
+    Agent,
     GatewrightError,
     OperationFacts,
     Permission,
     Policy,
     Source,
+    ToolFacts,
     Verdict,
+    chosen_tools,
     frozen,
+    names_tool,
+    overridden_all,
+    sources_reached,
 )
 from gatewright_gui.pages.files.blocks import Blocks, ReconcileBar
 from gatewright_gui.pages.files.folder_panel import FolderPanel
@@ -41,11 +47,15 @@ TOOL = "file"
 
 @frozen
 class PathMeaning:
-    """`operations`: by verdict, in the tool's order. `agents`: those that have the source; `of`: how many there are."""
+    """`operations`: by verdict, in the tool's order. `agents`: those that have the source; `of`: how many there are.
+
+    `others`: the others that may come at it by paths on disk.
+    """
 
     operations: Mapping[Verdict, tuple[str, ...]]
     agents: tuple[str, ...]
     of: int
+    others: tuple[str, ...] = ()
 
     @property
     def operations_line(self) -> str:
@@ -71,6 +81,12 @@ class PathMeaning:
         """Who reaches the source, in a line."""
         if not self.of:
             return tr("there is no agent yet")
+        found = ", ".join(self.others)
+        others = tr("by paths on disk it may be reached by {names}", names=found) if found else ""
+        return "; ".join(filter(None, (self._having, others)))
+
+    @property
+    def _having(self) -> str:
         if not self.agents:
             return tr("no agent has this source")
         count, names = len(self.agents), ", ".join(self.agents)
@@ -88,7 +104,28 @@ def meaning_of(document: Document, source: Source, level: PathLevel) -> PathMean
         for verdict, words in _said(operation, level):
             groups[verdict].append(words)
     operations = {verdict: tuple(words) for verdict, words in groups.items()}
-    return PathMeaning(operations, _agents(policy, source), len(policy.agents))
+    having = _agents(policy, source)
+    others = tuple(
+        agent.agent_id
+        for agent in policy.agents.values()
+        if agent.agent_id not in having and _reaches_by_path(policy, agent, document.catalog, source)
+    )
+    return PathMeaning(operations, having, len(policy.agents), others)
+
+
+def _reaches_by_path(policy: Policy, agent: Agent, catalog: Iterable[ToolFacts], source: Source) -> bool:
+    """Whether the agent lists a tool with arguments that are paths on disk, which may lead into the source."""
+    return any(
+        source in sources_reached(policy, agent, facts, op)
+        for facts in overridden_all(policy, tuple(chosen_tools(catalog, agent.tools).values()))
+        if not facts.needs_source and _lists(agent, facts)
+        for op in facts.operations
+        if not op.labels
+    )
+
+
+def _lists(agent: Agent, facts: ToolFacts) -> bool:
+    return agent.tools is None or any(names_tool(name, facts.name, facts.major) for name in agent.tools)
 
 
 def _agents(policy: Policy, source: Source) -> tuple[str, ...]:
@@ -107,7 +144,9 @@ def _said(operation: OperationFacts, level: PathLevel) -> Iterable[tuple[Verdict
 
 _NOTHING = mark("Choose a file or folder above, or type a path.")
 _BY_LEVEL = mark("By the level of this path alone: an agent also needs the operation on, and nothing else against it.")
-_BY_SOURCE = mark("An agent without this source gets to none of its files, whatever the levels say.")
+_BY_SOURCE = mark(
+    "Without this source an agent reaches its files by tools that name paths on disk, as their levels allow."
+)
 
 
 class DecidedPanel(QWidget):

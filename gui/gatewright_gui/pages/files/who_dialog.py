@@ -17,7 +17,7 @@ from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.block_access import mildest
-from gatewright_gui.session.file_access import GROUPS, TOOL, FileAccess, OperationAnswer, file_access
+from gatewright_gui.session.file_access import GROUPS, FileAccess, OperationAnswer, file_access
 
 TASK = "files.who"
 _HINT = mark("Choose a cell to read why. Return or a double click goes to the operation.")
@@ -27,7 +27,7 @@ class WhoDialog(QDialog):
     """A table of agents by what is done to the path; below it the reasons of the chosen cell."""
 
     operation_requested = Signal(object, object)
-    """Agent id; the operation, None for the agent alone."""
+    """Agent id; tool and operation, None for the agent alone."""
 
     def __init__(self, path: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -74,8 +74,8 @@ class WhoDialog(QDialog):
             return
         answers = [one for one in self.table.rows.operations_at(index) if isinstance(one, OperationAnswer)]
         best = mildest(one.verdict for one in answers)
-        operation = next((one.operation for one in answers if one.verdict is best), None)
-        self.operation_requested.emit(self.table.rows.rows[index.row()].agent_id, operation)
+        chosen = next(((one.tool, one.operation) for one in answers if one.verdict is best), None)
+        self.operation_requested.emit(self.table.rows.rows[index.row()].agent_id, chosen)
         self.accept()
 
 
@@ -115,8 +115,9 @@ class WhoQuestion(QObject):
         self._context.tasks.cancel(TASK)
         dialog.deleteLater()
 
-    def _go(self, agent_id: str, operation: str | None) -> None:
-        if operation is not None:
-            self._context.navigator.go_to_tool(agent_id, TOOL, operation, "why")
+    def _go(self, agent_id: str, chosen: tuple[str, str] | None) -> None:
+        if chosen is not None:
+            tool, operation = chosen
+            self._context.navigator.go_to_tool(agent_id, tool, operation or None, "why")
         else:
             self._context.navigator.go_to_agent(agent_id)
