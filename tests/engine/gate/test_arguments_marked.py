@@ -173,7 +173,7 @@ def test_denials_are_told_to_operator_and_model_word_for_word(open_world: World)
          "paths and addresses of more than 262,144 characters in one call; make several calls"),
         ("rows", {"table": "t" * 300_000}, "bad-name", "", "`table` is empty, too long or holds control characters",
          "`table` names are plain texts"),
-        ("deliver", {**deliver, "text": "file:" * 30 + "//x"}, "unreadable-path", "",
+        ("deliver", {**deliver, "text": "file:" * 70 + "//x"}, "unreadable-path", "",
          "`text` can be read as too many different paths to tell where it leads", elsewhere),
         ("deliver", {**deliver, "mirror": "https://u:p@b.example"}, "url-user", "",
          "the URL names a user before the host", "leave user and password out of the URL"),

@@ -407,14 +407,14 @@ def test_a_relative_path_is_judged_from_the_folder_that_its_server_is_started_in
 
 
 def test_a_text_with_more_readings_than_can_be_looked_at_is_denied(place: Place) -> None:
-    decision = place.decision("note", text="file:" * 30 + f"//{place.notes}/secrets/key1.txt")
+    decision = place.decision("note", text="file:" * 70 + f"//{place.notes}/secrets/key1.txt")
     assert (decision.verdict, decision.stage, decision.code) == (DENY, "arguments", "unreadable-path")
     assert "`text`" in decision.reason
     assert "text" not in decision.model_message
 
 
 def test_texts_that_come_to_too_many_places_together_are_denied(place: Place) -> None:
-    text = "file:/e\u0301\\%2500/../%2e?#"
+    text = "file:///e%20x;b?c#"
     decision = place.decision("note", text=[f"{text}{number}" for number in range(2_000)])
     assert (decision.verdict, decision.stage, decision.code) == (DENY, "arguments", "too-many-targets")
     assert place.decide("note", text=[f"/srv/{number}" for number in range(5_000)]) is ALLOW
