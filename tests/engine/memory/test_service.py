@@ -16,6 +16,7 @@ from gatewright.memory.block_store import BlockStore
 from gatewright.memory.shelf import Shelf
 from gatewright.policy.permission import Action, Permission
 from tests.support.clock import ManualClock
+from tests.support.patience import pace
 
 ANN = "agent:ann"
 ALL = Action.DELETE
@@ -351,10 +352,10 @@ def test_an_edit_of_a_large_text_is_quick(store: BlockStore) -> None:
     service = BlockService(store, owner=ANN)
     service.create("n", author=ANN, content="line of text\n" * 80_000)
     service.value("n")
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(20):
         service.edit("n", Append("x"), author=ANN, granted=ALL)
-    assert time.perf_counter() - started < 5.0
+    assert time.process_time() - started < 5.0 * pace()
 
 
 def test_the_record_of_a_block_is_only_changed_by_the_operator(store: BlockStore, service: BlockService) -> None:

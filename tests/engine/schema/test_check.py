@@ -13,6 +13,7 @@ from gatewright.base.errors import SchemaError
 from gatewright.base.folder import folder_pattern
 from gatewright.schema import SchemaChecker, check_schema
 from tests.engine.schema.strategies import calls, property_enums, root_unions
+from tests.support.patience import pace
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -139,11 +140,11 @@ def test_what_is_no_json_value_is_refused_and_not_raised(value: Any) -> None:
 def test_a_huge_value_is_refused_without_listing_all_its_errors(value: Any) -> None:
     schema = {**SCHEMA, "properties": {**SCHEMA["properties"], "items": {"items": {"type": "integer"}}}}
     checker = SchemaChecker(schema)
-    start = time.perf_counter()
+    start = time.process_time()
     errors = checker.errors(value)
     assert 0 < len(errors) <= 20
     assert sum(len(str(error)) for error in errors) < 8_000
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1 * pace()
 
 
 def test_a_key_beyond_the_looked_at_part_is_not_called_missing() -> None:

@@ -14,6 +14,7 @@ from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.schema import SchemaChecker
 from gatewright.tools import tool
 from tests.engine.schema.test_check import said
+from tests.support.patience import pace
 
 INNER: dict[str, Any] = {"$ref": "#/$defs/E"}
 KINDS = ("and", "or", "not")
@@ -210,12 +211,12 @@ def test_no_recursive_schema_makes_a_misfit_costly(
     for held in holders:
         value = held(value)
     deep = {"where": value}
-    began = time.perf_counter()
+    began = time.process_time()
     errors = checker.errors(deep)
-    took_s = time.perf_counter() - began
+    took_s = time.process_time() - began
     assert checker.is_valid(deep) == (errors == ())
     assert steps_of(lambda: checker.errors(deep)) < 200_000
-    assert took_s < 1
+    assert took_s < 1 * pace()
 
 
 def doubled(times: int) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from gatewright_gui.session.verbs import rights
 from tests.gui.console.standing import console_page
 from tests.gui.files.support import Opened, opened, until
 from tests.gui.watchdog.watching import Watching, gui_watchdog
+from tests.support.patience import pace
 
 __all__ = ["gui_watchdog"]
 
@@ -118,7 +119,7 @@ def test_json_read_slowly_is_the_same_and_says_when_it_is_too_deep() -> None:
     assert slow_value(text) == json.loads(text)
     with pytest.raises(ValueError, match="deep"):
         slow_value("[" * 100_000)
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(ValueError, match="Expecting"):
         slow_value('{"a": }')
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1 * pace()
