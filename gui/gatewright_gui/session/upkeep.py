@@ -2,7 +2,8 @@
 
 import asyncio
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtGui import QGuiApplication
 
 from gatewright.workspace.api import Workspace
 from gatewright_gui.qt.task import TaskOwner
@@ -31,6 +32,10 @@ class Upkeep(QObject):
         document.closed.connect(self._ask)
         document.opened.connect(self._ask)
         document.policy_changed.connect(self._ask)
+        document.source_changed.connect(self.look_again)
+        app = QGuiApplication.instance()
+        if isinstance(app, QGuiApplication):
+            app.applicationStateChanged.connect(self._come_back)
 
     @property
     def is_checking(self) -> bool:
@@ -47,6 +52,20 @@ class Upkeep(QObject):
         if task is not None:
             task.cancel()
             self.check_progressed.emit(None)
+
+    def look_again(self, _changes: object = None) -> None:
+        """Ask for the problems again: folders come and go without an edit."""
+        if self._document.is_open:
+            self._tasks.start(self._look(), "upkeep.look", replace=True)
+
+    def _come_back(self, state: Qt.ApplicationState) -> None:
+        if state is Qt.ApplicationState.ApplicationActive:
+            self.look_again()
+
+    async def _look(self) -> None:
+        problems = await self._deriver.derive(Workspace.current_problems)
+        if problems is not None:
+            self._document.set_problems(problems)
 
     def _ask(self, _changes: object = None) -> None:
         self.stop_check()

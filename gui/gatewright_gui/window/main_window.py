@@ -297,6 +297,8 @@ class MainWindow(QMainWindow):
         self.rail.button(key).setFocus(Qt.FocusReason.OtherFocusReason)  # else Qt moves the keys when the page hides
         self.shelf.show_page(key)
         self.steps.follow_page(key)
+        if key == "problems":
+            self.upkeep.look_again()
         self.asking.set_away(is_away=key == "approvals")
         self._tell_trail()
 

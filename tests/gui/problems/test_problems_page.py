@@ -371,3 +371,22 @@ async def test_buttons_mend_a_problem_by_an_edit_that_undo_takes_back(tmp_path: 
             window.undo()
             await settled(window)
             assert problem in document.problems
+
+
+async def test_a_folder_of_a_source_that_is_gone_is_told_without_an_edit(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    async with opened_window(policy, tmp_path) as window:
+        await settled(window)
+        assert not any("is missing" in problem.message for problem in window.document.problems)
+
+        (policy.parent / "workspace").rename(policy.parent / "elsewhere")
+        window.show_page("problems")
+        await settled(window)
+        [problem] = [one for one in window.document.problems if "is missing" in one.message]
+        (policy.parent / "elsewhere").rename(policy.parent / "workspace")
+        window.show_page("agents")
+        window.show_page("problems")
+        await settled(window)
+
+        assert problem.message == "the folder `workspace` of `archive` is missing"
+        assert problem not in window.document.problems

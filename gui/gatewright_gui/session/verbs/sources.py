@@ -4,7 +4,19 @@ identity, wherever it stands now, and where it is gone the edit is refused.
 
 from collections.abc import Iterable
 
-from gatewright.workspace.api import Edit, EditRefused, Permission, PermissionRule, Policy, Source, place_in, sourceedit
+from gatewright.workspace.api import (
+    Edit,
+    EditRefused,
+    Permission,
+    PermissionRule,
+    Policy,
+    Source,
+    ToolFacts,
+    names_tool,
+    overridden_all,
+    place_in,
+    sourceedit,
+)
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.files import pattern_of
@@ -12,12 +24,14 @@ from gatewright_gui.session.files import pattern_of
 
 def set_level(document: Document, source: Source, rule: PermissionRule, level: Permission) -> bool:
     """Give a rule another level."""
-    return document.push(lambda policy, _tools: sourceedit.set_level(policy, *_place(policy, source, rule), level))
+    done = document.push(lambda policy, _tools: sourceedit.set_level(policy, *_place(policy, source, rule), level))
+    return done and _tell_folders(document, source, level)
 
 
 def set_rule(document: Document, source: Source, rule: PermissionRule, after: PermissionRule) -> bool:
     """Put another rule in the place of one."""
-    return document.push(lambda policy, _tools: sourceedit.set_rule(policy, *_place(policy, source, rule), after))
+    done = document.push(lambda policy, _tools: sourceedit.set_rule(policy, *_place(policy, source, rule), after))
+    return done and _tell_folders(document, source, after.permission)
 
 
 def set_default_level(document: Document, source: Source, level: Permission) -> bool:
@@ -29,7 +43,8 @@ def set_default_level(document: Document, source: Source, level: Permission) -> 
 
 def add_rule(document: Document, source: Source, rule: PermissionRule, before: PermissionRule | None = None) -> bool:
     """Insert a rule before another one, or as the last one."""
-    return document.push(lambda policy, _tools: rule_edit(policy, source, rule, before))
+    done = document.push(lambda policy, _tools: rule_edit(policy, source, rule, before))
+    return done and _tell_folders(document, source, rule.permission)
 
 
 def rule_edit(policy: Policy, source: Source, rule: PermissionRule, before: PermissionRule | None) -> Edit:
@@ -134,3 +149,34 @@ def _names(pattern: str, own: str) -> bool:
     """Whether a pattern is one of the ways to write a path's own pattern."""
     folder = own.endswith("/")
     return f"/{pattern.removeprefix('/')}" in ({own, f"{own}**"} if folder else {own})
+
+
+_NAMED = 3
+"""So many tools one sentence names at most."""
+
+
+def _tell_folders(document: Document, source: Source, level: Permission) -> bool:
+    """Say of a place that is none now by which tools of agents the folders above it are denied, too; always true."""
+    policy = document.policy
+    names = [
+        facts.name
+        for facts in overridden_all(policy, tuple(document.catalog))
+        if not facts.needs_source and any(op.path_actions for op in facts.operations) and _is_listed(policy, facts)
+    ]
+    if level is Permission.NONE and names:
+        named = ", ".join(names[:_NAMED])
+        more = len(names) - _NAMED
+        tools = tr("{names} and {count:,} more", names=named, count=more) if more > 0 else named
+        text = tr(
+            "{tools} are denied for folders above what is none in {source}: a folder counts as the strictest in it",
+            tools=tools,
+            source=source.source_id,
+        )
+        document.say("info", text, can_undo=True)
+    return True
+
+
+def _is_listed(policy: Policy, facts: ToolFacts) -> bool:
+    """Whether some agent has the tool in its list, or has no list."""
+    lists = [agent.tools for agent in policy.agents.values()]
+    return any(one is None or any(names_tool(name, facts.name, facts.major) for name in one) for one in lists)
