@@ -14,6 +14,7 @@ from gatewright.policy.rule import ArgumentConstraints, ToolRule
 from gatewright.policyfile.readschema import faults_of
 from gatewright.schema.constraint import closed_constraint
 from gatewright.schema.contradiction import contradictions, is_empty, is_off
+from gatewright.schema.walk import Schema
 
 MOST_COMPARED = 32
 ADDRESSEES = frozenset({"to", "recipient", "recipients"})
@@ -46,7 +47,7 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
 
     Values that clash stand at the later rule.
     """
-    before: dict[tuple[str, str], list[ToolRule]] = {}
+    before: dict[tuple[str, str], list[tuple[ToolRule, Schema]]] = {}
     for rule, facts, place in rules:
         for index, name in enumerate(_required(rule)):
             asking = [operation for operation in facts.operations if name in facts.asked_by(rule, operation)]
@@ -57,19 +58,18 @@ def check_together(rules: Sequence[tuple[ToolRule, ToolFacts, RawPath]], report:
                 )
                 report.error((*place, "required", index), "no-value-left", message)
         for name, schema in _fields(rule).items():
-            others = before.setdefault((facts.name, name), [])
-            for other in others[:MOST_COMPARED]:
+            if is_off(schema) or not _is_sound(schema):
+                continue
+            others, closed = before.setdefault((facts.name, name), []), closed_constraint(schema)
+            for other, held in others[:MOST_COMPARED]:
                 both = [operation for operation in _bound(rule, facts) if other.binds(operation.name)]
-                own, pair = _own(facts, both, name), (schema, _fields(other)[name])
-                if not (both and own) or any(is_off(one) or not _is_sound(one) for one in pair):
-                    continue
-                closed = [closed_constraint(one) for one in pair]
-                fit = not any(is_empty([said, one]) for said in own for one in closed)
-                if fit and all(is_empty([said, *closed]) for said in own):
+                own = _own(facts, both, name) if both else []
+                fit = not any(is_empty([said, one]) for said in own for one in (closed, held))
+                if own and fit and all(is_empty([said, closed, held]) for said in own):
                     message = f"together with another rule's constraint no value of {shown(name)} is left"
                     report.error((*place, name), "no-value-left", message)
                     break
-            others.append(rule)
+            others.append((rule, closed))
 
 
 def _report_unknown(
