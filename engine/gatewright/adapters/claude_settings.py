@@ -8,10 +8,11 @@ stricter, or left off and told.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from gatewright.adapters.claude_limits import unsure_place
 from gatewright.adapters.json_text import read_json
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
@@ -80,12 +81,20 @@ class _Rule:
 
 
 def read_claude_settings(
-    texts: Iterable[str], *, agent_id: str, project: str, home: str, elsewhere: Iterable[str] = ()
+    texts: Iterable[str],
+    *,
+    agent_id: str,
+    project: str,
+    home: str,
+    elsewhere: Iterable[str] = (),
+    spellings: Iterable[str] = (),
+    real: Callable[[str], str] = str,
 ) -> Migrated:
     """The policy of one agent on the files of ``project``, an absolute path, from the texts of settings files together.
 
     ``elsewhere``: settings that are not the project's own, where `/` begins another folder. ``~/`` in a pattern is
-    ``home``. Raises WorkspaceError for what is no settings file, and where none has rules.
+    ``home``. ``spellings``: the other names of the project's folder; ``real``: a path with its links resolved. Raises
+    WorkspaceError for what is no settings file, where none has rules, and a rule that forbids more than can be said.
     """
     try:
         settings = [[_Settings.model_validate(read_json(text)) for text in some] for some in (texts, elsewhere)]
@@ -114,10 +123,14 @@ def read_claude_settings(
             left = "it allows nothing here" if verdict is Verdict.ALLOW else "so every file is closed"
             notes.append(f"{shown(text)} ({verdict}) is no rule that can be read: {left}")
             is_whole = is_whole and verdict is Verdict.ALLOW
+    _refuse_unsure(rules, (project, *spellings), home, real)
     modes = {one.default_mode for one in read}
     files = _Files(project, home, modes, notes)
     patterns = files.rules(rules)
     hosts = _hosts(rules, notes)
+    if hosts and not is_whole:
+        unread = next(note for note in notes if note.endswith("so every file is closed"))
+        raise WorkspaceError(f"{unread.partition(':')[0]}, and may be about hosts that another rule allows")
     shell = _shell(rules, notes) if is_whole and "plan" not in modes else ShellSettings()
     _tell_others(rules, notes)
     notes += [f"the folder {shown(one)} is not added: make it a source" for each in read for one in each.more_folders]
@@ -142,6 +155,15 @@ def read_claude_settings(
         ),
         tuple(notes),
     )
+
+
+def _refuse_unsure(rules: Sequence[_Rule], project: Sequence[str], home: str, real: Callable[[str], str]) -> None:
+    """Raises WorkspaceError where something that is forbidden might be open."""
+    for rule in rules:
+        if rule.verdict is not Verdict.ALLOW and rule.tool in {"Read", *_EDITING} and rule.scope:
+            why = unsure_place(rule.scope, project=project, home=home, real=real)
+            if why is not None:
+                raise WorkspaceError(f"{shown(rule.text)} ({rule.verdict}) cannot be taken over: {why}")
 
 
 class _Files:

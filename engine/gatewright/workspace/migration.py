@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from gatewright.adapters.claude_limits import untold_limits
 from gatewright.adapters.claude_settings import Migrated, read_claude_settings
 from gatewright.base.errors import WorkspaceError
 from gatewright.policy.document import Dialect
@@ -28,10 +30,16 @@ def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None
     if kinds == {".toml"} and len(files) == 1:
         found = _pattern(files[0])
     elif kinds == {".json"}:
-        folder = (project or _project_of(files[0])).resolve()
+        named = (project or _project_of(files[0])).absolute()
+        folder = named.resolve()
         texts: dict[bool, list[str]] = {True: [], False: []}
         for file in files:
-            texts[_project_of(file).resolve() == folder].append(_text(file))
+            text = _text(file)
+            limits = tuple(untold_limits(text))
+            if limits:
+                told = "; ".join(limits)
+                raise WorkspaceError(f"`{file}` says more than its rules, and would be more open here: {told}")
+            texts[_project_of(file).resolve() == folder].append(text)
         found = _without_secrets(
             read_claude_settings(
                 texts[True],
@@ -39,6 +47,8 @@ def migrate(files: Sequence[Path], *, agent_id: str, project: Path | None = None
                 agent_id=agent_id,
                 project=folder.as_posix(),
                 home=Path.home().as_posix(),
+                spellings=(named.as_posix(), *_below_home(folder)),
+                real=os.path.realpath,
             )
         )
     else:
@@ -53,6 +63,15 @@ def _without_secrets(found: Migrated) -> Migrated:
     )
     note = f"reading what looks like a secret ({', '.join(f'`{pattern}`' for pattern in SECRETS)}): it is hidden here"
     return Migrated(replace(found.policy, sources=sources), (*found.notes, note))
+
+
+def _below_home(folder: Path) -> tuple[str, ...]:
+    """The folder as a path below the home folder, which a link may have led to."""
+    home = Path.home()
+    try:
+        return ((home / folder.relative_to(home.resolve())).as_posix(),)
+    except ValueError:
+        return ()
 
 
 def _project_of(file: Path) -> Path:
