@@ -76,6 +76,69 @@ def test_nothing_names_a_package_registry() -> None:
     assert not found
 
 
+def calls(source: str) -> Iterator[tuple[str, str, ast.Call]]:
+    """Every call of `owner.name(...)` in a module."""
+    for node in ast.walk(ast.parse(source)):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+        ):
+            yield node.func.value.id, node.func.attr, node
+
+
+def looks_at_all_objects(source: str) -> bool:
+    """Whether it lists the objects of the process, or makes an object known that somebody else is building."""
+    names = {"get_objects", "get_referrers", "get_referents"}
+    imported = (
+        alias.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and node.module == "gc"
+        for alias in node.names
+    )
+    return bool(names & {*imported, *(name for owner, name, _ in calls(source) if owner == "gc")})
+
+
+def says_nothing_in_the_log(call: ast.Call) -> bool:
+    """Whether its sentence is all filled in, so that the log of the app, which leaves that out, says nothing."""
+    said = call.args[0] if call.args else None
+    if isinstance(said, ast.JoinedStr):
+        return not any(isinstance(part, ast.Constant) and str(part.value).strip(" :") for part in said.values)
+    text = said.value if isinstance(said, ast.Constant) and isinstance(said.value, str) else ""
+    return len(re.findall(r"[A-Za-z]{2,}", re.sub(r"%[a-z]", "", text))) < 2
+
+
+def test_nobody_lists_all_objects_of_a_process_with_threads() -> None:
+    """CPython hands out tuples that another thread is still building; that thread then fails with a SystemError."""
+    alone = {"tests/mutants/server.py"}  # a process of its own, before it has a second thread
+    files = [*(path for _, path in modules()), *sorted((ROOT / "tests").rglob("*.py"))]
+    found = {path.relative_to(ROOT).as_posix() for path in files if looks_at_all_objects(path.read_text("utf-8"))}
+
+    assert found == alone
+
+
+def test_every_line_of_the_log_says_something_by_itself() -> None:
+    """The log of the app keeps the sentences of our code, and nothing of what is put into them."""
+    levels = {"debug", "info", "warning", "error", "exception", "critical"}
+    mute = [
+        f"{name}:{call.lineno}"
+        for name, path in modules()
+        for owner, level, call in calls(path.read_text("utf-8"))
+        if owner in {"_log", "log", "logging"} and level in levels and says_nothing_in_the_log(call)
+    ]
+
+    assert not mute
+
+
+def test_listings_of_objects_and_mute_lines_are_recognised() -> None:
+    assert looks_at_all_objects("import gc\nlen(gc.get_objects())")
+    assert looks_at_all_objects("from gc import get_referrers")
+    assert not looks_at_all_objects("import gc\ngc.get_count()")
+    for mute in ('_log.warning("%s", error)', '_log.error("%s: %s", a, b)', '_log.error(f"{a}: {b}")'):
+        assert any(says_nothing_in_the_log(call) for _, _, call in calls(mute))
+    assert not any(says_nothing_in_the_log(call) for _, _, call in calls('_log.error("a watcher failed: %s", a)'))
+
+
 @pytest.mark.skipif(len(ROOT.parts) < 3, reason="a checkout straight below `/` has a name like any other")
 def test_no_test_names_the_folder_of_this_checkout() -> None:
     found = [str(path) for path, text in texts(ROOT / "tests") if f"{ROOT}/" in text]

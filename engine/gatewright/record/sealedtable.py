@@ -186,7 +186,7 @@ class SealedTable:
         with self._noting:
             if text not in self._notes and len(self._notes) < _MOST_NOTES:
                 self._notes[text] = None
-                _log.warning("%s", text)
+                _log.warning("a state file has a fault: %s", text)
 
     def version(self) -> Version:
         """Differs once anybody changed a row; empty while there is no file."""

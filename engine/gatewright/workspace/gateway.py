@@ -243,7 +243,7 @@ async def _keep(store: SessionStore, session: Session) -> None:
                 await asyncio.to_thread(store.save, session)
                 kept = now
             except WorkspaceError as error:
-                _log.warning("%s", error)
+                _log.warning("the session cannot be saved now: %s", error)
 
 
 def _signature(workspace: Workspace) -> tuple[object, ...]:

@@ -3,6 +3,9 @@
 Left alone, a collection starts in whichever thread allocates next; a worker that destroys a timer or a widget which
 happens to be garbage takes the process down. And a collection of everything takes seconds beside a large policy: so
 what has lasted is put aside and looked through again only while the window is not the one that is used.
+
+What there is is counted, never listed: `gc.get_objects` takes hold of tuples that another thread is still building,
+which then fails with a SystemError.
 """
 
 import gc
@@ -25,6 +28,8 @@ class Collector(QObject):
         gc.disable()
         gc.freeze()  # what start-up made stays; looking through it again would only cost time
         self._seen: int | None = None
+        self._lasting = 0
+        """About how many objects outlasted a collection and are not put aside yet."""
         self._timer.start()
 
     def tick(self) -> None:
@@ -42,16 +47,20 @@ class Collector(QObject):
         if new <= gc.get_threshold()[0]:
             return
         if new <= DOSE:
-            gc.collect()
-        if new > DOSE or len(gc.get_objects()) > DOSE:
-            gc.freeze()
+            self._lasting += max(0, new - gc.collect())
+        if new > DOSE or self._lasting > DOSE:
+            self._put_aside()
 
     def sweep(self) -> None:
         """Look through everything, also what was put aside: a second for some millions of objects."""
         gc.unfreeze()
         gc.collect()
-        gc.freeze()
+        self._put_aside()
         self._seen = gc.get_freeze_count()
+
+    def _put_aside(self) -> None:
+        gc.freeze()
+        self._lasting = 0
 
     def stop(self) -> None:
         """Python collects again when and where it likes."""

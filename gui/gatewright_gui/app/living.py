@@ -15,15 +15,19 @@ from gatewright_gui.app.collector import Collector
 from gatewright_gui.app.firstpaint import FirstPaint
 from gatewright_gui.app.warm import warm_up
 from gatewright_gui.qt.language import tr
-from gatewright_gui.session.diagnostics import start_log
+from gatewright_gui.session.diagnostics import kept_log
 from gatewright_gui.settings import Preferences
 from gatewright_gui.theme import ThemeChoice
 from gatewright_gui.window.main_window import MainWindow
 
 
 async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | None, preferences: Preferences) -> int:
-    """One window from its first to its last moment."""
-    end_log = start_log()
+    """One window from its first to its last moment; what goes wrong in it is in the log, whatever becomes of it."""
+    with kept_log():
+        return await _live(app, workspace, theme, preferences)
+
+
+async def _live(app: QApplication, workspace: Path | None, theme: ThemeChoice | None, preferences: Preferences) -> int:
     window = new_window(app, preferences=preferences, theme=theme)
     collector = Collector(app)
     ended = asyncio.Event()
@@ -39,14 +43,13 @@ async def live(app: QApplication, workspace: Path | None, theme: ThemeChoice | N
     try:
         window.deriver.hold()
         window.show()
-        await open_first(window, workspace)
+        await asyncio.wait([window.tasks.start(open_first(window, workspace), "open")])  # a failure is said there
         FirstPaint(window).painted.connect(partial(_go_on, window))
         await ended.wait()
     finally:
         sys.excepthook = hook
         await window.shut()
         collector.stop()
-        end_log()
         with suppress(OSError):
             window.preferences.save()
     return 0

@@ -1,10 +1,15 @@
 """The log file of the app, and what somebody who reports a fault copies. Neither holds words of a call or a policy."""
 
+import faulthandler
 import logging
 import platform
+import re
+import sys
+import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Generator
+from contextlib import contextmanager
 from importlib.metadata import version
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -19,6 +24,9 @@ LOGGERS = "gatewright", "gatewright_gui"
 MOST_BYTES = 256_000
 """Of one log file; the one before it is kept too."""
 LAST_BYTES, LAST_LINES = 16_000, 60
+_FOLDER = re.compile(r'File "[^"]*[/\\]')
+"""What `faulthandler` names before a file of code."""
+_log = logging.getLogger(__name__)
 
 
 class PlainLines(logging.Formatter):
@@ -44,8 +52,9 @@ def log_file() -> Path:
     return user_log_path("gatewright") / "app.log"
 
 
-def start_log() -> Callable[[], None]:
-    """Write warnings and errors of ours into the log file from now on; what is returned ends that.
+@contextmanager
+def kept_log() -> Generator[None]:
+    """Write warnings and errors of ours into the log file, and whatever ends a thread, the program, or what is done.
 
     They go to the terminal too, as they do without a log. A file that cannot be written is done without.
     """
@@ -54,20 +63,58 @@ def start_log() -> Callable[[], None]:
         file.parent.mkdir(parents=True, exist_ok=True)
         handler = RotatingFileHandler(file, maxBytes=MOST_BYTES, backupCount=1, encoding="utf-8")
     except OSError:
-        return lambda: None
+        yield
+        return
     handler.setFormatter(PlainLines())
-    handlers = [handler, *([logging.lastResort] if logging.lastResort is not None else [])]
+    last = logging.lastResort
     for name in LOGGERS:
-        for one in handlers:
+        for one in (handler, *([last] if last is not None else [])):
             logging.getLogger(name).addHandler(one)
-
-    def end() -> None:
+    try:
+        with _crashes_kept(file), _threads_heard():
+            yield
+    except Exception as error:
+        _log.critical("the app ended with an error", exc_info=error)
+        raise
+    finally:
         for name in LOGGERS:
-            for one in handlers:
+            for one in (handler, *([last] if last is not None else [])):
                 logging.getLogger(name).removeHandler(one)
         handler.close()
 
-    return end
+
+@contextmanager
+def _crashes_kept(file: Path) -> Generator[None]:
+    """What ends the process at once (a fault in Qt, say) writes where every thread was, with nothing of Python's."""
+    was_on = faulthandler.is_enabled()
+    with file.open("ab") as crashes:
+        faulthandler.enable(crashes)
+        try:
+            yield
+        finally:
+            faulthandler.disable()
+            if was_on:
+                faulthandler.enable()
+
+
+@contextmanager
+def _threads_heard() -> Generator[None]:
+    """An error that ends a thread, or that nobody can be given, is logged before Python says it."""
+    of_thread, of_nobody = threading.excepthook, sys.unraisablehook
+
+    def ended(args: threading.ExceptHookArgs) -> None:
+        _log.error("a thread ended with an error", exc_info=args.exc_value)
+        of_thread(args)
+
+    def unraisable(args: "sys.UnraisableHookArgs") -> None:
+        _log.error("an error was nobody's", exc_info=args.exc_value)
+        of_nobody(args)
+
+    threading.excepthook, sys.unraisablehook = ended, unraisable
+    try:
+        yield
+    finally:
+        threading.excepthook, sys.unraisablehook = of_thread, of_nobody
 
 
 def diagnostics(document: Document) -> str:
@@ -85,7 +132,8 @@ def diagnostics(document: Document) -> str:
     try:
         with log_file().open("rb") as log:
             log.seek(max(0, log.seek(0, 2) - LAST_BYTES))
-            last_lines = log.read().decode("utf-8", "replace").splitlines()[-LAST_LINES:]
+            text = log.read().decode("utf-8", "replace")
+            last_lines = [_FOLDER.sub('File "', line) for line in text.splitlines()[-LAST_LINES:]]
     except OSError:
         last_lines = ["no log file"]
     state = "open" if document.is_open else "with errors" if document.failure is not None else "none"

@@ -683,7 +683,7 @@ class MainWindow(QMainWindow):
         if isinstance(error, WorkerLost):
             self.show_message(Message("error", str(error)))
         else:
-            self.report_failure(f"{name}: {error}", error)
+            self.report_failure(f"{name}: {type(error).__name__}: {error}", error)
 
     def report_failure(self, what: str, error: BaseException) -> None:
         """A bug of ours: say it, keep where it came from in the log, go on."""

@@ -2,6 +2,7 @@ import asyncio
 import logging
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -25,7 +26,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gatewright.workspace import create_workspace, verify_export
+from gatewright.workspace import Workspace, create_workspace, verify_export
 from gatewright_gui.app.build import new_window
 from gatewright_gui.app.living import live, open_first
 from gatewright_gui.app.main import has_display
@@ -35,7 +36,7 @@ from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.pages.problems import ProblemsPage
 from gatewright_gui.pages.toml import TomlPage
 from gatewright_gui.session.diagnostics import log_file
-from gatewright_gui.session.opening import demo_folder
+from gatewright_gui.session.opening import Opener, demo_folder
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.preferences_dialog import PreferencesDialog
@@ -398,6 +399,66 @@ async def test_app_lives_until_its_window_is_closed_and_logs_no_word_of_an_error
     assert f"agents 4, tools {tools}, sources" in copied
     assert f"Gatewright {version('gatewright')}, Python 3." in copied
     assert "after the end" not in logged
+
+
+@pytest.mark.parametrize("error", [SystemError("bad argument to internal function"), MemoryError(), KeyError("x")])
+async def test_reading_that_fails_leaves_the_window_and_its_traceback_in_the_log(
+    tmp_path: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(_opener: Opener, _path: Path, *, trust: bool = False) -> Workspace:
+        del trust
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Opener, "open", fail)
+        life = asyncio.ensure_future(live(qapp, demo(tmp_path), "light", Preferences(tmp_path / "preferences.ini")))
+        await until(lambda: bool(_windows()) and not _windows()[0].message.isHidden())
+    window = _windows()[0]
+    assert type(error).__name__ in window.message.text
+    assert await window.open(tmp_path / "demo" / "policy.toml")
+    window.close()
+
+    assert await life == 0
+    logged = log_file().read_text("utf-8")
+    assert f"builtins.{type(error).__name__}\n" in logged
+    assert "tests.gui.window.test_window:" in logged
+
+
+def _windows() -> list[MainWindow]:
+    """Those of the app that runs now; newest last."""
+    return [top for top in QApplication.topLevelWidgets() if isinstance(top, MainWindow) and top.isVisible()]
+
+
+CRASH = """
+import threading, time
+from gatewright_gui.session.diagnostics import kept_log
+with kept_log():
+    thread = threading.Thread(target=lambda: [][1], name="fails")
+    thread.start()
+    thread.join()
+    {end}
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("raise SystemError('at the start')", "the app ended with an error\n  builtins.SystemError\n"),
+        ("import faulthandler; faulthandler._sigabrt()", "Fatal Python error: Aborted"),
+        ("import faulthandler; faulthandler._sigsegv()", "Fatal Python error: Segmentation fault"),
+    ],
+)
+def test_whatever_ends_the_program_is_in_the_log(tmp_path: Path, end: str, words: str) -> None:
+    script = tmp_path / "crash.py"
+    script.write_text(CRASH.format(end=end), "utf-8")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+
+    assert done.returncode != 0
+    assert log_file().exists(), done.stderr
+    logged = log_file().read_text("utf-8")
+    assert "a thread ended with an error\n  builtins.IndexError\n" in logged
+    assert words in logged
+    assert "at the start" not in logged
 
 
 def test_no_display_is_noticed() -> None:
