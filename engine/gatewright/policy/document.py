@@ -294,7 +294,9 @@ class Policy:
     shell: ShellSettings = field(default_factory=ShellSettings)
     endpoints: Endpoints = field(default_factory=Endpoints)
     written: Written | None = field(default=None, compare=False, repr=False)
-    """The text that somebody typed, which the text of this policy is an edit of; None: what was last saved."""
+    """The text that the one of this policy is an edit of, as somebody typed it or as it was before a save that was
+    undone; None: what was last saved.
+    """
 
     @property
     def provides(self) -> frozenset[str]:
@@ -346,3 +348,4 @@ class Written:
 
     text: str
     policy: Policy
+    identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)

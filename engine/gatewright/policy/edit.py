@@ -115,6 +115,11 @@ def inverse(edit: Edit) -> Edit:
     return Edit(edit.name, tuple(replace(one, before=one.after, after=one.before) for one in reversed(edit.changes)))
 
 
+def typed_text(edit: Edit) -> Written | None:
+    """The text that was typed, where the edit is one of the text."""
+    return next((change.after for change in edit.changes if isinstance(change, TextChange)), None)
+
+
 def edit_between(name: str, before: Policy, after: Policy) -> Edit:
     """The edit that makes one policy the other, row by row. Raises EditRefused where no edit can."""
     changes: list[Change] = [

@@ -108,6 +108,7 @@ if TYPE_CHECKING:
         apply,
         edit_between,
         inverse,
+        typed_text,
     )
     from gatewright.policy.endpoint import AgentEndpoint, BlueskyEndpoint, DiscordEndpoint
     from gatewright.policy.glob import PermissionRules, check_pattern
@@ -269,7 +270,7 @@ door(
         ),
         "gatewright.policy.edit": (
             "AgentChange", "ChangeSet", "Edit", "Field", "ToolSettingsChange", "apply",
-            "edit_between", "inverse",
+            "edit_between", "inverse", "typed_text",
         ),
         "gatewright.policy.endpoint": ("AgentEndpoint", "BlueskyEndpoint", "DiscordEndpoint"),
         "gatewright.policy.glob": ("PermissionRules", "check_pattern"),

@@ -66,9 +66,12 @@ class PolicyText:
             return self._now[1]
 
     def base_of(self, policy: Policy) -> Written:
-        """The text that the one of ``policy`` is an edit of: what was typed, else what was saved."""
-        written = policy.written
-        if written is None or written == self.saved_policy.written or written.text == self.saved:
+        """The text that the one of ``policy`` is an edit of: what was typed, or an older one that undo went back to,
+        else what was saved. What the saved policy itself was an edit of does not count any more.
+        """
+        written, own = policy.written, self.saved_policy.written
+        is_saved = written is not None and own is not None and written.identity == own.identity
+        if written is None or is_saved or written.text == self.saved:
             return Written(self.saved, self.saved_policy)
         return written
 

@@ -38,6 +38,7 @@ from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Archive, Conversations
 from gatewright.memory.notes import NoteBook
 from gatewright.policy.document import PINS, Catalog, Policy, Written
+from gatewright.policy.identity import new_identity
 from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.setting import overridden_all
 from gatewright.policy.target import Refusal
@@ -504,6 +505,26 @@ class Workspace:
         after = replace(edits.apply(state.policy, edit), written=None)
         change = edits.TextChange(state.text.base_of(state.policy), Written(text, after))
         return edits.Edit(edit.name, (*edit.changes, change))
+
+    @property
+    def text_base(self) -> Written:
+        """The text that the one of the policy as it is now is an edit of, for `on_text`."""
+        state = self._state
+        return state.text.base_of(state.policy)
+
+    def on_text(self, edit: Edit, base: Written | None) -> Edit:
+        """The edit, so that the text of what comes of it is an edit of ``base`` alone; None: of what the file holds.
+
+        So what an edit took out of the text comes back letter by letter when it is undone, also after a save.
+        """
+        from gatewright.policy import edit as edits
+
+        now, (saved, saved_policy) = self.text_base, self._state.text.as_saved
+        after = Written(saved, saved_policy) if base is None else replace(base, identity=new_identity())
+        changes = tuple(change for change in edit.changes if not isinstance(change, edits.TextChange))
+        if now.text != saved or after.text != saved:
+            changes = (*changes, edits.TextChange(now, after))
+        return edits.Edit(edit.name, changes)
 
     def problems_of(self, text: str) -> tuple[Problem, ...]:
         """What is wrong with another text of this policy file; reads all of it, so not for the GUI thread."""

@@ -4,21 +4,33 @@ from collections.abc import Callable
 
 from PySide6.QtGui import QUndoCommand
 
-from gatewright.workspace.api import Edit, inverse
+from gatewright.workspace.api import Edit, Written, inverse, typed_text
 
 
 class EditCommand(QUndoCommand):
-    """Applies an edit, and takes it back by its inverse. Its text is the edit's name without the code marks."""
+    """Applies an edit, and takes it back by its inverse. Its text is the edit's name without the code marks.
 
-    def __init__(self, edit: Edit, apply: Callable[[Edit], None]) -> None:
+    `base`: the text that the one of the policy before it is an edit of. It is handed on with every step but the first,
+    so that after a save too each step leaves the text that was there. `step`: takes an edit, that text, and which way
+    the stack goes.
+    """
+
+    def __init__(
+        self, edit: Edit, base: Written, apply: Callable[[Edit], None], step: Callable[[Edit, Written, int], None]
+    ) -> None:
         super().__init__(edit.name.replace("`", ""))
-        self._edit = edit
-        self._apply = apply
+        self._edit, self._base = edit, base
+        self._apply, self._step = apply, step
+        self._is_done = False
 
     def redo(self) -> None:
         """Do it."""
-        self._apply(self._edit)
+        if self._is_done:
+            self._step(self._edit, typed_text(self._edit) or self._base, 1)
+        else:
+            self._is_done = True
+            self._apply(self._edit)
 
     def undo(self) -> None:
         """Take it back."""
-        self._apply(inverse(self._edit))
+        self._step(inverse(self._edit), self._base, -1)

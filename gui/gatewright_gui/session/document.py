@@ -1,9 +1,13 @@
-"""The open workspace with its undo stack: the one place of the app where a policy changes."""
+"""The open workspace with its undo stack: the one place of the app where a policy changes.
+
+Over 450 lines, because the workspace, the undo stack and the state of the file are let go of, put in and told together.
+"""
 
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +27,7 @@ from gatewright.workspace.api import (
     ToolRight,
     Workspace,
     WorkspaceError,
+    Written,
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.command import EditCommand
@@ -88,6 +93,8 @@ class Document(QObject):
         self._was_dirty = False
         self._is_gone = False
         self._saved_at: float | None = None
+        self._rewritten = 0
+        """How often what somebody else wrote was saved over."""
         self._at_work = 0
         """How much of the file's work is under way or waits for its turn."""
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-document")
@@ -249,7 +256,8 @@ class Document(QObject):
             self.say("warning", str(error))
             return False
         if edit is not None:
-            self.undo_stack.push(EditCommand(edit, self._apply))
+            step = partial(self._step, self._rewritten)
+            self.undo_stack.push(EditCommand(edit, self.workspace.text_base, self._apply, step))
         return edit is not None
 
     def _checked(self, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> Edit | None:
@@ -268,6 +276,14 @@ class Document(QObject):
         self._snapshot_id += 1
         self.policy_changed.emit(changes)
         self._tell_dirty()
+
+    def _step(self, rewritten: int, edit: Edit, base: Written, way: int) -> None:
+        """Undo or redo: the text becomes what it was there. What stood in the file before somebody else's writing was
+        saved over does not come back.
+        """
+        is_saved = self.undo_stack.index() + way == self.undo_stack.cleanIndex()
+        is_old = rewritten != self._rewritten
+        self._apply(self.workspace.on_text(edit, None if is_saved or is_old else base))
 
     def tell_tools_changed(self) -> None:
         """Tools came, went or are others, without an edit of the policy: everything is looked at anew."""
@@ -342,7 +358,10 @@ class Document(QObject):
         if not overwrite and self.is_dirty and await self.in_worker(workspace.changed_outside):
             self.save_refused.emit()
             return False
-        return await self._written(lambda: workspace.save(overwrite=overwrite))
+        is_over = overwrite and await self.in_worker(workspace.changed_outside)
+        is_saved = await self._written(lambda: workspace.save(overwrite=overwrite))
+        self._rewritten += is_over and is_saved
+        return is_saved
 
     async def _written(self, write: Callable[[], None]) -> bool:
         path = self.workspace.policy_path
