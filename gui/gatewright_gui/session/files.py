@@ -111,7 +111,7 @@ class PathLevel:
                 why = tr(
                     "outside the source: a path here is written from the source's folder on, without `/` at its start"
                 )
-            return tr("{reason}: no agent gets there, whatever the rules say", reason=why)
+            return tr("{reason}: a call that names it is denied, whatever the rules say", reason=why)
         if self.unusable is not None:
             return tr("no operation can use it, whatever the rules say: {reason}", reason=self.unusable)
         if self.overlapped:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from gatewright.workspace.api import Permission
+from gatewright_gui.session.message import Message
 from tests.gui.files.support import add_rule, set_level
 from tests.gui.session.opened import opened_window, settled
 from tests.support.demo import copy_demo
@@ -19,7 +20,11 @@ async def test_a_level_of_none_names_the_tools_that_are_denied_above_it(tmp_path
     policy.write_text(policy.read_text("utf-8") + more, "utf-8")
     async with opened_window(policy, tmp_path) as window:
         document, told = window.document, list[str]()
-        document.said.connect(lambda message: told.append(message.text))
+
+        def hear(message: Message) -> None:
+            told.append(message.text)
+
+        document.said.connect(hear)
 
         add_rule(document, "tables/", Permission.READ_ONLY)
         set_level(document, 0, Permission.READ_ONLY)

@@ -184,11 +184,10 @@ def verdict_sentence(tool: ToolRight, operation: OperationRight | None) -> str:
             return tr("Denied, because {reason}.", reason=plain)
         asks = tr("Asks first, because {reason}, and it {depends}.", reason=plain, depends=depending)
         return asks if depending else tr("Asks first, because {reason}.", reason=plain)
-    return (
-        tr("Allowed, but it {depends}.", depends=depending)
-        if depending
-        else tr("Allowed: every layer lets it through.")
-    )
+    if depending:
+        return tr("Allowed, but it {depends}.", depends=depending)
+    limited = any(row.limits for _, row in rows)
+    return tr("Allowed, within its limits.") if limited else tr("Allowed: every layer lets it through.")
 
 
 _SHORT = {
@@ -213,6 +212,15 @@ ASK_TIPS = {
     Asking.SOME: mark("some of its calls ask first"),
     Asking.LOCKED: mark("asks first, by another layer than this switch"),
 }
+
+
+def asking_words(tool: ToolRight, operation: OperationRight | None) -> str:
+    """Whether a row asks first, in a sentence; what only a text that is a path makes ask is said, too."""
+    asking = asking_of(tool, operation)
+    shown = (operation,) if operation is not None else tuple(op for op in tool.operations if not op.is_hidden)
+    if asking is Asking.NO and any(Verdict.ASK in op.by_text for op in shown):
+        return tr("asks first only for a text that is a path into a source whose level asks")
+    return tr(ASK_TIPS[asking])
 
 
 def same_shape(one: ToolRight, other: ToolRight) -> bool:

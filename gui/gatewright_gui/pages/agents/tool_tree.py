@@ -15,11 +15,11 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, QObject, Qt, Signal
 from gatewright.workspace.api import Agent, Catalog, OperationRight, Source, ToolRight
 from gatewright_gui.pages.agents.limits import limits_of
 from gatewright_gui.pages.agents.row_state import (
-    ASK_TIPS,
     STATE_WORDS,
     TIER_WORDS,
     RowState,
     asking_of,
+    asking_words,
     depending_words,
     description_of,
     facts_of,
@@ -395,13 +395,15 @@ class ToolTreeModel(QAbstractItemModel):
         if column is Column.LIMITS and (said := self._said(tool, operation)):
             return "\n".join(text for text in (*said, self._text(tool, operation, column)) if text)
         if column is Column.ASK:
-            return tr(ASK_TIPS[asking_of(tool, operation)])
+            return asking_words(tool, operation)
         if column is Column.VERDICT:
             share, rows = self._share(tool, operation), (operation,) if operation else tool.operations
             depending = dict.fromkeys(filter(None, (depending_words(facts_of(tool, row), row, share) for row in rows)))
             reasons = (reason.text.replace("`", "") for reason in reasons_of(tool, operation)[:8])
             leads = (tr("click: at which files"),) if share is not None else ()
-            return "\n".join((*reasons, *depending, *leads)) or tr("nothing limits it")
+            said = "\n".join((*reasons, *depending, *leads))
+            limited = any(row.limits for row in rows)
+            return said or (tr("allowed within its limits") if limited else tr("nothing limits it"))
         return self._text(tool, operation, column)
 
     def _said(self, tool: ToolRight, operation: OperationRight | None) -> tuple[str, ...]:
@@ -410,7 +412,7 @@ class ToolTreeModel(QAbstractItemModel):
 
     def _spoken(self, tool: ToolRight, operation: OperationRight | None, column: Column) -> str:
         if column is Column.ASK:
-            return tr(ASK_TIPS[asking_of(tool, operation)])
+            return asking_words(tool, operation)
         text = self._text(tool, operation, column)
         if column is Column.VERDICT and (share := self._share(tool, operation)) is not None:
             return f"{text}, {share.words}"

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PRESETS: tuple[tuple[Preset, str, str], ...] = (
-    (Preset.EVERYTHING, mark("&Everything"), mark("all, and none asks first")),
-    (Preset.STANDARD, mark("&Standard"), mark("all; privileged ones ask first")),
-    (Preset.READ_ONLY, mark("&Read only"), mark("only what reads")),
+    (Preset.EVERYTHING, mark("&Everything"), mark("all, and none asks first by its tier")),
+    (Preset.STANDARD, mark("&Standard"), mark("all; privileged ones ask first by their tier")),
+    (Preset.READ_ONLY, mark("&Read only"), mark("only what is read only by its tier")),
     (Preset.NOTHING, mark("&Nothing"), mark("no operation at all")),
 )
 """Each preset with its name in the menu, and what it allows."""

@@ -161,7 +161,7 @@ def _many_words(
         asking = sum(row.after is RightState.ASKS for row in come)
         more = [f"{count:,} {tr(_DANGERS[danger])}" for danger, count in dangers.items()]
         more += [tr("{count} asking first", count=f"{asking:,}")] if asking else []
-        dangerous = ", ".join(more) or tr("none dangerous")
+        dangerous = ", ".join(more) or tr("none privileged or known to delete")
         what = counted(len(come), "operation", "operations")
         parts.append(tr("turned on {what} of `{agent}`, {dangerous}", what=what, agent=agent_id, dangerous=dangerous))
     elif len(rows) > 1:
