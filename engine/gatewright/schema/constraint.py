@@ -26,7 +26,6 @@ not fit it; raw: fitting it only decides what else is asked."""
 
 _NONE: Final[Kinds] = frozenset()
 _NULL: Final[Kinds] = frozenset({"null"})
-_DEPTH = 16
 _BESIDE = frozenset({"allOf", "dependentSchemas", "dependencies"})
 _TESTS = frozenset({"if", "propertyNames"})
 
@@ -68,6 +67,7 @@ class _Closing:
         self._find = finder(root)
         self._names: dict[tuple[str, Way], str] = {}
         self._left: list[tuple[str, Way]] = []
+        self._known: dict[int, tuple[Schema, _Said]] = {}
 
     def result(self) -> Schema:
         closed = self._turned(_without_definitions(self._root), "asked")
@@ -92,7 +92,7 @@ class _Closing:
                 result["allOf"] = [*(as_list(result.get("allOf")) or []), {"anyOf": closed}]
         if isinstance(reference := node.get("$ref"), str):
             result["$ref"] = self._reference(reference, way)
-        kinds = self._said(node, 0).kinds
+        kinds = self._said(node).kinds
         if not kinds or kinds == ALL:
             return result
         if way == "asked" and {"type", "const", "enum"}.isdisjoint(node) and not own_words(node).keys() <= {*UNIONS}:
@@ -110,22 +110,28 @@ class _Closing:
             self._left.append((reference, way))
         return definition(self._names[reference, way])
 
-    def _said(self, node: object, depth: int) -> _Said:
+    def _said(self, node: object) -> _Said:
         table = as_object(node)
-        if table is None or depth > _DEPTH:
+        if table is None:
             return _Said()
+        if id(table) not in self._known:
+            self._known[id(table)] = table, _Said()  # what refers back to itself adds nothing
+            self._known[id(table)] = table, self._said_by(table)
+        return self._known[id(table)][1]
+
+    def _said_by(self, table: Schema) -> _Said:
         kinds: Kinds = kinds_named(table) | {kind for word in table if (kind := KIND_OF.get(word)) is not None}
         rest = ALL
         beside: list[object] = [*(as_list(table.get("allOf")) or ())]
         if isinstance(reference := table.get("$ref"), str):
             beside.append(self._find(reference))
-        for said in (self._said(one, depth + 1) for one in beside):
+        for said in map(self._said, beside):
             kinds, rest = kinds | said.kinds, rest & said.rest
         branches = [one for keyword in UNIONS for one in as_list(table.get(keyword)) or ()]
         for one in (*branches, *(table.get(keyword) for keyword in ("if", "then", "else"))):
-            kinds |= self._said(one, depth + 1).all
+            kinds |= self._said(one).all
         if (refused := as_object(table.get("not"))) is not None:
-            said = self._said(refused, depth + 1).all
+            said = self._said(refused).all
             if _is_type_alone(refused) or said == _NULL:
                 rest -= said
             else:

@@ -114,7 +114,7 @@ def constraints(draw: st.DrawFn) -> tuple[dict[str, Any], frozenset[str], Callab
     return said, spoken, takes
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(unions(), constraints())
 def test_shown_gate_and_constraint_agree_about_every_type(
     union: tuple[dict[str, Any], frozenset[str]], made: tuple[dict[str, Any], frozenset[str], Callable[[Any], bool]]
@@ -146,7 +146,7 @@ PLACES: dict[str, Callable[[Any], tuple[dict[str, Any], Callable[[Any], Any]]]] 
 """A constraint put somewhere inside another, and the value that has a value there."""
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(constraints(), st.sampled_from(sorted(PLACES)))
 def test_types_are_closed_at_every_place_inside(
     made: tuple[dict[str, Any], frozenset[str], Callable[[Any], bool]], place: str
@@ -177,7 +177,7 @@ NESTED = st.recursive(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(NESTED)
 def test_a_closed_constraint_takes_nothing_that_it_does_not_take_as_written(said: dict[str, Any]) -> None:
     raw, closed = SchemaChecker(said), SchemaChecker(closed_constraint(said))
@@ -245,3 +245,21 @@ def test_a_constraint_that_is_no_schema_has_no_meaning() -> None:
     for said in (3, None, float("nan"), {"$ref": "#/$defs/gone"}):
         with pytest.raises(SchemaError):
             closed_constraint(said)
+
+
+def test_a_constraint_that_refers_to_itself_many_times_is_closed_at_once() -> None:
+    again = {"$ref": "#/$defs/k"}
+    inner: dict[str, Any] = {
+        "anyOf": [again, again, again, {"pattern": "^ok"}],
+        "not": {"allOf": [again, again, again]},
+    }
+    said: dict[str, Any] = {
+        "$defs": {"k": {"properties": {"to": inner, "more": {"items": again}}}},
+        "properties": {"to": again},
+    }
+    for _ in range(4):
+        said = {"anyOf": [said, said, {"maximum": 3}]} | {"$defs": said.pop("$defs")}
+
+    closed = SchemaChecker(closed_constraint(said))
+    assert closed.is_valid(3)
+    assert not closed.is_valid("3")
