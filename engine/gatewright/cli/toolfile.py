@@ -5,6 +5,7 @@ What an import would set aside is set aside here too; one tool by itself is look
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Literal, cast
 
@@ -13,6 +14,8 @@ from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.output import print_error, read_content
 from gatewright.schema import Schema, check_schema
+from gatewright.schema.pattern import linear_part, pattern_problems
+from gatewright.schema.walk import pointer_text
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.workspace.jsonfile import parse_json
 
@@ -59,6 +62,10 @@ class ToolFile:
             print_error(f"warning: set aside {_named(problem)}{_at(problem)}: {problem.message}")
         for problem in self.doubts:
             print_error(f"warning: the gate would not take {_named(problem)}{_at(problem)}: {problem.message}")
+        found = ((tool, one) for tool in self.tools for one in pattern_problems(tool.input_schema))
+        for tool, one in islice(found, _MANY):
+            place = f"the pattern of `{tool.name}` at {pointer_text(one.pointer)}"
+            print_error(f"warning: the gate neither shows nor checks {place}: {one.message}")
 
 
 def read_tool_file(path: str) -> ToolFile:
@@ -110,7 +117,9 @@ def _tool(outer: Schema, table: Schema, what: str) -> ToolFile:
 def _schema(schema: Schema, what: str, stem: str) -> ToolFile:
     _refuse_deep(schema, what)
     definition = ToolDefinition(stem, "", schema)
-    doubts = tuple(DefinitionProblem(problem.pointer, "", problem.message) for problem in check_schema(schema)[:1])
+    doubts = tuple(
+        DefinitionProblem(problem.pointer, "", problem.message) for problem in check_schema(linear_part(schema))[:1]
+    )
     return ToolFile(what, "schema", (definition,), doubts=doubts)
 
 

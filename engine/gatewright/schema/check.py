@@ -186,7 +186,8 @@ def _problems(root: Schema) -> Iterator[SchemaProblem]:
         yield SchemaProblem("", "the schema is nested too deeply")
         return
     patterns = [
-        SchemaProblem(pointer_text(one.pointer), f"the pattern: {one.message}") for one in pattern_problems(root)
+        SchemaProblem(pointer_text(one.pointer), f"the pattern cannot be checked: {one.message}")
+        for one in pattern_problems(root)
     ]
     found = list(_metaschema_problems(root)) if patterns or not _is_surely_a_schema(root) else []
     places = {problem.pointer for problem in found}

@@ -309,24 +309,33 @@ def test_json_without_a_telling_name_is_known_by_its_content(tmp_path: Path, run
 
 
 def test_bad_tool_of_a_list_is_set_aside_and_the_rest_is_printed(put: Put, run: Runner) -> None:
-    looking_back = {"type": "object", "properties": {"x": {"type": "string", "pattern": "(?<=a)b"}}}
-    path = put([*LIST, {"name": "odd", "inputSchema": looking_back}, {"name": "bare"}])
+    wrong = {"type": "object", "properties": {"x": {"type": "strin"}}}
+    path = put([*LIST, {"name": "odd", "inputSchema": wrong}, {"name": "bare"}])
     for command in ("operations", "preview"):
         ran = run(command, path, "--json")
         assert ran.status == 1
         assert len(ran.json) == 4
-        assert "set aside `odd` at /4/inputSchema/properties/x/pattern" in ran.err
+        assert "set aside `odd` at /4/inputSchema/properties/x/type" in ran.err
         assert "set aside `bare` at /5" in ran.err
     refused = run("operations", path, "--tool", "odd")
     assert refused.status == 2
-    assert "/4/inputSchema/properties/x/pattern" in refused.err
+    assert "/4/inputSchema/properties/x/type" in refused.err
 
 
 def test_single_tool_that_the_gate_would_not_take_is_looked_at_all_the_same(put: Put, run: Runner) -> None:
-    schema = {**CLOSED, "properties": {"action": ACTION, "id": {"type": "string", "pattern": "(?<=a)b"}}}
+    schema = {**CLOSED, "properties": {"action": ACTION, "id": {"type": "strin"}}}
     ran = run("operations", put({"name": "odd", "inputSchema": schema}), "--json")
     assert (ran.status, ran.json["field"]) == (0, "action")
-    assert "the gate would not take `odd` at /inputSchema/properties/id/pattern" in ran.err
+    assert "the gate would not take `odd` at /inputSchema/properties/id/type" in ran.err
+
+
+def test_a_pattern_that_the_gate_cannot_check_is_told_with_the_reason(put: Put, run: Runner) -> None:
+    schema = {**CLOSED, "properties": {"action": ACTION, "id": {"type": "string", "pattern": "(?<=a)b"}}}
+    for content in (schema, {"name": "odd", "inputSchema": schema}, [*LIST, {"name": "odd", "inputSchema": schema}]):
+        ran = run("operations", put(content), "--json")
+        assert ran.status == 0
+        assert "neither shows nor checks the pattern of" in ran.err
+        assert "/properties/id/pattern: it uses look-around" in ran.err
 
 
 @pytest.mark.parametrize(
