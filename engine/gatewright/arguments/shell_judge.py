@@ -58,7 +58,7 @@ class Judge:
         option = self._option_that_runs(name, bare, words, arguments)
         if option or runs_others(name):
             self._runner = self._runner or name
-        lists = programs.listing(bare, arguments)
+        lists = programs.listing(name, arguments)
         if programs.takes_whole_folder(bare, arguments):
             self.words.setdefault(Named(".", name, lists))
         is_known = all(word.forms is not None for word in words)
@@ -94,11 +94,12 @@ class Judge:
                 continue
             self._noted.add(noted)
             places = places_in(noted[0])
+            shown = lists if plain(form) == form else None  # a pattern shows what it fits, at any depth
             if places is None:
                 reason = "a pattern that may lead above the folder that it begins in"
                 raise Refusal("unknown-word", reason, "leave `..` out of what stands behind a pattern")
             self._forms.setdefault(form)
-            self.words |= {Named(place, program, lists): None for place in places}
+            self.words |= {Named(place, program, shown): None for place in places}
 
     def text(self, word: Word) -> None:
         """Note a text that goes into a program."""

@@ -53,7 +53,13 @@ _WRAPPERS = (
     "snap apt apt-get dpkg rpm yum dnf open xdg-open dbus ld faketime unbuffer entr firejail bwrap proot fakeroot "
     "catchsegv rlwrap setarch linux32 linux64 i386 x86_64 prlimit choom uclampset numactl cpulimit cgexec softlimit "
     "chpst runcon sg newgrp ip tcpdump logsave chronic ifne pee hyperfine watchexec direnv eatmydata torsocks "
-    "proxychains xvfb xinit startx cpio diff3 msgexec msgfilter logrotate service machinectl busctl wine qemu"
+    "proxychains xvfb xinit startx cpio diff3 msgexec msgfilter logrotate service machinectl busctl wine qemu "
+    "scriptlive pamexec not ctest sotruss memusage ldd debconf enosys coresched waitpid invoke gdbserver libtool rr "
+    "uftrace heaptrack kcov bpftrace criu strace64 bear ccache sccache icecc xterm urxvt rxvt konsole kitty "
+    "alacritty foot terminal gio gtk exo kde gapplication mailcap see compose gosu tini catatonit daemon daemonize "
+    "supervise runsv runsvdir svscan envdir envuidgid setuidgid pgrphack setlock s6 execlineb incron mispipe lckdo "
+    "vipe vidir retry sem clush pdsh pssh dh debuild autoreconf automake autom4te aria2c lit bugpoint creduce "
+    "wasmtime wasmer wasm3 lli coverage git-shell gp gprofng"
 )
 _INTERPRETERS = (
     "sh bash rbash dash ash ksh mksh zsh csh tcsh fish elvish nu xonsh pwsh cmd awk gawk mawk nawk original-awk "
@@ -85,7 +91,8 @@ _READING_VERBS = {
 _PRINTING = names(": echo exit false kill printf return seq sleep true wait")
 """Programs that open nothing of what their arguments name."""
 _COMPARING = names("= == != < > -eq -ne -lt -le -gt -ge")
-_TEXTUAL = _READING - {"join", "wc"} | names("date hostname id mkdir tee touch uniq")
+_TEXTUAL = MOVING | names("date hostname id mkdir tee touch uniq") | _READING
+_TEXTUAL -= names("cksum du md5sum sha1sum sha256sum sha512sum wc")
 """Programs that take no names of files from what they read."""
 _SETTING = names("read export readonly local unset set wait")
 _LISTING = names("ls dir vdir")
@@ -220,7 +227,9 @@ _GIT = _Options(
     ),
     words=names(
         "config bisect submodule filter-branch difftool mergetool daemon instaweb rebase send-email hook shell "
-        "gui for-each-repo citool maintenance archive svn p4 cvsserver imap-send remote-ext"
+        "gui for-each-repo citool maintenance archive svn p4 cvsserver imap-send remote-ext merge-index merge-octopus "
+        "merge-resolve quiltimport credential credential-cache credential-store upload-pack receive-pack http-backend "
+        "send-pack fetch-pack scalar help cvsimport request-pull"
     ),
 )
 _GIT_VALUED = frozenset({"-C", "--git-dir", "--work-tree", "--namespace"})
@@ -296,7 +305,7 @@ def _git_option(arguments: Sequence[str]) -> str:
             return "-c"
         at += 2 if arguments[at] in _GIT_VALUED else 1
     verb = arguments[at] if at < len(arguments) else ""
-    if verb in _GIT.words:
+    if verb in _GIT.words or "--" in verb.lstrip("-"):  # `submodule--helper`, `web--browse`: parts of other verbs
         return verb
     letters = _Options(letters=_GIT_LETTERS.get(verb, "")).find(arguments[at:])
     return letters or _Options(_GIT.long).find(arguments)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 16
 _Values = tuple[str, ...] | None
-_OF_BASH = ("BASH", "COMP_", "READLINE_")
+_PRESET = ("BASH", "COMP_", "GIT_", "READLINE_")
+"""Beginnings of names with `_` that the shell, or whoever starts it, gives a value."""
 
 
 class Variables:
@@ -47,7 +48,7 @@ class Variables:
             return None
         found = settings.get(name)
         if found is None:
-            is_free = name[:1].islower() or ("_" in name and not name.startswith(_OF_BASH))
+            is_free = name[:1].islower() or ("_" in name and not name.startswith(_PRESET))
             return ("",) if is_free else None
         values = {"": None}
         self._depth += 1

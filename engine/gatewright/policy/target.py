@@ -137,7 +137,7 @@ class NamedPlace:
 
     ``level`` None: no source holds it. ``start``: the folder that a relative text was taken to start from. ``inside``:
     the path below the base of what in that folder has the level. ``argument`` and ``action``: of the call;
-    ``program``: that gets the text in a shell command.
+    ``program``: that gets the text in a shell command; ``stands``: something is there.
     """
 
     absolute: str
@@ -149,6 +149,7 @@ class NamedPlace:
     argument: str = ""
     action: Action = Action.READ
     program: str = ""
+    stands: bool = True
 
 
 @frozen

@@ -156,7 +156,8 @@ class NamedPlaces:
         is_folder = status is not None and stat.S_ISDIR(status.st_mode)
         if look.contents and is_folder and level.permission is not Permission.NONE:
             inside, level = self._strictest_in(source, relative, level, look)
-        return NamedPlace(absolute, source.source.source_id, relative, level, start, inside)
+        stands = status is not None
+        return NamedPlace(absolute, source.source.source_id, relative, level, start, inside, stands=stands)
 
     def _level(self, source: FileSource, relative: str) -> LevelDecision:
         try:

@@ -119,6 +119,11 @@ def test_a_substitution_is_refused_and_where_it_is_allowed_its_commands_are_judg
         ("git -C x config alias.y !id", "option"),
         ("git clone -u id x", "option"),
         ("git grep -Oid x", "option"),
+        ("git merge-index id -a", "option"),
+        ("git -C x merge-index -o id -a", "option"),
+        ("git submodule--helper foreach id", "option"),
+        ("git web--browse -t id x", "option"),
+        ("git credential fill", "option"),
         ("tar cf x --checkpoint=1 --checkpoint-action=exec=id .", "option"),
         ("tar xf x --to-com id", "option"),
         ("tar xIf id x", "option"),
@@ -149,6 +154,7 @@ _RUNNERS = (
     "eval ls|source x|. x|exec ls|command ls|builtin ls|trap ls EXIT|alias a=b|env ls|xargs ls|sudo ls|no"
     "hup ls|timeout 1 ls|nice ls|sh -c ls|bash -c ls|python3 -c 1|python3.11 x|perl -e 1|awk 1|gawk 1|vi|"
     "vim.tiny|x86_64-linux-gnu-gcc-12 x|setarch x86_64 ls|prlimit ls|ssh-agent ls|systemd-cat ls|ip netns|"
+    "scriptlive x|pamexec ls|not ls|not-14 ls|ctest|sotruss ls|memusage ls|ldd ls|debconf ls|libtool ls|gio open x|"
     "ssh a ls|docker run a|busybox ls|time ls|coproc ls|node x|make|enable printf|hash -p /tmp/x"
     " ls|mapfile -C id x"
 )

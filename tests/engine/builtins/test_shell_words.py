@@ -340,6 +340,25 @@ def test_a_listing_of_here_is_one_question_however_it_is_asked(bench: Bench, arg
         assert bench.verdict(command) is Verdict.DENY
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["ls .e*", "ls -d .e*", "ls .en?", "ls -d .[e]nv", "ls */../.env", "ls .env",
+     "ls ../docs/*", "ls ../d*", "ls ../*/*", "ls ../docs/secret",
+     "f=.e; ls $f*", "for f in .e*; do echo $f; done", "echo .e*", "echo ../docs/secret/*", "./ls ."],
+)  # fmt: skip
+def test_names_that_are_closed_are_shown_by_no_pattern(bench: Bench, command: str) -> None:
+    assert bench.verdict(command) is Verdict.DENY
+
+
+@pytest.mark.parametrize(
+    "name", [*shells.ENVIRONMENT, "PWD", "OLDPWD", "_", "0", "1", "@", "*", "BASH_COMMAND", "SHELL"]
+)
+def test_a_variable_that_the_shell_sets_is_not_known(bench: Bench, name: str) -> None:
+    (bench.folder / "work/cat").mkdir()
+    for word in (f"${{{name}}}/../../docs/secret/s.txt", f"${{{name}:-n.txt}}", f"${{{name}}}"):
+        assert bench.verdict(f"cat {word}") is bench.verdict(f'cat "{word}"') is Verdict.DENY, word
+
+
 RUNNERS = ("timeout 5 C", "nice -n 3 C", "env A=b C", "nohup C", "setsid C", "stdbuf -oL C", "ionice C", "chrt -o 0 C",
            "time C", "xargs C", "xargs -I{} C {}", "find src -exec C {} +", "find src -exec nice C {} \\;", "command C",
            "exec C", "timeout 5 nice env C", "echo n.txt | xargs C", "for f in ls C; do env $f; done", "nice -- C",
@@ -355,6 +374,29 @@ def test_a_denied_program_is_denied_behind_each_program_that_runs_others(bench: 
     for denied in DENIED if runner in WITHIN else DENIED + SPELLED:
         assert bench.verdict(runner.replace("C", denied)) is Verdict.DENY, denied
     assert bench.verdict(runner.replace("C", "wc n.txt")) is Verdict.ALLOW
+
+
+@pytest.mark.parametrize(
+    ("command", "asks"),
+    [
+        ("npm test", "`npm` may change files of `work`: its word `test` could be one, and is partner"),
+        ("pytest -q", "`pytest` may change files of `work`: its word `-q` could be one, and is partner"),
+        ("cp n.txt tmp", "`cp` may change `n.txt` of `work`, which is partner"),
+        ("npm run src", "`npm` may change `src` of `work`, which is partner"),
+        ("timeout 5 touch n.txt", "`timeout` may change `n.txt` of `work`, which is partner"),
+    ],
+)
+def test_a_question_says_which_program_may_change_what(bench: Bench, command: str, asks: str) -> None:
+    policy = bench.folder / "policy.toml"
+    source = '\n[[sources]]\nid = "work"'
+    head, _, tail = policy.read_text().partition(source)
+    tail = tail.replace('"read_write"', '"partner"').partition("permission_rules")[0]
+    policy.write_text(f"{head}{source}{tail}")
+    bench.workspace.reload()
+    decision = bench.workspace.decide("a", "shell_exec", {"command": command})
+    assert decision.verdict is Verdict.ASK
+    reason = next(row.reason for row in decision.trace if row.stage == "permission")
+    assert reason.startswith(asks), reason
 
 
 async def test_known_payloads_open_nothing_that_is_closed(bench: Bench, corpora: Path) -> None:

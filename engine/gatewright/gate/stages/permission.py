@@ -109,11 +109,14 @@ def _judged(state: CallState, assessment: Assessment, levels: _Levels) -> tuple[
             for action in _actions(state, assessment, place)
             if verdict_for(level.permission, action) is not _ALLOW
         ]
-    for place in state.named:
+    for place in sorted(state.named, key=lambda one: bool(one.program) and not one.stands):
         if place.level is not None:
             notes.append(f"`{place.relative}` of `{place.source_id}` is {place.level.permission}")
             at = _located(place)
-            if at is not None and verdict_for(place.level.permission, place.action) is not _ALLOW:
+            verdict = verdict_for(place.level.permission, place.action)
+            if at is not None and verdict is Verdict.ASK and place.program:
+                findings.append(_question(place, at, place.level))
+            elif at is not None and verdict is not _ALLOW:
                 findings.append(_objection(state, _named(place), at, place.level, place.action))
     for block in state.blocks:
         notes.append(f"block `{block.label}` is {block.permission}")
@@ -141,6 +144,19 @@ def _objection(state: CallState, what: str, at: Located, level: LevelDecision, a
         return Finding(verdict, "level-asks", asks, _address(at, level), about=at.relative)
     denies = f"{said}, which denies {action}"  # no level but none denies reading
     return Finding(verdict, "level-denies", denies, _address(at, level), model=message.PLACE_FIXED)
+
+
+def _question(place: NamedPlace, at: Located, level: LevelDecision) -> Finding:
+    """Ask before a program of a shell command does something to a file, or to what one of its words could be."""
+    does = "read" if place.action is Action.READ else "change"
+    what = f"`{at.relative}` of `{at.source_id}`"
+    if place.stands:
+        said = f"`{place.program}` may {does} {what}, which"
+    else:
+        said = f"`{place.program}` may {does} files of `{at.source_id}`: its word `{at.relative}` could be one, and"
+    asks = f"{said} is {level.permission} by {_by(at, level)}, which asks before {place.action}"
+    about = f"{place.program} {at.relative}"
+    return Finding(Verdict.ASK, "level-asks", asks, _address(at, level), about=about)
 
 
 def _block_objection(state: CallState, block: BlockTarget, action: Action) -> Finding | None:
