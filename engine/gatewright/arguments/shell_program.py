@@ -91,8 +91,8 @@ _READING_VERBS = {
 _PRINTING = names(": echo exit false kill printf return seq sleep true wait")
 """Programs that open nothing of what their arguments name."""
 _COMPARING = names("= == != < > -eq -ne -lt -le -gt -ge")
-_TEXTUAL = MOVING | names("date hostname id mkdir tee touch uniq") | _READING
-_TEXTUAL -= names("cksum du md5sum sha1sum sha256sum sha512sum wc")
+_NAMED_IN_INPUT = names("cksum du md5sum sha1sum sha256sum sha512sum wc")
+_TEXTUAL = (MOVING | names("date hostname id mkdir tee touch uniq") | _READING) - _NAMED_IN_INPUT
 """Programs that take no names of files from what they read."""
 _SETTING = names("read export readonly local unset set wait")
 _LISTING = names("ls dir vdir")
