@@ -23,6 +23,8 @@ from mcp.types import (
 from pydantic import ValidationError
 
 from gatewright.base.errors import NobodyAnswered
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.printable import printable
 from gatewright.gate import Approval, ApprovalRequest
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 PROGRESS_S = 5.0
 """How often a client that asked for progress hears that its call is still under way."""
 _LONGEST_QUESTION = 8_000
+_LEAST_SHOWN, _ROOM_FOR_CUT = 40, 130
 _MOST_UNSENT = 100
 _APPROVAL = "approval"
 _QUESTION: ElicitRequestedSchema = {
@@ -185,13 +188,11 @@ class UserConsent:
 
     async def __call__(self, request: ApprovalRequest) -> Approval:
         """The user's answer; it counts once."""
-        what = f"{request.tool} {request.operation}".strip()
-        sent = json.dumps(dict(request.arguments), ensure_ascii=False, indent=1)[:_LONGEST_QUESTION]
         self._progress.say("waits for the approval of the user")
         who = f"user of {self._client or 'the client'}, by elicitation"
         try:
             async with asyncio.timeout(self._wait_s):
-                answer = await self._elicit(f"Allow this call of {what}?\n{sent}")
+                answer = await self._elicit(question_of(request))
         except (TimeoutError, MCPError, ValidationError) as error:
             why = "no answer came in time" if isinstance(error, TimeoutError) else "the client could not ask"
             raise NobodyAnswered(why) from None
@@ -199,6 +200,37 @@ class UserConsent:
             self._progress.say("running")
         approved = answer.action == "accept" and (answer.content or {}).get("approve") is True
         return Approval(approved, who)
+
+
+def question_of(request: ApprovalRequest) -> str:
+    """What the user is asked: what would be called, and all that was sent, the short values first.
+
+    What does not fit is cut, the longest values most, and says how much of it is not shown; unseen characters are
+    written out.
+    """
+    what = printable(f"{request.tool} {request.operation}".strip())
+    sent = sorted(
+        ((_text(name), _text(value)) for name, value in request.arguments.items()), key=lambda row: len(row[1])
+    )
+    lines, left = [f"Allow this call of {what}?"], _LONGEST_QUESTION
+    for number, (name, value) in enumerate(sent):
+        share = left // (len(sent) - number) - _ROOM_FOR_CUT
+        if share < _LEAST_SHOWN:
+            lines.append(f"[NOT SHOWN: {len(sent) - number:,} more arguments]")
+            break
+        lines.append(f"{_cut(name, share // 4)}: {_cut(value, share - min(len(name), share // 4))}")
+        left -= len(lines[-1])
+    return "\n".join(lines)
+
+
+def _text(value: JsonValue) -> str:
+    return printable(json.dumps(value, ensure_ascii=False))
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[:most]} [CUT: {len(text) - most:,} of {len(text):,} characters are not shown]"
 
 
 async def elicit(context: ServerRequestContext, question: str) -> ElicitResult:

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.report import shown
-from gatewright.gate import STATE_FOLDER
+from gatewright.gate import STATE_FOLDER, AuditLog
+from gatewright.gate.state import key_folder
 from gatewright.policy.document import Policy
 from gatewright.policy.right import ToolRight
 from gatewright.policy.verdict import Verdict
@@ -105,8 +106,8 @@ def write_manifest(folder: Path, files: Iterable[Path], folders: Iterable[str]) 
 def verify_export(folder: Path) -> tuple[str, int, tuple[str, ...]]:
     """The digest of the manifest, how many files it names, and every difference between it and what is there.
 
-    What lies in the state folder and in the folders of the sources is not part of an export. Raises WorkspaceError when
-    there is no manifest that can be read.
+    What lies in the folders of the sources is not part of an export, nor is a state folder whose log is proved with the
+    keys of this user; any other was added. Raises WorkspaceError when there is no manifest that can be read.
     """
     try:
         content = content_of(folder / MANIFEST)
@@ -133,14 +134,31 @@ def _changed(folder: Path, said: _Manifest) -> Iterator[str]:
 
 
 def _added(folder: Path, said: _Manifest) -> Iterator[str]:
-    foreign = {folder / name for name in (STATE_FOLDER, *said.folders)} - {folder}
+    foreign = {folder / name for name in said.folders} - {folder}
+    state = folder / STATE_FOLDER
+    if os.path.lexists(state):
+        foreign.add(state)
+        if not _is_own(state):
+            yield f"{shown(STATE_FOLDER)} was added"
     for place, folders, names in os.walk(folder):
+        if not folders and not names and Path(place) != folder:
+            yield f"{shown(f'{Path(place).relative_to(folder).as_posix()}/')} was added"
         folders[:] = sorted(name for name in folders if Path(place) / name not in foreign)
         links = [name for name in folders if (Path(place) / name).is_symlink()]
         for name in sorted([*names, *links]):
+            if Path(place) / name == state:
+                continue
             path = (Path(place) / name).relative_to(folder).as_posix()
             if path not in said.files and path != MANIFEST:
                 yield f"{shown(path)} was added"
+
+
+def _is_own(state: Path) -> bool:
+    """Whether the log that lies there is proved with the keys of this user, as it is once the export was used here."""
+    if state.is_symlink() or not state.is_dir():
+        return False
+    report = AuditLog(state, key_folder()).verify()
+    return report.is_sound and report.rows > 0
 
 
 def _hash(path: Path) -> str:

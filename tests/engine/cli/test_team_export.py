@@ -93,6 +93,20 @@ def _add_folder(folder: Path) -> None:
     (folder / "catalogs").symlink_to(folder.parent)
 
 
+def _add_state(folder: Path, name: str) -> None:
+    path = folder / ".gatewright" / name
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"something")
+
+
+def test_state_of_an_export_that_is_used_here_is_no_difference(exported: Path, tmp_path: Path, run: Runner) -> None:
+    folder = copy(exported, tmp_path / "here")
+    assert run("call", folder, "--agent", "archivist", "--tool", "file", "--args", '{"op": "list"}').status in {0, 4, 5}
+    assert folder.joinpath(".gatewright", "audit.sqlite3").exists()
+    assert run("export", "--verify", folder).status == 0
+    assert run("export", "--verify", copy(folder, tmp_path / "there")).status == 1
+
+
 @pytest.mark.parametrize(
     ("tamper", "said"),
     [
@@ -101,6 +115,13 @@ def _add_folder(folder: Path) -> None:
         (_link, "`start.py` is no plain file"),
         (_add, "`gatewright.py` was added"),
         (_add_folder, "`catalogs` was added"),
+        (lambda folder: folder.joinpath("empty").mkdir(), "`empty/` was added"),
+        (lambda folder: folder.joinpath("a", "b", "c").mkdir(parents=True), "`a/b/c/` was added"),
+        (lambda folder: _add_state(folder, "memory.sqlite"), "`.gatewright` was added"),
+        (lambda folder: _add_state(folder, "sessions/s-x.session"), "`.gatewright` was added"),
+        (lambda folder: folder.joinpath(".gatewright").mkdir(), "`.gatewright` was added"),
+        (lambda folder: folder.joinpath(".gatewright").write_bytes(b""), "`.gatewright` was added"),
+        (lambda folder: folder.joinpath(".gatewright").symlink_to(folder.parent), "`.gatewright` was added"),
     ],
 )
 def test_any_change_of_an_export_is_found(
