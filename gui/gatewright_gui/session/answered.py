@@ -42,12 +42,14 @@ class Answered:
 class Answers:
     """The calls that asked, newest first, and how often each standing approval was used, by its id.
 
-    ``unreached``: so many more asked while nobody could be reached, and were denied at once.
+    ``unreached``: so many more asked while nobody could be reached, and were denied at once. ``problem``: why none of
+    this is known.
     """
 
     answered: tuple[Answered, ...] = ()
     uses: tuple[tuple[str, int], ...] = ()
     unreached: int = 0
+    problem: str = ""
 
 
 def answers_since(workspace: Workspace, since_s: float) -> Answers:

@@ -76,8 +76,8 @@ class StandingAnswers(QObject):
             self.changed.emit()
 
     async def _answers(self, since_s: float) -> Answers:
-        """None are known where the log cannot be read; Problems and the audit commands say so."""
+        """None are known where the log cannot be read, and it is said why."""
         try:
             return await self._deriver.derive(answers_since, since_s) or Answers()
-        except GatewrightError:
-            return Answers()
+        except GatewrightError as error:
+            return Answers(problem=str(error))

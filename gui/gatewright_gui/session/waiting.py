@@ -39,6 +39,8 @@ class Waiting(QObject):
         self._document = document
         self._workspace: Workspace | None = None
         self._open: tuple[PendingApproval, ...] = ()
+        self.is_known = False
+        """Whether it was looked what waits in the open workspace."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._attached: Workspace | None = None
         self._answered: set[str] = set()
@@ -62,6 +64,7 @@ class Waiting(QObject):
 
     def _follow(self) -> None:
         self._workspace = self._document.workspace if self._document.is_open else None
+        self.is_known = False
         self._put(())
         if self._workspace is None:
             self._look.stop()
@@ -82,7 +85,10 @@ class Waiting(QObject):
     # beside the window
 
     def _subscribe(self, workspace: Workspace) -> None:
-        if self._workspace is not workspace or self._attached is workspace or not workspace.state_folder.is_dir():
+        if self._workspace is not workspace or self._attached is workspace:
+            return
+        if not workspace.state_folder.is_dir():
+            self._tell(self._take, workspace, ())  # nobody ever asked
             return
         workspace.broker.subscribe(partial(self._heard, workspace))
         self._attached = workspace
@@ -127,6 +133,9 @@ class Waiting(QObject):
 
     def _take(self, workspace: Workspace, questions: "tuple[PendingApproval, ...]") -> None:
         if workspace is self._workspace:
+            is_first, self.is_known = not self.is_known, True
+            if is_first and not questions:
+                self.changed.emit(())
             self._put(tuple(question for question in questions if question.request_id not in self._answered))
 
     def _put(self, questions: "tuple[PendingApproval, ...]") -> None:

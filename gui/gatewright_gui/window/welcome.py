@@ -6,6 +6,7 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from shiboken6 import isValid
 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
@@ -51,6 +52,7 @@ class Welcome(QWidget):
             column_of(named(Label(tr(PURPOSE)), kind="title"), more, *ways, self._recent_title, self._recent, space=3)
         )
         self._body = body
+        self._focus: QWidget | None = None
         self._opening = named(Label(), "welcome.opening", kind="muted")
         self._opening.hide()
         body.setMaximumWidth(_WIDTH + 2 * current_look().tokens.space_4)
@@ -82,7 +84,13 @@ class Welcome(QWidget):
         """A workspace is being opened: say which, and offer nothing else meanwhile; "": none is."""
         self._opening.setText(tr("Opening {name}...", name=button_text(name)) if name else "")
         self._opening.setVisible(bool(name))
+        held = [one for one in self._body.findChildren(QPushButton) if one.hasFocus()]
+        self._focus = next(iter(held), self._focus) if name else self._focus
         self._body.setEnabled(not name)
+        if not name and self._focus is not None:
+            if isValid(self._focus) and self.isVisible():
+                self._focus.setFocus(Qt.FocusReason.OtherFocusReason)
+            self._focus = None
 
     def show_recent(self, paths: Sequence[Path]) -> None:
         """Offer what was open before, the latest first."""

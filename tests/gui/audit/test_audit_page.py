@@ -150,11 +150,13 @@ async def test_a_few_calls_of_one_minute_are_narrow_bars_told_to_the_second(wind
     await until(lambda: all(page.view.isColumnHidden(column) for column in (CLIENT, TOOK)))
 
 
-async def test_page_without_a_call_leads_to_the_console(window: MainWindow) -> None:
+async def test_page_without_a_call_says_what_it_keeps_and_leads_to_what_is_recorded(window: MainWindow) -> None:
     page = await page_of(window, 0)
+    await until(lambda: page.empty.is_known)
+    assert "copy of the Console are not recorded" in page.empty.accessibleDescription()
     QTest.mouseClick(page.empty.action_button, Qt.MouseButton.LeftButton)
+    (await dialog_named("ClientDialog")).reject()
     await settled(window)
-    assert window.shelf.current_key == "console"
 
 
 async def test_palette_leads_from_what_one_looks_for_to_the_page(window: MainWindow) -> None:

@@ -27,6 +27,7 @@ NOTHING_WAITS = mark(
     "A call that asks first waits here for your answer, while this window is open. It may come from a program that "
     "uses the policy, from gatewright call, or from a client of gatewright serve."
 )
+NO_CALL_ASKED = mark("A call that asks first is listed here once it is answered, with its outcome.")
 _ENDED = mark("The process that waited for the answer has ended; the call was not made.")
 _MOST_NAMED = 8
 TICK_MS = 1000
@@ -65,11 +66,7 @@ class ApprovalsPage(Page):
         self.standing = AnswersPane(
             StandingModel(), "approvals.standing", tr("Answers that stand"), nothing, stretched=0, revoke=True
         )
-        nothing = EmptyState(
-            "history",
-            tr("No call asked today"),
-            tr("A call that asks first is listed here once it is answered, with its outcome."),
-        )
+        nothing = EmptyState("history", "", "")
         self.today = AnswersPane(
             AnsweredModel(), "approvals.today", tr("Calls that asked today"), nothing, stretched=3, revoke=False
         )
@@ -118,6 +115,7 @@ class ApprovalsPage(Page):
 
     def _connect(self) -> None:
         self._waiting.changed.connect(self._take)
+        self._waiting.changed.connect(lambda _questions: self._show_answers())
         self._context.sizes.changed.connect(self._follow_notify)
         self.part.current_changed.connect(self._show_part)
         self.answers.changed.connect(self._show_answers)
@@ -219,6 +217,10 @@ class ApprovalsPage(Page):
         known = self.answers.is_known
         self.standing.set_rows(self.answers.standing, is_known=known)
         self.today.set_rows(self.answers.today.answered, is_known=known)
+        if problem := self.answers.today.problem:
+            self.today.empty.set_state("circle-alert", tr("The log cannot be read"), problem)
+        else:
+            self.today.empty.set_state("history", tr("No call asked today"), tr(NO_CALL_ASKED))
         missed = self.answers.today.unreached
         words = tr(NOTHING_WAITS)
         if missed:
@@ -226,7 +228,7 @@ class ApprovalsPage(Page):
             words += "\n" + tr(
                 "Today {calls} asked while nobody could be reached, and were denied at once.", calls=calls
             )
-        if known:
+        if known and self._waiting.is_known:
             self.empty.set_state("check", tr("No call waits"), words)
         else:
             self.empty.set_unknown()

@@ -50,6 +50,7 @@ class BlocksPane(QWidget):
         self._agent_id = ""
         self._found = BlockList("", ())
         self._is_known = False
+        self._failure = ""
         self._rights: Mapping[str, tuple[BlockRight, ...]] = {}
         self._typed = typed
         self._wanted: str | None = None
@@ -113,14 +114,14 @@ class BlocksPane(QWidget):
         """The blocks of another agent, or "" of none."""
         if agent_id != self._agent_id:
             self._agent_id = agent_id
-            self._found, self._is_known = BlockList(agent_id, ()), False
+            self._found, self._is_known, self._failure = BlockList(agent_id, ()), False, ""
             self.detail.content = None
             self._show_list()
         self.refresh()
 
     def _forget(self) -> None:
         """Another workspace: nothing of the one before is shown while that is read."""
-        self._found, self._rights, self._is_known = BlockList(self._agent_id, ()), {}, False
+        self._found, self._rights, self._is_known, self._failure = BlockList(self._agent_id, ()), {}, False, ""
         self.detail.content = None
         self._show_list()
 
@@ -152,15 +153,18 @@ class BlocksPane(QWidget):
         try:
             found = await self._blocks.list(agent_id)
         except GatewrightError as error:
-            if isValid(self):
+            is_open = isValid(self) and self._document.is_open and workspace is self._document.workspace
+            if is_open and agent_id == self._agent_id:
+                self._failure = str(error)
                 self.bar.show_message(
                     "error", tr("{error}. What is shown may be old; nothing was changed.", error=error)
                 )
+                self._show_list()
             return
         is_open = isValid(self) and self._document.is_open and workspace is self._document.workspace
         if is_open and agent_id == self._agent_id:
             self.bar.hide()
-            self._found, self._is_known = found, True
+            self._found, self._is_known, self._failure = found, True, ""
             self._show_list()
 
     async def _read_rights(self) -> None:
@@ -185,6 +189,8 @@ class BlocksPane(QWidget):
         # after the choice: a list that gets the keys without one has a current row that is not filled
         if self._is_known:
             self.empty.set_state("database", tr("No blocks"), tr(NO_BLOCKS), action=tr("New block..."))
+        elif self._failure:
+            self.empty.set_state("circle-alert", tr("The memory cannot be read"), self._failure)
         else:
             self.empty.set_unknown()
         self.new_button.setEnabled(self._is_known)

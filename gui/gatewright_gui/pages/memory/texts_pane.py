@@ -147,6 +147,8 @@ class TextsPane(QWidget):
         except GatewrightError as error:
             if isValid(self):
                 self._say(tr("{error}. What is shown may be old; nothing was changed.", error=error))
+                if not self.empty.is_known:
+                    self.empty.set_state("circle-alert", tr("The memory cannot be read"), str(error))
             return
         if not isValid(self) or agent_id != self._agent_id:
             return

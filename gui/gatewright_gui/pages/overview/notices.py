@@ -65,4 +65,5 @@ class Notices(QWidget):
         ):
             line.setText(words)
             line.setVisible(bool(count))
-        self._nothing.setVisible(not any((waiting, held, errors, warnings, document.is_dirty)))
+        is_known = self._context.waiting.is_known
+        self._nothing.setVisible(is_known and not any((waiting, held, errors, warnings, document.is_dirty)))
