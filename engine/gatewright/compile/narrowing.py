@@ -174,11 +174,12 @@ class _Reading:
     def given(self, schema: Schema, limit: Limit) -> Schema:
         """``schema`` that asks for the field where its default, which counts as given, breaks a limit it cannot say.
 
-        Raises SchemaError.
+        A path may be left out where a label says it. Raises SchemaError.
         """
         if limit.required or not (limit.operations is None or self._may_depend()):
             return schema
-        broken = self._broken_defaults(limit.name, limit.operations or self._shown, limit.schema)
+        by_label = {name for name in self._shown if any(one.role is Role.LABEL for one in self._tool.parameters(name))}
+        broken = self._broken_defaults(limit.name, (limit.operations or self._shown) - by_label, limit.schema)
         if not broken:
             return schema
         every = broken.keys() == self._shown
