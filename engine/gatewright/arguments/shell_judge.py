@@ -118,11 +118,8 @@ class Judge:
             if word.forms is None and not word.counts:
                 raise _not_known("a text that goes to a program")
             for form in word.forms or ():
-                said = plain(form)
-                texts = [line.strip() for line in said.split("\n")]
-                if self._runner:  # it may go on reading as a shell does
-                    texts += (word for one in (said, _QUOTES.sub("", said)) for word in one.split())
                 self._forms.setdefault(form)
+                texts = _words_within(form) if self._runner else [line.strip() for line in plain(form).split("\n")]
                 self.words |= {Named(text, self._runner): None for text in texts if text}
 
     def _judge_run(self) -> None:
@@ -142,6 +139,12 @@ class Judge:
         more = ", ..." if len(names) > _NAMED else ""
         there = f"; there are {shown}{more}" if names else ""
         return Refusal(code, reason, f"the command needs a program that is not available to you{there}")
+
+
+def _words_within(form: str) -> list[str]:
+    """The words of a text, as they stand and as a shell would go on reading them."""
+    said = plain(form)
+    return [word for text in (said, _QUOTES.sub("", said)) for word in text.split()]
 
 
 def _not_known(what: str) -> Refusal:

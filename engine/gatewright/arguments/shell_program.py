@@ -59,7 +59,7 @@ _WRAPPERS = (
     "alacritty foot terminal gio gtk exo kde gapplication mailcap see compose gosu tini catatonit daemon daemonize "
     "supervise runsv runsvdir svscan envdir envuidgid setuidgid pgrphack setlock s6 execlineb incron mispipe lckdo "
     "vipe vidir retry sem clush pdsh pssh dh debuild autoreconf automake autom4te aria2c lit bugpoint creduce "
-    "wasmtime wasmer wasm3 lli coverage git-shell gp gprofng"
+    "wasmtime wasmer wasm3 lli coverage git-shell gp gprofng fstab-decode"
 )
 _INTERPRETERS = (
     "sh bash rbash dash ash ksh mksh zsh csh tcsh fish elvish nu xonsh pwsh cmd awk gawk mawk nawk original-awk "

@@ -210,7 +210,7 @@ READING = {
     "pipe name": "cat <(cat W)",
     "moved": "cd ../docs/secret; cat s.txt; cat W",
     "moved up": "cd ..; cat docs/secret/s.txt; cat W",
-    "shell": "let v=1; cat W",
+    "word of the shell": "let v=1; cat W",
 }
 WRITING = (
     "tee W < n.txt",
@@ -295,6 +295,7 @@ HARMLESS = [
     'grep "a.*b" src/a.py',
     'git log --format="%h{x}"',
     "awk '/x*[0-9]?/ { print $1 }' src/a.py",
+    "awk '{ print $1 \".\" $2 }' n.txt",
     "sed -n 's/a*/b/p' src/a.py",
     "grep -E '^(a|b){2,3}$' src/a.py",
     "prettier --check 'src/**/*.{ts,js}'",
