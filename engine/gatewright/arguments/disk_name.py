@@ -88,7 +88,18 @@ def _studied(found: list[str]) -> _Readings | None:
         left -= len(held)
         if left < 0 or len(found) > MAX_READINGS:
             return None
-        for step in (_bare, _cut, _joined, _decoded, _slashed, _unschemed, _ended, _expanded, _climbed, _composed):
+        for step in (
+            _bare,
+            _cut,
+            _without_breaks,
+            _decoded,
+            _slashed,
+            _unschemed,
+            _path_alone,
+            _expanded,
+            _climbed,
+            _composed,
+        ):
             given = step(held)
             if given is None:
                 return None
@@ -159,7 +170,7 @@ def _bare(text: str) -> list[str]:
     return [text.strip(around) for around in (*_TRIMMED, *signs)]
 
 
-def _joined(text: str) -> list[str]:
+def _without_breaks(text: str) -> list[str]:
     """Without line ends and tabs, which readers of URLs leave out, of plain paths too."""
     return [text.translate(_BROKEN)]
 
@@ -198,7 +209,7 @@ def _unschemed(text: str) -> list[str]:
     return [rest, f"/{rest}"] if found[1].lower() == "file" and not rest.startswith("/") else [rest]
 
 
-def _ended(text: str) -> list[str]:
+def _path_alone(text: str) -> list[str]:
     """What a reader of URLs takes for the path: without a host, a query, a fragment and parameters."""
     found = [text[end.end() :]] if (end := _AUTHORITY.match(text)) else []
     return [*found, *(text.partition(sign)[0] for sign in "#?;" if sign in text)]

@@ -80,15 +80,16 @@ def places_in(form: str) -> list[str] | None:
     """
     found = GLOB.search(form)
     if found is None:
-        return [one for one in _named(form) if one]
+        return [one for one in _names(form) if one]
     folder = form[: form.rfind("/", 0, found.start()) + 1]
     if any(map(_may_climb, form[len(folder) :].split("/"))):
         return None
-    written = _named(plain(form))
-    return [*(one.rstrip("/") or one[:1] or "." for one in _named(folder)), *(one for one in written if one)]
+    written = _names(plain(form))
+    return [*(one.rstrip("/") or one[:1] or "." for one in _names(folder)), *(one for one in written if one)]
 
 
-def _named(text: str) -> list[str]:
+def _names(text: str) -> list[str]:
+    """The text, and what stands in it behind signs or an option."""
     found = [text, *_SIGN.split(text), *(text[sign.end() :] for sign in islice(_SIGN.finditer(text), _MAX_SIGNS))]
     if text.startswith("-") and not text.startswith("--"):
         end = len(text.partition("/")[0])
@@ -112,11 +113,11 @@ def programs_in(form: str, known: Iterable[str]) -> Iterator[str]:
             if bare in known:
                 yield bare
             continue
-        fits = compile_linear("".join(_fitting(bare)))
+        fits = compile_linear("".join(_pattern(bare)))
         yield from (name for name in known if fits.fullmatch(name))
 
 
-def _fitting(pattern: str) -> Iterator[str]:
+def _pattern(pattern: str) -> Iterator[str]:
     """A regular expression for all that a pattern may fit; what stands in brackets may be any letter."""
     for piece in re.split(f"({MARKS['[']}[^{MARKS[']']}]*{MARKS[']']}?|[{re.escape(_GLOBS)}])", pattern):
         mark = piece[:1]

@@ -1,4 +1,4 @@
-"""What the programs and the words of one shell command come to: which may be started, and what they may name.
+"""The judgement of one shell command: programs that it may start, and files that its words may name.
 
 A word that is not known to its end could be any file, those of the policy too, so it is refused; but where it is only
 printed, and goes to programs that take no names from what they read.

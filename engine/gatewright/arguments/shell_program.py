@@ -18,7 +18,7 @@ EVERY = "*"
 
 
 class Listing(StrEnum):
-    """Which names in a folder are shown: all, or those that begin with no dot."""
+    """The names in a folder that are shown: all, or those that begin with no dot."""
 
     PLAIN = "plain"
     ALL = "all"
@@ -117,12 +117,12 @@ def runs_others(name: str) -> bool:
 
 
 def sets_variables(name: str) -> bool:
-    """Whether a word of the shell may set variables that its arguments name, or run what does."""
+    """Tell whether a word of the shell may set variables that its arguments name, or run what does."""
     return name in _SETTING or name in _OF_SHELL
 
 
 def opens_nothing(name: str, arguments: Sequence[str | None]) -> bool:
-    """Whether a program opens none of its arguments, those that are not known (None) included."""
+    """Tell whether a program opens none of its arguments, those that are not known (None) included."""
     if name not in {"[", "test"}:
         return name in _PRINTING
     held = arguments[1:] if arguments[:1] == ["!"] else arguments
@@ -130,17 +130,17 @@ def opens_nothing(name: str, arguments: Sequence[str | None]) -> bool:
 
 
 def takes_only_text(name: str) -> bool:
-    """Whether a program is known to take no names of files from its input."""
+    """Tell whether a program is known to take no names of files from its input."""
     return name in _TEXTUAL
 
 
 def stands_for_itself(name: str) -> bool:
-    """Whether a program is judged by what it is known to do, so that no function may take its place."""
+    """Tell whether a program is judged by what it is known to do, so that no function may take its place."""
     return name in _TEXTUAL or name in _PRINTING or name in _LISTING or name in _SETTING
 
 
 def listing(name: str, arguments: Sequence[str]) -> Listing | None:
-    """Which names a call tells that shows what stands in folders, and goes no deeper; None for any other call."""
+    """The names that are shown by a call that lists folders and goes no deeper; None for any other call."""
     options = [argument for argument in arguments if argument.startswith("-")]
     if name not in _LISTING or any(re.match(r"-[^-]*R|--r", option) for option in options):
         return None

@@ -84,7 +84,7 @@ class Word:
         self.counts, self.splits, is_literal = True, False, True
         if MARKED.search(marked) is None:
             self.literal = self.head = marked
-            self.forms, self.text = (marked,), _spelled(quoted(marked) if marked else "")
+            self.forms, self.text = (marked,), _spelling(quoted(marked) if marked else "")
             return
         parts: list[str] = []
         forms: list[str] | None = [""]
@@ -114,12 +114,12 @@ class Word:
                     count == 1 or len(marked) * count + sum(map(len, values or ())) <= left
                 )
                 forms = [form + value for form in forms for value in values or ()] if is_small else None
-        self.text = _spelled("".join((*parts, quoted(plain) if plain else "")))
+        self.text = _spelling("".join((*parts, quoted(plain) if plain else "")))
         self.literal, self.head = head if is_literal else None, head
         self.forms = None if forms is None else tuple(dict.fromkeys(one for form in forms for one in form.split(SPLIT)))
 
 
-def _spelled(text: str) -> str:
+def _spelling(text: str) -> str:
     return strictly_quoted(text) if not text or text in TOKENS or text in KEYWORDS else text
 
 
@@ -141,13 +141,13 @@ class _Draft:
         if len(self.holes) == MAX_HOLES:
             raise Refusal("syntax", "a word holds too many expansions", WRITE_PLAINLY)
         if not in_quotes:
-            values = hole.values if self.keeps_blanks or hole.values is None else _unquoted(hole.values)
+            values = hole.values if self.keeps_blanks or hole.values is None else _bare_values(hole.values)
             hole = Hole(hole.spelling, values, hole.counts, splits=True)
         self.text += chr(FIRST_HOLE + len(self.holes))
         self.holes.append(hole)
 
 
-def _unquoted(values: Iterable[str]) -> tuple[str, ...] | None:
+def _bare_values(values: Iterable[str]) -> tuple[str, ...] | None:
     """What values come to where they are not quoted: signs of patterns count, blanks end a word."""
     if any("\\" in value or GLOB.search(value) for value in values):
         return None
@@ -173,24 +173,24 @@ class WordReader:
             return [Word(chr(FIRST_HOLE), (Hole(self._substitute(node), ("",)),))]
         self._piece(node, draft)
         if OPEN not in draft.text:
-            return [self._made(draft.text, draft)]
+            return [self._make(draft.text, draft)]
         texts = spread(draft.text, self._left)
         self._left -= sum(map(len, texts))
-        return [self._made(text, draft) for text in texts if text]
+        return [self._make(text, draft) for text in texts if text]
 
     def word(self, node: Node, *, keeps_blanks: bool = False) -> Word:
         """One word, where the shell makes no more of it; ``keeps_blanks``: and takes values as they are."""
         draft = _Draft(keeps_blanks=keeps_blanks)
         self._piece(node, draft)
-        return self._made(draft.text, draft)
+        return self._make(draft.text, draft)
 
     def document(self, start: int, stop: int, parts: Sequence[Node], *, is_plain: bool, tabs: bool) -> Word:
         """The text of a here-document; its last line end is the one that a here-string brings."""
         draft = _Draft(keeps_blanks=True)
         self._between(draft, start, max(start, stop - 1), parts, None if is_plain else IN_DOCUMENT, tabs=tabs)
-        return self._made(draft.text, draft)
+        return self._make(draft.text, draft)
 
-    def _made(self, text: str, draft: _Draft) -> Word:
+    def _make(self, text: str, draft: _Draft) -> Word:
         word = Word(text, draft.holes, self._left)
         if draft.holes and word.forms is not None:
             self._left -= sum(map(len, word.forms))
@@ -200,11 +200,11 @@ class WordReader:
         """Add a part of a word."""
         kind, text = node.type, self._text(node)
         if kind in {"word", "number", "extglob_pattern", "brace_expression"} or text in {"$", "==", "=~"}:
-            draft.text += _marked(text)
+            draft.text += _mark(text)
         elif kind == "raw_string":
             draft.text += text[1:-1]
         elif kind == "ansi_c_string" and (found := _ANSI_C.fullmatch(text)):
-            draft.text += _decoded(found[1])
+            draft.text += _decode(found[1])
         elif kind == "string" and text[:1] == text[-1:] == '"' and len(text) > 1:
             parts = [part for part in node.children if part.is_named and part.type != "string_content"]
             self._between(draft, node.start_byte + 1, node.end_byte - 1, parts, IN_QUOTES)
@@ -250,7 +250,7 @@ class WordReader:
         if kind == "expansion" and (found := _EXPANSION.fullmatch(text)):
             length, name, changed, sign, other = found.groups()
             if changed:
-                return Hole(text, self._changed(changed, sign, other))
+                return Hole(text, self._alternatives(changed, sign, other))
             counts = bool(length) or text[2:-1] in _COUNTS
             return Hole(text, self._values(name) if name and not length else None, counts)
         if kind == "arithmetic_expansion" and (found := _ARITHMETIC.fullmatch(text)) and _is_balanced(found[1]):
@@ -260,7 +260,7 @@ class WordReader:
         reason = f"what this would be is known only when the command runs: {kind.replace('_', ' ')}"
         raise Refusal("expansion", reason, "use plain variables (`$name`), numbers and plain words")
 
-    def _changed(self, name: str, sign: str, other: str) -> tuple[str, ...] | None:
+    def _alternatives(self, name: str, sign: str, other: str) -> tuple[str, ...] | None:
         """All that a variable may be where another word may stand for it."""
         values = self._values(name) if sign[-1] in "-?" else ("",) if sign[-1] == "+" else None
         return values if values is None or sign[-1] == "?" else (*values, other)
@@ -280,7 +280,7 @@ def _is_balanced(text: str) -> bool:
     return depth == 0
 
 
-def _decoded(text: str) -> str:
+def _decode(text: str) -> str:
     """What stands between `$'` and `'`."""
 
     def one(found: re.Match[str]) -> str:
@@ -302,7 +302,7 @@ def _decoded(text: str) -> str:
     return plain
 
 
-def _marked(text: str) -> str:
+def _mark(text: str) -> str:
     """A text without quotes: escaped characters stand for themselves, what the shell would act on is marked."""
     if _ACTIVE.search(text) is None:
         return text

@@ -37,8 +37,8 @@ _PROTECTED = LevelDecision(Permission.NONE, protected=True)
 
 @frozen
 class Look:
-    """What is asked of a text. ``contents``: what is in a folder counts, with ``lists`` only the names that it shows;
-    ``patterns``: signs of a pattern are such."""
+    """The question that a text is looked at for. ``contents``: what is in a folder counts, with ``lists`` only the
+    names that it shows; ``patterns``: signs of a pattern are such."""
 
     action: Action
     contents: bool
