@@ -185,6 +185,12 @@ def _repeats(asked: dict[str, Any]) -> None:
             sys.exit(3)
 
 
+def _answers_as_text(asked: dict[str, Any]) -> None:
+    """It answers what nobody asked, then what was asked."""
+    answer({**asked, "id": str(asked["id"])}, {"content": [{"type": "text", "text": "forged"}]})
+    answer(asked, {"content": [{"type": "text", "text": "true"}]})
+
+
 def _closes_output() -> None:
     os.close(1)
     for_ever()
@@ -213,6 +219,7 @@ BAD: dict[str, Callable[[], object]] = {
     "stderr-flood": lambda: speak(tools_call=_stderr_flood),
     "other-version": lambda: speak(initialize=_version),
     "refuses-calls": lambda: speak(tools_call=_refuses_calls),
+    "answers-as-text": lambda: speak(tools_call=_answers_as_text),
     "repeats": lambda: speak(tools_call=_repeats, tools_list=_lists_its_token),
     "unreadable-start": lambda: speak(initialize=_unreadable),
     "unreadable-list": lambda: speak(tools_list=_unreadable),

@@ -21,6 +21,7 @@ from gatewright.adapters.mcp_transport import (
     UNREADABLE,
     Connection,
     Endpoint,
+    Receiver,
     Sender,
     ServerFailed,
     failure_of,
@@ -299,7 +300,7 @@ class McpServer:
         opened = over_stdio(target, run, self._stderr) if isinstance(target, Command) else over_http(target, run)
         async with opened as (read, sink):
             run.sender = Sender(sink)
-            dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(read, run.sender)
+            dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(Receiver(read, run), run.sender)
 
             async def run_to_its_end(*, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
                 try:

@@ -184,8 +184,9 @@ class HttpGateway:
         """Answer one HTTP request."""
         if scope["type"] != "http":
             return
-        if not all(_PLACE.fullmatch(value) for name, value in scope["headers"] if name in {b"host", b"origin"}):
-            await _answer(send, 421, "Host and Origin are names of the gateway, with a port or without")
+        places = [(name, value) for name, value in scope["headers"] if name in {b"host", b"origin"}]
+        if len(dict(places)) < len(places) or not all(_PLACE.fullmatch(value) for _, value in places):
+            await _answer(send, 421, "Host and Origin are names of the gateway, with a port or without, each once")
             return
         token = _bearer(scope)
         try:

@@ -11,6 +11,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import field
+from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
 from gatewright.adapters.loop_thread import LOOP_THREAD
@@ -78,6 +79,47 @@ class Connection:
         """What was noted; may be read from any thread."""
         notes = [*self._notes.items()]
         return tuple(f"it {text}" if count == 1 else f"it {text} ({count:,} times)" for text, count in notes)
+
+
+class Receiver:
+    """The stream from a server, without answers to requests that nobody made: ours have numbers, and `"2"` is not 2."""
+
+    def __init__(self, stream: ReadStream[SessionMessage | Exception], connection: Connection) -> None:
+        self._stream = stream
+        self._connection = connection
+
+    async def receive(self) -> SessionMessage | Exception:
+        """The next message."""
+        while True:
+            item = await self._stream.receive()
+            message = None if isinstance(item, Exception) else item.message
+            if not isinstance(getattr(message, "id", None), str) or hasattr(message, "method"):
+                return item
+            self._connection.note("answered a request that nobody made")
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        from anyio import EndOfStream
+
+        try:
+            return await self.receive()
+        except EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> None:
+        await self._stream.__aexit__(exc_type, exc_val, exc_tb)
 
 
 class Sender:

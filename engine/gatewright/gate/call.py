@@ -106,6 +106,7 @@ class CallState:
     ``named``: where texts of the arguments lead that no marker speaks of. ``moved``: in a disposable copy, what stands
     in the place of the paths on disk that the tool itself is given.
     ``uses``: how often a batch uses each operation; None: it calls one, once.
+    ``unanswered``: the tool of an earlier call of the same turn that got no yes; then this one is not made.
     ``grant``: the standing approval that covers what would be asked. ``result`` counts once ``has_result``; ``normal``
     are the bytes that stand for it. ``execution``: the call was recorded and began; ``has_run``: the
     tool itself was called; ``stopped``: it does not run any more. ``reused``: an earlier result
@@ -117,6 +118,7 @@ class CallState:
     """
 
     answer: Answer | None = None
+    unanswered: str = ""
     facts: SessionFacts | None = None
     now_s: float = 0.0
     wall_s: float = 0.0
@@ -199,6 +201,8 @@ class CallState:
             self.client,
         )
         state.answer, state.progress, state.on_piece = self.answer, self.progress, self.on_piece
+        if self.unanswered:
+            state.unanswered = self.unanswered
         return state
 
     def instead(self, arguments: Mapping[str, JsonValue]) -> CallState:

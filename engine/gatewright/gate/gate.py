@@ -251,17 +251,21 @@ class Gate:
         on_stage: OnStage | None = None,
         on_piece: OnPiece | None = None,
         approver: Approver | None = None,
+        unanswered: str = "",
     ) -> Outcome:
         """Decide and, if allowed or approved, execute. Of ``context`` only user, client and progress count.
 
         ``session``: the conversation that the call belongs to, else the own one of the agent and user (see `session`).
         Raises WorkspaceError for a session that belongs to another agent, and for a user too many.
         ``on_stage`` is told each stage as it passes, those after an approval too, ``on_piece`` each piece of a stream.
+        ``unanswered``: the tool of an earlier call of the turn that got no yes, after which this one is not made.
         """
         from gatewright.gate.callrun import CallRun
 
         state = self._state(self.in_force(), agent_id, tool, arguments, session, context, new_id("call"))
         state.on_piece = on_piece
+        if unanswered:
+            state.unanswered = unanswered
         calls = state.services.record.calls
         calls.add(state.call_id)
         try:
@@ -282,6 +286,7 @@ class Gate:
     ) -> tuple[Outcome, ...]:
         """The calls of one turn: neighbouring read-only ones together, everything else alone and in order.
 
+        After one that is not read-only and whose question got no yes the rest are denied (`earlier-unanswered`).
         Outcomes are in the order of ``calls``. ``session``: as for `call`.
         """
         from gatewright.gate.batch import call_many

@@ -12,6 +12,9 @@ NO_BLOCK = "there is no block with that label"
 BLOCK_FIXED = "that block may not be changed in this way; choose another one or another way"
 NO_SOURCE = "no file source is available to you"
 UNANSWERED = "this call needs the approval of an operator, and nobody answered; go on without it"
+AFTER_UNANSWERED = (
+    "an earlier call of this turn was not approved, so this one was not made; make it again if it is still wanted"
+)
 REFUSED = "an operator did not approve this call; go on without it"
 STALE = "what this call would do has changed since an operator approved it; make the call again"
 NOT_IN_TIME = "this call needs the approval of an operator, and none came in time; go on without it"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import StrEnum
+from typing import cast
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.endpoint import Endpoints, need_of
@@ -52,6 +53,19 @@ class Agent:
     tool_rules: tuple[ToolRule, ...] = ()
     capabilities: tuple[Capability, ...] = ()
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _settle(self, "tools", "sources", "tool_rules", "capabilities")
+
+
+def _settle(value: object, *names: str) -> None:
+    """Have tuples where a program gave other collections. Raises TypeError for one text in the place of several."""
+    for name in names:
+        given = getattr(value, name)
+        if given is not None and type(given) is not tuple:
+            if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+                raise TypeError(f"`{name}` of {type(value).__name__} takes several, as a tuple, not {given!r:.80}")
+            object.__setattr__(value, name, tuple(cast("Iterable[object]", given)))
 
 
 @frozen
@@ -297,6 +311,16 @@ class Policy:
     """The text that the one of this policy is an edit of, as somebody typed it or as it was before a save that was
     undone; None: what was last saved.
     """
+
+    def __post_init__(self) -> None:
+        _settle(self, "sources", "rules", "catalogs")
+        agents = cast("object", self.agents)
+        if not isinstance(agents, Mapping):  # a program may give the agents alone
+            _settle(self, "agents")
+            found = cast("tuple[Agent, ...]", cast("object", self.agents))
+            if not all(isinstance(agent, Agent) for agent in found):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError("`agents` of Policy takes agents, or agents by their ids")
+            object.__setattr__(self, "agents", {agent.agent_id: agent for agent in found})
 
     @property
     def provides(self) -> frozenset[str]:

@@ -229,7 +229,9 @@ def folder_problems(
         *base_problems(policy.sources, policy_path, records, places, trust=given),
         *root_problems(policy.roots, policy_path, records, places, trust=given),
     )
-    return tuple(problem for problem in found if given or not trust or problem.code != "not-trusted")
+    told = {(problem.code, problem.subject) for problem in loaded.problems}  # of the same roots, by their text
+    fresh = (problem for problem in found if (problem.code, problem.subject) not in told)
+    return tuple(problem for problem in fresh if given or not trust or problem.code != "not-trusted")
 
 
 def server_problems(

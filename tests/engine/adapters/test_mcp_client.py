@@ -498,6 +498,13 @@ async def test_what_a_server_was_given_stands_in_no_result_or_description(server
     assert told.count("[REDACTED]") >= 7
 
 
+async def test_answer_with_an_id_of_another_type_is_not_taken_for_ours(server: Start) -> None:
+    made = server("answers-as-text")
+    for _ in range(3):
+        assert text_of(await made.call("one", {})) == "true"
+    assert made.state.notes == ("it answered a request that nobody made (3 times)",)
+
+
 async def test_of_a_flood_on_standard_error_no_half_of_a_secret_is_kept(server: Start) -> None:
     flood = server("repeats", "flood", TOKEN=TOKEN, secrets=(TOKEN,))
     await flood.call("one", {})

@@ -107,23 +107,23 @@ def test_state_of_an_export_that_is_used_here_is_no_difference(exported: Path, t
     assert run("export", "--verify", copy(folder, tmp_path / "there")).status == 1
 
 
-@pytest.mark.parametrize(
-    ("tamper", "said"),
-    [
-        (_change, "`policy.toml` was changed"),
-        (_lose, "`station-tools.json` is missing"),
-        (_link, "`start.py` is no plain file"),
-        (_add, "`gatewright.py` was added"),
-        (_add_folder, "`catalogs` was added"),
-        (lambda folder: folder.joinpath("empty").mkdir(), "`empty/` was added"),
-        (lambda folder: folder.joinpath("a", "b", "c").mkdir(parents=True), "`a/b/c/` was added"),
-        (lambda folder: _add_state(folder, "memory.sqlite"), "`.gatewright` was added"),
-        (lambda folder: _add_state(folder, "sessions/s-x.session"), "`.gatewright` was added"),
-        (lambda folder: folder.joinpath(".gatewright").mkdir(), "`.gatewright` was added"),
-        (lambda folder: folder.joinpath(".gatewright").write_bytes(b""), "`.gatewright` was added"),
-        (lambda folder: folder.joinpath(".gatewright").symlink_to(folder.parent), "`.gatewright` was added"),
-    ],
-)
+TAMPERED: list[tuple[Callable[[Path], object], str]] = [
+    (_change, "`policy.toml` was changed"),
+    (_lose, "`station-tools.json` is missing"),
+    (_link, "`start.py` is no plain file"),
+    (_add, "`gatewright.py` was added"),
+    (_add_folder, "`catalogs` was added"),
+    (lambda folder: folder.joinpath("empty").mkdir(), "`empty/` was added"),
+    (lambda folder: folder.joinpath("a", "b", "c").mkdir(parents=True), "`a/b/c/` was added"),
+    (lambda folder: _add_state(folder, "memory.sqlite"), "`.gatewright` was added"),
+    (lambda folder: _add_state(folder, "sessions/s-x.session"), "`.gatewright` was added"),
+    (lambda folder: folder.joinpath(".gatewright").mkdir(), "`.gatewright` was added"),
+    (lambda folder: folder.joinpath(".gatewright").write_bytes(b""), "`.gatewright` was added"),
+    (lambda folder: folder.joinpath(".gatewright").symlink_to(folder.parent), "`.gatewright` was added"),
+]
+
+
+@pytest.mark.parametrize(("tamper", "said"), TAMPERED)
 def test_any_change_of_an_export_is_found(
     exported: Path, tmp_path: Path, run: Runner, tamper: Callable[[Path], object], said: str
 ) -> None:

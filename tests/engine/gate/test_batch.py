@@ -7,8 +7,9 @@ import json
 
 import pytest
 
+from gatewright.base.errors import NobodyAnswered
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.gate import Session, StageTrace, Status
+from gatewright.gate import Approval, ApprovalRequest, Approver, Session, StageTrace, Status
 from gatewright.gate.accumulator import ToolCall
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.declaration import Normalization, ResultType
@@ -150,3 +151,47 @@ async def test_watcher_is_told_which_call_passes_a_stage(world: World) -> None:
 
 async def test_no_calls_give_no_outcomes(world: World) -> None:
     assert await world.gate.call_many("archivist", []) == ()
+
+
+async def nobody(request: ApprovalRequest) -> Approval:
+    raise NobodyAnswered("nobody is there")
+
+
+async def refuses(request: ApprovalRequest) -> Approval:
+    return Approval(request.tool != "vault", "dana")
+
+
+async def answers(request: ApprovalRequest) -> Approval:
+    return Approval(bool(request.tool), "dana")
+
+
+@pytest.mark.parametrize(("approver", "status"), [(nobody, Status.UNANSWERED), (refuses, Status.DENIED)])
+@pytest.mark.parametrize("asks_at", range(4))
+async def test_after_a_call_that_got_no_yes_the_rest_of_the_turn_is_not_made(
+    make_world: MakeWorld, approver: Approver, status: Status, asks_at: int
+) -> None:
+    gauge = Meter()
+    world = make_world(MORE, GateTool(), gauge)
+    calls = [meter("look", "a"), meter("look", "b"), meter("write", "c"), meter("write", "d")]
+    calls.insert(asks_at, ToolCall("vault", {"text": "gold"}))
+    outcomes = await world.gate.call_many("archivist", calls, approver=approver)
+
+    before, (asked, *after) = outcomes[:asks_at], outcomes[asks_at:]
+    assert {outcome.status for outcome in before} <= {Status.ALLOWED}
+    assert asked.status is status
+    assert {(outcome.status, outcome.code) for outcome in after} == {(Status.DENIED, "earlier-unanswered")}
+    assert all("not approved" in outcome.output and "vault" not in outcome.output for outcome in after)
+    assert len(gauge.log) == 2 * asks_at
+    assert world.audit is not None
+    assert sum(row.kind == "ToolDenied" for row in world.audit.rows()) == len(after) + 1
+
+
+async def test_a_yes_a_denial_by_rule_and_a_question_about_reading_stop_nothing(make_world: MakeWorld) -> None:
+    asks_to_read = MORE.replace("[agents.archivist]", '[agents.archivist]\napprovals = { "echo" = "ask" }')
+    world = make_world(asks_to_read, GateTool(), Meter())
+    calls = [ToolCall("vault", {}), ToolCall("nobody"), ToolCall("echo", {"text": "a"}), meter("write", "d")]
+
+    yes = await world.gate.call_many("archivist", calls, approver=answers)
+    assert [outcome.status for outcome in yes] == [Status.ALLOWED, Status.DENIED, Status.ALLOWED, Status.ALLOWED]
+    no = await world.gate.call_many("archivist", calls[1:], approver=nobody)
+    assert [outcome.status for outcome in no] == [Status.DENIED, Status.UNANSWERED, Status.ALLOWED]

@@ -86,6 +86,9 @@ def test_a_request_without_a_good_token_or_from_elsewhere_is_refused(place: Plac
         assert status({**bearer, "origin": "null"}) == 403
         assert status({**bearer, "origin": "http://evil.example"}) == 403
         assert status({**bearer, "origin": "http://localhost:3000"}) == 200
+        good, bad = ("origin", "http://localhost:3000"), ("origin", "http://evil.example")
+        for origins in ([good, bad], [bad, good], [good, good], [good, good, bad]):
+            assert http.post(gate.url, headers=[*bearer.items(), *origins], content=HELLO).status_code == 421, origins
         assert status(bearer, gate.url.replace("/mcp", "/agents/writer")) == 404
         assert status(bearer, content=b"x" * 6_000_000) == 413
         assert status(bearer, content=b"{ no json") == 400

@@ -87,6 +87,9 @@ def _run(state: CallState) -> StageResult:
 
 
 def _judged(state: CallState) -> StageResult:
+    if state.unanswered:
+        reason = f"an earlier call of the turn, of `{printable(state.unanswered[:MOST_REASON])}`, got no yes"
+        return denied("earlier-unanswered", reason, message.AFTER_UNANSWERED)
     own = (*state.chosen.asks, *source_consents(state))
     if not own and not state.asks:
         return _PASSES
