@@ -2,13 +2,15 @@
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from gatewright.workspace import Workspace
-from gatewright.workspace.api import AgentDiff, OperationRight, RightWord, ToolRight, Verdict, changed_rights
+from gatewright.workspace.api import AgentDiff, JsonValue, OperationRight, RightWord, ToolRight, Verdict, changed_rights
 from gatewright_gui.pages.agents.right_lines import rows_of
 from gatewright_gui.pages.agents.row_state import asking_words, facts_of, verdict_sentence, verdict_words
+from gatewright_gui.session.path_share import path_shares
 from gatewright_gui.session.right_columns import OPERATION_CELLS, column_under, layout_of
 from gatewright_gui.session.rights_picture import rights_together, shares_of
 from gatewright_gui.session.value_words import value_words
@@ -129,3 +131,24 @@ def test_a_line_before_saving_names_what_a_right_goes_by(tmp_path: Path) -> None
     assert lines["block_edit.append"] == "on: by block"
     assert lines["write_text"] == "on: by path"
     assert lines["search"] == "on"
+
+
+def test_a_bar_counts_what_the_gate_decides_at_each_file_and_block(tmp_path: Path) -> None:
+    workspace = opened(tmp_path)
+    base = workspace.folder / "workspace"
+    files = [path for path in base.rglob("*") if path.is_file()]
+    blocks = [one.label for one in workspace.blocks("helper").list() if not one.source_id]
+    shares = path_shares(workspace, "helper")
+
+    def counted(tool: str, calls: list[dict[str, JsonValue]]) -> tuple[int, int, int]:
+        found = Counter(workspace.decide("helper", tool, call).verdict for call in calls)
+        return found[Verdict.DENY], found[Verdict.ASK], found[Verdict.ALLOW]
+
+    written = shares["write_text", ""]
+    assert (written.deny, written.ask, written.allow) == counted("write_text", [{"path": str(one)} for one in files])
+    assert written.elsewhere
+    assert written.tells is (written.deny < written.files)
+    told = shares["block", "info"]
+    assert (told.files, told.blocks) == (len(blocks), len(blocks))  # helper has no source
+    assert (told.deny, told.ask, told.allow) == counted("block", [{"op": "info", "label": one} for one in blocks])
+    assert ("say", "") not in shares
