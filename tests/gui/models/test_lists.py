@@ -61,6 +61,48 @@ def test_errors_come_before_warnings_in_the_order_of_the_file(qapp: object) -> N
     assert tester.model() is model
 
 
+def many(severity: Severity, code: str, count: int) -> list[Problem]:
+    return [Problem(severity, code, f"the {code} of `t{at}`", Place("policy.toml", 5 + at)) for at in range(count)]
+
+
+def test_problems_of_one_kind_stand_below_a_heading_that_folds_them(qapp: object) -> None:
+    model = ProblemModel()
+    tester = QAbstractItemModelTester(model, FATAL)
+    warnings, errors = many(Severity.WARNING, "mild", 4), many(Severity.ERROR, "grave", 104)
+    one = Problem(Severity.ERROR, "single", "all alone", Place("policy.toml", 1))
+    model.set_problems([*warnings, *errors, one])
+
+    assert [model.index(row, 0).data() for row in range(3)] == [
+        "all alone",
+        "104 × the grave of …",
+        "4 × the mild of …",
+    ]
+    assert model.rowCount() == 7, "few are open, many are folded"
+    assert model.counts == (105, 4), "what is folded counts"
+    heading = model.rows[1]
+    model.turn(heading)
+    assert model.rowCount() == 7 + 104
+    assert [row.problem.is_error for row in model.rows] == sorted(row.problem.is_error for row in model.rows)[::-1]
+    model.turn(heading)
+    model.turn(model.rows[2])
+    assert model.rowCount() == 3
+    model.search("GRAVE `t77`")
+    assert [row.problem for row in model.rows] == [errors[77]]
+    model.search("nothing of the kind")
+    assert model.rowCount() == 0
+    assert model.counts == (105, 4)
+    assert tester.model() is model
+
+
+def test_a_cause_that_is_a_warning_stands_below_the_errors(qapp: object) -> None:
+    model = ProblemModel()
+    cause = Problem(Severity.WARNING, "not-trusted", "the catalog `x` is not trusted", Place("policy.toml", 1))
+    unknown = Problem(Severity.ERROR, "unknown-tool", "no tool is named `x.y`", Place("policy.toml", 9))
+    mild = Problem(Severity.WARNING, "mild", "c", Place("policy.toml", 0))
+    model.set_problems([cause, mild, unknown])
+    assert [row.problem for row in model.rows] == [unknown, cause, mild]
+
+
 def test_reasons_get_their_lines_when_they_are_known(qapp: object) -> None:
     model = ReasonModel()
     tester = QAbstractItemModelTester(model, FATAL)

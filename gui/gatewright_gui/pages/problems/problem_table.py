@@ -1,14 +1,16 @@
-"""The table of problems: their words, where each stands and what it is about."""
+"""The table of problems: their words, where each stands and what it is about; many of one kind below one heading."""
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
-from PySide6.QtCore import QRect, Qt, Signal
+from PySide6.QtCore import QObject, QRect, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter
 from PySide6.QtWidgets import QStyle, QStyleOptionViewItem, QWidget
 
 from gatewright.workspace.api import Problem, frozen
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.prose import paint_prose
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
@@ -19,44 +21,103 @@ from gatewright_gui.session.ruleplace import AgentPlace, LevelPlace, LinePlace, 
 
 MESSAGE, ABOUT, PLACE, CODE = range(4)
 PlaceOf = Callable[[Problem], RulePlace | None]
+FEWEST = 3
+"""So many problems of one kind have a heading."""
+MOST_OPEN = 8
+"""More of them are folded at first."""
+_NAME = re.compile(r"`[^`]*`(, `[^`]*`)*( and `[^`]*`)?")
 
 
 @frozen
 class ProblemRow:
-    """A problem, and what it is about, in words."""
+    """A problem, and what it is about, in words; or the heading over `count` of them, of which it is the first."""
 
     problem: Problem
     about: str
+    count: int = 0
+    is_open: bool = False
+    is_below: bool = False
+    said: str = ""
+    """The words of a heading."""
+
+    @property
+    def kind(self) -> tuple[bool, str]:
+        """What problems below one heading have in common."""
+        return self.problem.is_error, self.problem.code
 
 
 class ProblemModel(RowModel[ProblemRow]):
-    """One row per problem."""
+    """One row per problem that fits the search, errors first; those of one kind can be folded."""
 
     headers = (mark("Problem"), mark("About"), mark("Line"), mark("Code"))
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._every: tuple[ProblemRow, ...] = ()
+        self._sought: tuple[str, ...] = ()
+        self._turned: frozenset[tuple[bool, str]] = frozenset()
+        """Kinds that are not as they are at first: open, or folded."""
 
     def set_problems(self, problems: Sequence[Problem], place_of: PlaceOf = lambda _: None) -> None:
         """Show these; `place_of`: where each can be looked at."""
         causes = causes_of(problems)
-        new = sorted(problems, key=lambda problem: (problem not in causes, *_order(problem)))
-        self.set_rows(ProblemRow(problem, place_words(place_of(problem))) for problem in new)
+        new = sorted(problems, key=lambda problem: _order(problem, is_cause=problem in causes))
+        self._every = tuple(ProblemRow(problem, place_words(place_of(problem))) for problem in new)
+        self._show()
+
+    def search(self, text: object) -> None:
+        """Show only problems in which all of these words are."""
+        self._sought = tuple(str(text).casefold().split())
+        self._show()
+
+    def turn(self, row: ProblemRow) -> None:
+        """Open what is below a heading, or fold it."""
+        self._turned ^= {row.kind}
+        self._show()
+
+    def _show(self) -> None:
+        kinds: dict[tuple[bool, str], list[ProblemRow]] = {}
+        for row in self._every:
+            if self._fits(row):
+                kinds.setdefault(row.kind, []).append(row)
+        rows: list[ProblemRow] = []
+        for row in self._every:
+            of_kind = kinds.get(row.kind, [])
+            if len(of_kind) < FEWEST:
+                rows += [row] if row in of_kind else []
+            elif row is of_kind[0]:
+                is_open = (len(of_kind) <= MOST_OPEN) != (row.kind in self._turned)
+                rows.append(replace(row, about="", count=len(of_kind), is_open=is_open, said=_in_common(of_kind)))
+                rows += [replace(one, is_below=True) for one in of_kind] if is_open else []
+        self.set_rows(rows)
+
+    def _fits(self, row: ProblemRow) -> bool:
+        if not self._sought:
+            return True
+        told = f"{problem_words(row.problem)} {row.about} {row.problem.code} {_where(row.problem)}".casefold()
+        return all(word in told for word in self._sought)
 
     def key(self, row: ProblemRow) -> object:
-        """The problem."""
-        return row.problem
+        """The problem, or the kind of a heading."""
+        return row.kind if row.count else row.problem
 
     @property
     def counts(self) -> tuple[int, int]:
-        """Errors and warnings."""
-        errors = sum(row.problem.is_error for row in self.rows)
-        return errors, len(self.rows) - errors
+        """Errors and warnings, those too that are folded or do not fit the search."""
+        errors = sum(row.problem.is_error for row in self._every)
+        return errors, len(self._every) - errors
 
     def text(self, row: ProblemRow, column: int) -> str:
         """Cells."""
         problem = row.problem
+        if row.count:
+            return (f"{row.count:,} × {row.said}", "", "", problem.code)[column]
         return (problem_words(problem), row.about, _where(problem), problem.code)[column]
 
     def tip(self, row: ProblemRow, column: int) -> str:
         """Where a click leads, else all of the problem."""
+        if row.count:
+            return tr("Fold (Enter)") if row.is_open else tr("Show all {count:,} (Enter)", count=row.count)
         if column == ABOUT and row.about:
             return tr("Show {place} (Enter)", place=row.about)
         if column == PLACE and row.problem.place is not None:
@@ -65,6 +126,9 @@ class ProblemModel(RowModel[ProblemRow]):
 
     def spoken(self, row: ProblemRow, column: int) -> str:
         """With how bad it is."""
+        if row.count:
+            many = counted(row.count, "error", "errors") if row.problem.is_error else ""
+            return "" if column != MESSAGE else f"{many or counted(row.count, 'warning', 'warnings')}: {row.said}"
         severity = tr("error") if row.problem.is_error else tr("warning")
         return "" if column != MESSAGE else f"{severity}: {problem_words(row.problem)}"
 
@@ -85,9 +149,16 @@ def place_words(place: RulePlace | None) -> str:
             return ""
 
 
-def _order(problem: Problem) -> tuple[bool, str, int, int]:
-    place = problem.place
-    return (not problem.is_error, place.file, place.line, place.column) if place else (not problem.is_error, "", 0, 0)
+def _order(problem: Problem, *, is_cause: bool) -> tuple[bool, bool, str, int, int]:
+    """Errors first; among them, and among warnings, those that explain others; then by line."""
+    first, place = (not problem.is_error, not is_cause), problem.place
+    return (*first, place.file, place.line, place.column) if place else (*first, "", 0, 0)
+
+
+def _in_common(rows: Sequence[ProblemRow]) -> str:
+    """What all of them say: their sentence with its names left out, else their code in words."""
+    said = {_NAME.sub("…", row.problem.message) for row in rows}
+    return said.pop() if len(said) == 1 else rows[0].problem.code.replace("-", " ")
 
 
 def problem_words(problem: Problem) -> str:
@@ -114,6 +185,13 @@ class ProblemDelegate(Delegate):
             widget.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelItemViewItem, option, painter, widget)
         painter.save()
         left = rect.left() + 8
+        row = index.data(ROW)
+        if index.column() == MESSAGE and row.count:
+            fold = look.icon("chevron-down" if row.is_open else "chevron-right", "muted")
+            fold.paint(painter, QRect(left, rect.top() + (rect.height() - 16) // 2, 16, 16))
+            left += 20
+        elif index.column() == MESSAGE and row.is_below:
+            left += 20
         if index.column() == MESSAGE:
             icon, role = ("circle-alert", "deny") if index.data(ROW).problem.is_error else ("triangle-alert", "ask")
             look.icon(icon, role).paint(painter, QRect(left, rect.top() + (rect.height() - 16) // 2, 16, 16))
@@ -140,9 +218,15 @@ class ProblemView(TableView):
 
     @property
     def problem(self) -> Problem | None:
-        """The current one."""
+        """The current one; None at a heading."""
         row = self.currentIndex().data(ROW)
-        return row.problem if isinstance(row, ProblemRow) else None
+        return row.problem if isinstance(row, ProblemRow) and not row.count else None
+
+    @property
+    def heading(self) -> ProblemRow | None:
+        """The current heading; None at a problem."""
+        row = self.currentIndex().data(ROW)
+        return row if isinstance(row, ProblemRow) and row.count else None
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """The second way."""

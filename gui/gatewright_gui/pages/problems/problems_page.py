@@ -18,6 +18,7 @@ from gatewright_gui.qt.plaintext import label_text, tip_text
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.causes import mends_of
 from gatewright_gui.session.places import place_of_problem
@@ -25,6 +26,7 @@ from gatewright_gui.session.ruleplace import RulePlace
 from gatewright_gui.session.verbs import file as verbs
 
 MOST_MENDS = 3
+_SEARCH = 220
 MEND = mark("Mend the text")
 
 
@@ -39,6 +41,7 @@ class ProblemsPage(Page):
         self.header = SectionHeader(tr("Problems"))
         self.reload = named(QPushButton(tr("Reload")), "problems.reload", tip=tr("Read the policy file again (Ctrl+R)"))
         tie_icon(self.reload, "refresh-cw")
+        self.search = named(SearchField(tr("Filter problems")), "problems.search")
         self.bar = named(MessageBar(), "problems.bar")
         self.go_button = named(QPushButton(tr("Go there")), "problems.go")
         self.line_button = named(
@@ -118,6 +121,11 @@ class ProblemsPage(Page):
         verbs.mend(self._context.document, edit)
 
     def _lay_out(self) -> None:
+        self.search.setMinimumWidth(_SEARCH)
+        self.search.search_changed.connect(self._search)
+        self.search.results_requested.connect(self.view.setFocus)
+        self.search.leave_requested.connect(self.view.setFocus)
+        self.header.add_control(self.search)
         self.header.add_control(self.reload)
         tie_icon(self.go_button, "arrow-right")
         tie_icon(self.line_button, "file-code")
@@ -136,6 +144,22 @@ class ProblemsPage(Page):
         self._foot = holding(column_of(self.whole, buttons))
         column_of(self.header, self.bar, stretch(self._stack), self._foot, into=self)
 
+    def focus_search(self) -> None:
+        """Into the filter over the table."""
+        self.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.search.selectAll()
+
+    def _search(self, text: object) -> None:
+        held = self.view.problem
+        self.model.search(text)
+        self._choose(held, 0)
+
+    def _choose(self, held: Problem | None, at: int) -> None:
+        """Where no row is the current one: the problem that was, else what stands in its place."""
+        if self.model.rowCount() and not self.view.currentIndex().isValid():
+            row, last = self.model.find(held), self.model.rowCount() - 1
+            self.view.setCurrentIndex(self.model.index(min(max(at, 0), last) if row < 0 else row, MESSAGE))
+
     def _refresh(self, _why: object = None) -> None:
         document = self._context.document
         at, held = self.view.currentIndex().row(), self.view.problem
@@ -148,10 +172,7 @@ class ProblemsPage(Page):
         self._stack.setCurrentWidget(self.view if errors or warnings else self.empty)
         if not errors and not warnings:
             self.empty.set_state("shield-check", tr("No problems"), self._checked_words())
-        if self.model.rowCount() and not self.view.currentIndex().isValid():
-            row = self.model.find(held)
-            last = self.model.rowCount() - 1
-            self.view.setCurrentIndex(self.model.index(min(max(at, 0), last) if row < 0 else row, MESSAGE))
+        self._choose(held, at)
         self._tell_whole()
         self.reload.setVisible(document.failure is not None or self.model.rowCount() == 0)
         if document.alarm is not None:
@@ -180,7 +201,7 @@ class ProblemsPage(Page):
             tr(
                 "{rules} on {tools}",
                 rules=counted(limits, "rule", "rules"),
-                tools=counted(len(document.catalog), "tool", "tools"),
+                tools=counted(len({facts.name for facts in document.catalog}), "tool", "tools"),
             ),
             tr(
                 "{levels} of {sources}",
@@ -199,13 +220,17 @@ class ProblemsPage(Page):
         return place_of_problem(self._context.document, problem)
 
     def _clicked(self, index: QModelIndex) -> None:
-        if index.column() == PLACE:
+        if index.column() == PLACE and self.view.heading is None:
             self._show_line()
         else:
             self._go()
 
     def _go(self, _index: object = None) -> None:
-        """Where the current problem is looked at, as the policy is now."""
+        """Where the current problem is looked at, as the policy is now; a heading is opened or folded."""
+        if (heading := self.view.heading) is not None:
+            self.model.turn(heading)
+            self.view.setCurrentIndex(self.model.index(self.model.find(heading.kind), MESSAGE))
+            return
         problem = self.view.problem
         place = self._place_of(problem) if problem is not None else None
         if place is not None:
