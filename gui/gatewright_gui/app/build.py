@@ -4,9 +4,10 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QApplication
 
+from gatewright_gui.qt.widget.button import EnterKey
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.opening import Opener, demo_policy
-from gatewright_gui.settings import Preferences
+from gatewright_gui.settings import TEXT_FACTORS, Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
 from gatewright_gui.window.main_window import MainWindow
 
@@ -20,8 +21,11 @@ def new_window(
 ) -> MainWindow:
     """A window with nothing open yet. Needs a running event loop."""
     kept = preferences or Preferences()
+    if app.findChild(EnterKey) is None:
+        EnterKey(app)
     look = Theme(app)
     chosen = theme or kept.theme
+    look.set_text_size(TEXT_FACTORS[kept.text_size])
     look.prepare(app, chosen)
     window = MainWindow(Document(opener), look, kept, demo_policy)
     look.apply(app, chosen)

@@ -8,6 +8,8 @@ from PySide6.QtCore import QByteArray, QObject, QSettings, QStandardPaths, Signa
 from gatewright_gui.settings.lastplace import LastPlace, line_of, read_line
 
 ThemePreference = Literal["light", "dark", "system"]
+TextSize = Literal["normal", "large", "largest"]
+TEXT_FACTORS: dict[TextSize, float] = {"normal": 1.0, "large": 1.15, "largest": 1.3}
 MAX_RECENT = 10
 WRAPPED_AT_FIRST = frozenset({"preview"})
 """Views whose long lines are wrapped until somebody says otherwise."""
@@ -49,6 +51,17 @@ class Preferences(QObject):
     @theme.setter
     def theme(self, choice: ThemePreference) -> None:
         self._store.setValue("window/theme", choice)
+        self.preference_changed.emit()
+
+    @property
+    def text_size(self) -> TextSize:
+        """The chosen size of texts; `normal` when nothing usable is stored."""
+        value = self._text("window/text-size")
+        return cast(TextSize, value) if value in get_args(TextSize) else "normal"
+
+    @text_size.setter
+    def text_size(self, size: TextSize) -> None:
+        self._store.setValue("window/text-size", size)
         self.preference_changed.emit()
 
     @property

@@ -1,5 +1,6 @@
 """The theme that is on: applies light, dark or the system's to the application and tells widgets when it changed."""
 
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -12,10 +13,13 @@ from gatewright_gui.theme import typography
 from gatewright_gui.theme.icons import IconShelf
 from gatewright_gui.theme.palette import qt_palette
 from gatewright_gui.theme.style import style_sheet, write_indicators
-from gatewright_gui.theme.tokens import DARK, LIGHT, TOKENS
+from gatewright_gui.theme.tokens import DARK, LIGHT, tokens_for
 
 ThemeName = Literal["light", "dark"]
 ThemeChoice = Literal["light", "dark", "system"]
+_USUAL_DPI = 96.0
+_LARGEST = 1.3
+"""More than this and words do not fit their rows."""
 
 
 class Theme(QObject):
@@ -32,6 +36,8 @@ class Theme(QObject):
         self._shelves: dict[ThemeName, IconShelf] = {}
         self._app: QApplication | None = None
         self._fonts: tuple[QFont, QFont, QFont] | None = None
+        self._tokens = tokens_for(1.0)
+        self._factor = 1.0
 
     @property
     def current(self) -> ThemeName:
@@ -46,7 +52,7 @@ class Theme(QObject):
     @property
     def tokens(self) -> Tokens:
         """Sizes."""
-        return TOKENS
+        return self._tokens
 
     @property
     def palette(self) -> Palette:
@@ -87,7 +93,7 @@ class Theme(QObject):
     def apply(self, app: QApplication, choice: ThemeChoice) -> None:
         """Put a theme on: style, palette, font and style sheet; `system` follows the desktop from now on."""
         self.prepare(app, choice)
-        app.setStyleSheet(style_sheet(TOKENS, self.palette, self._files()))
+        app.setStyleSheet(style_sheet(self._tokens, self.palette, self._files()))
         self.theme_changed.emit(self._current)
 
     def prepare(self, app: QApplication, choice: ThemeChoice) -> None:
@@ -98,13 +104,29 @@ class Theme(QObject):
         if self._app is None:
             self._app = app
             app.setStyle(QStyleFactory.create("Fusion"))
-            app.setFont(self.ui_font)
+            self._size_texts()
             app.styleHints().colorSchemeChanged.connect(self._system_changed)
         install_look(self)
         self._choice = choice
         is_dark = app.styleHints().colorScheme() == Qt.ColorScheme.Dark
         self._current = ("dark" if is_dark else "light") if choice == "system" else choice
         app.setPalette(qt_palette(self.palette))
+
+    def set_text_size(self, factor: float) -> None:
+        """Make all texts larger or smaller than usual; what the desktop wants of texts comes on top."""
+        if factor == self._factor:
+            return
+        self._factor = factor
+        if self._app is not None:
+            self._size_texts()
+            self.apply(self._app, self._choice)
+
+    def _size_texts(self) -> None:
+        screen = self._app.primaryScreen() if self._app is not None else None
+        desktop = screen.logicalDotsPerInch() / _USUAL_DPI if screen is not None and sys.platform != "darwin" else 1.0
+        self._tokens, self._fonts = tokens_for(min(self._factor * max(desktop, 1.0), _LARGEST)), None
+        if self._app is not None:
+            self._app.setFont(self.ui_font)
 
     def _system_changed(self, _scheme: Qt.ColorScheme) -> None:
         if self._app is not None and self._choice == "system":
@@ -127,6 +149,7 @@ class Theme(QObject):
 
     def _font_set(self) -> tuple[QFont, QFont, QFont]:
         if self._fonts is None:
-            fonts = (typography.ui_font(TOKENS), typography.small_font(TOKENS), typography.mono_font(TOKENS))
+            tokens = self._tokens
+            fonts = (typography.ui_font(tokens), typography.small_font(tokens), typography.mono_font(tokens))
             self._fonts = fonts
         return self._fonts

@@ -1,5 +1,7 @@
 """The values of the look: one set of sizes, a light and a dark palette."""
 
+from dataclasses import replace
+
 from gatewright_gui.qt.look import Levels, Pair, Palette, Syntax, Tokens, Verdicts
 
 TOKENS = Tokens(
@@ -19,6 +21,14 @@ TOKENS = Tokens(
     small_icon_size=14,
     rail_width=76,
 )
+
+_TEXTS = ("title_text_size", "heading_text_size", "text_size", "small_text_size")
+
+
+def tokens_for(factor: float) -> Tokens:
+    """The sizes with all texts larger by a factor; rows and controls have room for them up to 1.3."""
+    return replace(TOKENS, **{name: round(getattr(TOKENS, name) * factor) for name in _TEXTS})
+
 
 LIGHT = Palette(
     background="#f2f4f7",

@@ -91,6 +91,10 @@ class Frame(Protocol):
         """Show how one likes the app."""
         ...
 
+    def resize_text(self, step: int) -> None:
+        """Make texts a step larger or smaller; 0: the normal size."""
+        ...
+
     def switch_theme(self) -> None:
         """From light to dark and back."""
         ...
@@ -183,6 +187,9 @@ ACTIONS = (
         lambda frame: frame.show_import(),
     ),
     ActionRow("preferences", mark("Preferences..."), "settings", "Ctrl+,", lambda frame: frame.show_preferences()),
+    ActionRow("larger", mark("Larger text"), "plus", "Ctrl+=", lambda frame: frame.resize_text(1)),
+    ActionRow("smaller", mark("Smaller text"), "minus", "Ctrl+-", lambda frame: frame.resize_text(-1)),
+    ActionRow("usual_size", mark("Text of normal size"), "rotate-ccw", "Ctrl+0", lambda frame: frame.resize_text(0)),
     ActionRow("theme", mark("Switch light and dark"), "sun-moon", "", lambda frame: frame.switch_theme()),
     ActionRow("quit", mark("Quit"), "x", "Ctrl+Q", lambda frame: frame.close()),
 )

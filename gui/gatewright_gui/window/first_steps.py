@@ -99,6 +99,7 @@ class FirstSteps(QWidget):
 
     def follow_page(self, key: str) -> None:
         """Another page is shown: from now on the Console is there to be followed."""
+        self._keep_room(on=False)
         if key == "console" and not self._is_following_calls and self._kept not in {"", OVER}:
             from gatewright_gui.pages.console import ConsolePage
 
@@ -141,7 +142,14 @@ class FirstSteps(QWidget):
 
     def _end(self) -> None:
         self._context.sizes.set_choice(STEPS_KEY, OVER)
+        self._keep_room(on=True)
         self.hide()
+
+    def _keep_room(self, *, on: bool) -> None:
+        """Nothing moves below the mouse that closed it: its room is given away with the page."""
+        policy = self.sizePolicy()
+        policy.setRetainSizeWhenHidden(on)
+        self.setSizePolicy(policy)
 
     # where each leads, and when it is done
 

@@ -22,7 +22,7 @@ from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.icon_rail import IconRail
-from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.toast import Toast
 from gatewright_gui.session.derive import Deriver, WorkerLost
 from gatewright_gui.session.document import Document, FileAlarm
@@ -38,7 +38,7 @@ from gatewright_gui.session.upkeep import Upkeep
 from gatewright_gui.session.verbs import file as verbs
 from gatewright_gui.session.waiting import Waiting
 from gatewright_gui.session.watch import PolicyWatch
-from gatewright_gui.settings import Preferences
+from gatewright_gui.settings import TEXT_FACTORS, Preferences
 from gatewright_gui.theme import Theme, ThemeChoice
 from gatewright_gui.window.action import make_actions, refresh_actions
 from gatewright_gui.window.asking_bar import AskingBar
@@ -66,8 +66,8 @@ DEFAULT_SIZE = (1280, 800)
 POLICY_FILTER = mark("Policy files (*.toml)")
 EXPORT_FOLDER = "export-folder"
 _log = logging.getLogger(__name__)
-NUMBERED = 10
-"""The pages after the tenth have no key of their own."""
+NUMBERED = 9
+"""The pages after the ninth have no key of their own."""
 
 
 class MainWindow(QMainWindow):
@@ -81,6 +81,7 @@ class MainWindow(QMainWindow):
         self.document, self.theme, self.preferences = document, theme, preferences
         self._demo = demo
         self._may_close = False
+        self._text_size = preferences.text_size
         self._found: CheckCount | None = None
         self._progress: CheckProgress | None = None
         self.tasks = TaskOwner(self._failed)
@@ -121,7 +122,7 @@ class MainWindow(QMainWindow):
         self.status = StatusBar()
         self.setAcceptDrops(True)
         self._lay_out()
-        self.toast = Toast(self)
+        self.toast = Toast(self, self.bars)
         self._connect()
         self._fill_menu()
         self._opened()
@@ -134,7 +135,7 @@ class MainWindow(QMainWindow):
         for number, row in enumerate(PAGES, 1):
             button = rail.add_page(row.key, row.icon, tr(row.label))
             button.setObjectName(f"rail.{row.key}")
-            keys = f"Ctrl+{number % 10}" if number <= NUMBERED else ""
+            keys = f"Ctrl+{number}" if number <= NUMBERED else ""
             button.setToolTip(f"{tr(row.label)} ({keys})" if keys else tr(row.label))
             button.clicked.connect(self._focus_page)
             go = QAction(tr(row.label), self)
@@ -155,8 +156,8 @@ class MainWindow(QMainWindow):
         right = QVBoxLayout()
         right.setContentsMargins(0, 0, 0, 0)
         right.setSpacing(0)
-        for part in (self.top, self.alarm, self.asking, self.unsaved_bar, self.outside, self.message, self.steps):
-            right.addWidget(part)
+        right.addWidget(self.top)
+        right.addWidget(self.steps)
         right.addWidget(self.shelf, 1)
         middle = QHBoxLayout()
         middle.setContentsMargins(0, 0, 0, 0)
@@ -170,6 +171,7 @@ class MainWindow(QMainWindow):
         column.addLayout(middle, 1)
         column.addWidget(self.status)
         self.setCentralWidget(body)
+        self.bars = FootBars(body, self.message, self.unsaved_bar, self.outside, self.asking, self.alarm)
         self.live_frame = LiveFrame(body, self.document.live)
         self.resize(QSize(*DEFAULT_SIZE).boundedTo(self.screen().availableSize()))
         if self.preferences.window_geometry:
@@ -223,6 +225,7 @@ class MainWindow(QMainWindow):
         self.outside.difference_requested.connect(self.show_difference)
         self.outside.merge_requested.connect(self.merge)
         self.menu.aboutToShow.connect(self._fill_menu)
+        self.preferences.changed.connect(self._follow_text_size)
         self.toast.action_requested.connect(self.undo)
 
     # what comes into being when it is first needed
@@ -716,6 +719,17 @@ class MainWindow(QMainWindow):
         from gatewright_gui.window.preferences_dialog import PreferencesDialog
 
         return PreferencesDialog(self.preferences, self.choose_theme, self)
+
+    def resize_text(self, step: int) -> None:
+        """Make texts a step larger or smaller; 0: the normal size."""
+        sizes = list(TEXT_FACTORS)
+        at = sizes.index(self.preferences.text_size) + step if step else 0
+        self.preferences.text_size = sizes[min(max(at, 0), len(sizes) - 1)]
+
+    def _follow_text_size(self) -> None:
+        if self._text_size != self.preferences.text_size:
+            self._text_size = self.preferences.text_size
+            self.theme.set_text_size(TEXT_FACTORS[self._text_size])
 
     def switch_theme(self) -> None:
         """From light to dark and back."""

@@ -1,4 +1,4 @@
-"""The table of pages, in the order of the rail and of Ctrl+1, ..., Ctrl+9, Ctrl+0. It makes none of them.
+"""The table of pages, in the order of the rail and of Ctrl+1, ..., Ctrl+9. It makes none of them.
 
 All but the one that a window begins with are imported when they are first shown: the window comes up without them.
 """

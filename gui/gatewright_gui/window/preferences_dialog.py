@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QDialog, QPushButton, QWidge
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.settings import Preferences
+from gatewright_gui.settings import Preferences, TextSize
 from gatewright_gui.theme import ThemeChoice
 from gatewright_resources import access
 
@@ -16,6 +16,11 @@ _THEMES: tuple[tuple[ThemeChoice, str], ...] = (
     ("system", mark("As the system")),
     ("light", mark("Light")),
     ("dark", mark("Dark")),
+)
+_SIZES: tuple[tuple[TextSize, str], ...] = (
+    ("normal", mark("Normal")),
+    ("large", mark("Large")),
+    ("largest", mark("Largest")),
 )
 _WIDTH, _FIELD = 480, 180
 _WAIT = mark(
@@ -36,11 +41,14 @@ class PreferencesDialog(QDialog):
         self.theme = named(QComboBox(), "preferences.theme", spoken=tr("Theme"))
         for choice, words in _THEMES:
             self.theme.addItem(tr(words), choice)
+        self.text_size = named(QComboBox(), "preferences.text_size", spoken=tr("Size of text"))
+        for size, words in _SIZES:
+            self.text_size.addItem(tr(words), size)
         self.language = named(QComboBox(), "preferences.language", spoken=tr("Language"))
         self.language.addItem(tr("As the system"), "")
         for code in ("en", *access.languages()):
             self.language.addItem(QLocale(code).nativeLanguageName(), code)
-        for field in (self.theme, self.language):
+        for field in (self.theme, self.text_size, self.language):
             field.setFixedWidth(_FIELD)
         self.notify = named(QCheckBox(tr("&Desktop message when a call begins to wait")), "preferences.notify")
         self.only_gains = named(QCheckBox(tr("&Only where somebody may do more afterwards")), "preferences.only_gains")
@@ -51,6 +59,7 @@ class PreferencesDialog(QDialog):
         self._follow()
         preferences.changed.connect(self._follow)
         self.theme.activated.connect(self._keep_theme)
+        self.text_size.activated.connect(self._keep_text_size)
         self.language.activated.connect(self._keep_language)
         self.notify.clicked.connect(self._keep_notify)
         self.only_gains.clicked.connect(self._keep_only_gains)
@@ -70,6 +79,8 @@ class PreferencesDialog(QDialog):
         self.close_button.setAutoDefault(False)
         column_of(
             row_of(Label(tr("Theme")), stretch(), self.theme),
+            row_of(Label(tr("Size of text")), stretch(), self.text_size),
+            named(Label(tr("Also with Ctrl+= and Ctrl+-; Ctrl+0 is the normal size.")), kind="muted"),
             row_of(Label(tr("Language")), stretch(), self.language),
             named(Label(tr("The language changes when Gatewright is started again.")), kind="muted"),
             Gap(3),
@@ -94,6 +105,7 @@ class PreferencesDialog(QDialog):
     def _follow(self) -> None:
         kept = self._preferences
         self.theme.setCurrentIndex(self.theme.findData(kept.theme))
+        self.text_size.setCurrentIndex(self.text_size.findData(kept.text_size))
         self.language.setCurrentIndex(self.language.findData(kept.language))
         self.notify.setChecked(kept.notifies)
         self.only_gains.setChecked(kept.reviews_gains_only)
@@ -102,6 +114,9 @@ class PreferencesDialog(QDialog):
 
     def _keep_theme(self, _row: int) -> None:
         self._choose_theme(self.theme.currentData())
+
+    def _keep_text_size(self, _row: int) -> None:
+        self._preferences.text_size = self.text_size.currentData()
 
     def _keep_language(self, _row: int) -> None:
         self._preferences.language = self.language.currentData()

@@ -81,7 +81,7 @@ class StatusBar(QWidget):
             row.addWidget(words)
             row.addSpacing(tokens.space_4)
         row.addStretch(1)
-        self.setFixedHeight(26)
+        self.setFixedHeight(tokens.control_height + tokens.space_1)  # as a bar that comes over it
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self._tell_saved)
         self._tick.start()

@@ -709,26 +709,3 @@ async def test_long_reason_is_wrapped_and_names_the_file(window: MainWindow) -> 
     row, first = next((row, one) for row in range(6) if (one := why.model.row_at(row)) is not None and one.verdict)
     assert first.where == f"policy.toml:{first.line}"
     assert why.view.visualRect(why.model.index(row, 0)).height() > why.view.visualRect(why.model.index(5, 0)).height()
-
-
-async def test_why_takes_no_more_room_than_its_words_and_covers_no_row_that_is_clicked(window: MainWindow) -> None:
-    await choose(window, "archivist")
-    tools = agents_page(window).tools
-    tools.show_row("block", None)  # one line says all of it
-    await settled(window)
-    low = tools.detail.height()
-    tools.show_row("file", "delete")
-    await settled(window)
-    assert low + 60 < tools.detail.height()
-    tools.show_row("block", None)
-    await until(lambda: tools.detail.height() == low)
-    await settled(window)
-
-    at = QPoint(200, tools.view.viewport().height() - 12)
-    last = tools.view.indexAt(at)
-    QTest.mouseClick(tools.view.viewport(), Qt.MouseButton.LeftButton, pos=at)
-    await settled(window)
-
-    assert tools.view.indexAt(at) == last == tools.view.currentIndex()
-    tools.detail.show_part("limits")
-    assert tools.detail.height() > low + 60

@@ -4,12 +4,13 @@ from dataclasses import fields
 
 import pytest
 from PySide6.QtCore import QSize
-from PySide6.QtGui import QColor, QIcon, QImage, QPalette
+from PySide6.QtGui import QColor, QFontMetrics, QIcon, QImage, QPalette
 from PySide6.QtWidgets import QApplication, QToolButton
 from pytestqt.qtbot import QtBot
 
 from gatewright_gui.qt.look import CheckState, Levels, Pair, Palette, Syntax, Verdicts, current_look, tie_icon
 from gatewright_gui.qt.widget import VerdictBadge
+from gatewright_gui.settings import TEXT_FACTORS
 from gatewright_gui.theme import Theme
 from gatewright_gui.theme.tokens import DARK, LIGHT
 from gatewright_resources import MissingResourceError, icon_names
@@ -161,3 +162,19 @@ def test_system_theme_is_one_of_the_two(theme: Theme, qapp: QApplication) -> Non
 
 def test_look_is_the_theme_that_was_applied(theme: Theme) -> None:
     assert current_look() is theme
+
+
+def test_texts_grow_by_the_size_that_is_chosen_and_become_what_they_were(theme: Theme, qapp: QApplication) -> None:
+    theme.apply(qapp, "light")
+    usual = (theme.ui_font.pixelSize(), theme.small_font.pixelSize(), theme.mono_font.pixelSize())
+    row = theme.tokens.row_height
+    sheet = qapp.styleSheet()
+    for factor in TEXT_FACTORS.values():
+        theme.set_text_size(factor)
+        grown = (theme.ui_font.pixelSize(), theme.small_font.pixelSize(), theme.mono_font.pixelSize())
+        assert all(round(before * factor) == now for before, now in zip(usual, grown, strict=True))
+        assert qapp.font().pixelSize() == theme.ui_font.pixelSize()
+        assert QFontMetrics(theme.ui_font).height() <= row, "a row holds the words"
+    assert qapp.styleSheet() != sheet
+    theme.set_text_size(1.0)
+    assert qapp.styleSheet() == sheet

@@ -483,7 +483,6 @@ def test_times_say_how_long_ago(seconds: float, words: str) -> None:
         (Qt.Key.Key_3, "files"),
         (Qt.Key.Key_4, "policy"),
         (Qt.Key.Key_8, "audit"),
-        (Qt.Key.Key_0, "problems"),
     ],
 )
 async def test_keys_go_to_the_main_view_of_the_page_that_is_chosen(
@@ -829,3 +828,22 @@ async def test_new_window_opens_the_chosen_policy_in_a_process_of_its_own(
     assert window.document.path == before
     await settled(window)
     assert not window.message.isVisible()
+
+
+async def test_keys_and_preferences_size_the_text(window: MainWindow) -> None:
+    usual = QApplication.font().pixelSize()
+    control = Qt.KeyboardModifier.ControlModifier
+    for _ in range(5):
+        QTest.keyClick(window, Qt.Key.Key_Equal, control)
+    assert (window.preferences.text_size, QApplication.font().pixelSize()) == ("largest", 17)
+    QTest.keyClick(window, Qt.Key.Key_Minus, control)
+    assert (window.preferences.text_size, QApplication.font().pixelSize()) == ("large", 15)
+    QTest.keyClick(window, Qt.Key.Key_0, control)
+    assert (window.preferences.text_size, QApplication.font().pixelSize()) == ("normal", usual)
+    dialog = PreferencesDialog(window.preferences, window.choose_theme, window)
+    dialog.text_size.setCurrentIndex(2)
+    dialog.text_size.activated.emit(2)
+    assert QApplication.font().pixelSize() == 17
+    window.preferences.text_size = "normal"
+    assert dialog.text_size.currentData() == "normal"
+    assert QApplication.font().pixelSize() == usual

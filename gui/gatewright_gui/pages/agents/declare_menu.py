@@ -33,8 +33,8 @@ class DeclareMenu(QObject):
         self._context = context
         self._parent = parent
         self._facts: ToolFacts | None = None
-        tip = tr("Say what selects the operations of this tool")
-        self.button = named(QPushButton(tr(CHOOSE)), "agents.declare", tip=tip, kind="link")
+        self._act = CHOOSE
+        self.button = named(QPushButton(tr("Operations…")), "agents.declare", tip=tr(CHOOSE), kind="link")
         self.button.clicked.connect(self._clicked)
         self.button.hide()
 
@@ -42,7 +42,8 @@ class DeclareMenu(QObject):
         """Another tool is the current one."""
         self._facts = facts if facts is not None and is_strange(facts) else None
         self.button.setVisible(self._facts is not None)
-        self.button.setText(tr(reading.act if reading is not None else CHOOSE))
+        self._act = reading.act if reading is not None else CHOOSE
+        named(self.button, spoken=tr(self._act), tip=tr(self._act))
 
     def fill(self, menu: QMenu) -> None:
         """The rows for the current tool; none for one of our own."""
@@ -75,7 +76,7 @@ class DeclareMenu(QObject):
 
     def _clicked(self, _checked: bool = False) -> None:
         if self._facts is not None:
-            self.open(self._facts, wants_free=self.button.text() == tr(DECLARE))
+            self.open(self._facts, wants_free=self._act == DECLARE)
 
     def _write(self, facts: ToolFacts, wanted: "Declaration") -> None:
         from gatewright_gui.session.verbs import operations as verbs

@@ -32,8 +32,6 @@ class DetailPane(QWidget):
 
     line_requested = Signal(object)
     """Line of the policy file."""
-    part_changed = Signal(object)
-    """Key of the part that is shown: str."""
 
     def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -110,11 +108,6 @@ class DetailPane(QWidget):
         """Key of the part that is shown."""
         return self.parts.current or "why"
 
-    def height_within(self, room: int) -> int:
-        """How much of the room it needs: Why no more than for its words, what is edited all of it."""
-        needed = self._headers.sizeHint().height() + self.why.content_height
-        return min(room, needed) if self.part == "why" else room
-
     def show_part(self, key: str) -> None:
         """Show a part: `why`, `limits` or `agent`."""
         self.parts.set_current(key)
@@ -142,7 +135,6 @@ class DetailPane(QWidget):
         at = [name for name, _, _ in PARTS].index(key)
         self._headers.setCurrentIndex(at)
         self._bodies.setCurrentIndex(at)
-        self.part_changed.emit(key)
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """What was put off while nobody looked."""

@@ -79,8 +79,7 @@ class ToolPane(QWidget):
         self.sources = SourceBar()
         self.description = named(QuietField(), "agents.description", spoken=tr("Description of the agent"))
         self.title = named(Label(), "agents.title", kind="heading")
-        tip = tr("Give the selected tools their defaults again; shows first what would change")
-        self.reset_button = named(QPushButton(tr(_RESET)), "agents.reset", tip=tip, kind="link")
+        self.reset_button = named(QPushButton(tr(_RESET)), "agents.reset", kind="link")
         self.declaring = DeclareMenu(context, self)
         tip = tr("See exactly what would be started or connected to for these tools, and trust it")
         self.trust_button = named(QPushButton(tr("Trust...")), "agents.trust", tip=tip, kind="link")
@@ -93,7 +92,6 @@ class ToolPane(QWidget):
         self._agent_id = ""
         """Whose rights the rows show; for a moment not yet those of the selection."""
         self._kept_rows: tuple[set[str], tuple[str | None, str | None]] = (set(), (None, None))
-        self._fitted_row: tuple[str | None, ...] = ()
         self._bulk: dict[str, QAction] = {}
         """What turns on or off all that is shown; in the menu of presets."""
         self._opened_before: set[str] = set()
@@ -107,17 +105,13 @@ class ToolPane(QWidget):
 
     def _lay_out(self) -> None:
         self.nothing.hide()
-        split = self._split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
+        split = Splitter(Qt.Orientation.Vertical, "agents.why", self._context.sizes)
         split.addWidget(holding(column_of(stretch(self.view), stretch(self.nothing))))
         split.addWidget(self.detail)
         for button in (self.grant_button, self.trust_button, self.declaring.button):
-            self.why.header.add_control(button)
+            self.why.header.add_control(button, keeps_room=True)
         split.setStretchFactor(0, 1)
-        split.restore((400, 210))
-        self._detail_room = split.sizes()[1]
-        split.splitterMoved.connect(self._keep_room)
-        self.why.width_changed.connect(self._fit_detail)
-        self.detail.part_changed.connect(self._fit_detail)
+        split.restore((380, 230))
         self.description.setPlaceholderText(tr("Say what this agent is for"))
         searches = (stretch(self.search), self.filters.button, self._preset_button(), LegendButton("agents.legend"))
         column_of(
@@ -133,22 +127,6 @@ class ToolPane(QWidget):
         QWidget.setTabOrder(self.view, self.grant_button)
         QWidget.setTabOrder(self.grant_button, self.trust_button)
         QWidget.setTabOrder(self.trust_button, self.declaring.button)
-
-    def _keep_room(self, _at: int = 0, _handle: int = 0) -> None:
-        self._detail_room = self._split.sizes()[1]
-
-    def _fit_detail(self, _part: object = None) -> None:
-        """Below the tree is as much as is needed there, and no more than was given to it."""
-        every, wanted = sum(self._split.sizes()), self.detail.height_within(self._detail_room)
-        row = self.view.visualRect(self.view.currentIndex()).intersected(self.view.viewport().rect())
-        if (
-            self.detail.part == "why" and self.view.is_by_mouse and not row.isEmpty()
-        ):  # rows do not move below the mouse, nor are covered
-            free = every - self.view.viewport().mapTo(self.view, row.bottomLeft()).y() - 2
-            wanted = min(wanted, max(free, self._split.sizes()[1]))
-        if every > wanted != self._split.sizes()[1]:
-            self._split.setSizes([every - wanted, wanted])
-            self.view.scrollTo(self.view.currentIndex())
 
     def _preset_button(self) -> QToolButton:
         self.preset_menu = QMenu(self)
@@ -396,9 +374,6 @@ class ToolPane(QWidget):
             return  # nothing fits for the moment: what is chosen stays
         self._selection.choose_tool(tool, operation)
         self._show_reasons()
-        if (row := (self._agent_id, tool, operation)) != self._fitted_row:  # not at a tick: that would move the tree
-            self._fitted_row = row
-            self._fit_detail()
         ground = self.model.ground_of(tool or "").partition(":")[0].replace("`", "")
         group = self.rows.group_at(self.view.currentIndex())
         named = f"{tool} > {operation}" if operation else tool or (group.words if group else "")
@@ -519,13 +494,14 @@ class ToolPane(QWidget):
         self._many.edit(self._agent_id, targets, "on" if on else "off")
 
     def _name_reset(self, _selected: object = None, _deselected: object = None) -> None:
-        """Say of what: of the tool that is chosen, or of several."""
+        """Say in the tooltip of what: its text stays, so that what stands beside it does."""
         tool, _ = self.view.current_row
         many = self.view.selected_count > 1
-        name = line_text(self.reset_button.fontMetrics(), tool or "", 120, Qt.TextElideMode.ElideMiddle)
-        words = tr("the selected") if many else name.replace("&", "&&")
-        self.reset_button.setText(tr("Reset {tools}…", tools=words) if words else tr(_RESET))
-        self.reset_button.setEnabled(bool(tool) or many)
+        words = tr("the selected tools") if many else tool or ""
+        tip = tr("Give {tools} their defaults again; shows first what would change", tools=words) if words else ""
+        self.reset_button.setToolTip(tip_text(tip))
+        self.reset_button.setAccessibleName(tr("Reset {tools}…", tools=words) if words else tr(_RESET))
+        self.reset_button.setEnabled(bool(words))
 
     def reset(self) -> None:
         """Ask whether the selected tools are to have their own defaults again."""

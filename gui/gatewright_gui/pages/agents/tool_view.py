@@ -65,8 +65,6 @@ class ToolView(TreeView):
         self._tree = tree
         self._rows = rows
         self._is_fitting = False
-        self.is_by_mouse = False
-        """Whether the current row was chosen by the mouse, below which no row is to move."""
         self.delegate = ToolDelegate(self)
         self.setModel(rows)
         self.setItemDelegate(self.delegate)
@@ -218,7 +216,6 @@ class ToolView(TreeView):
         index = self._rows.mapFromSource(self._tree.index_of(tool, operation))
         if not index.isValid():
             return False
-        self.is_by_mouse = False
         if operation is not None:
             self.expand(index.parent())
         self.setCurrentIndex(index)
@@ -272,7 +269,6 @@ class ToolView(TreeView):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: N802
         """Alt with A, K, D; Space, Enter, Ctrl+I; the rest is the tree's."""
-        self.is_by_mouse = False
         plain = event.modifiers() in {Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier}
         control = event.modifiers() == Qt.KeyboardModifier.ControlModifier
         if control and event.key() == Qt.Key.Key_I:
@@ -289,7 +285,6 @@ class ToolView(TreeView):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802
         """A click on a box chooses its row too, so that why and preview speak of it."""
-        self.is_by_mouse = True
         at = event.position().toPoint()
         index = self.indexAt(at)
         if index.isValid() and hit_of(self.visualRect(index), Column(index.column()), at):

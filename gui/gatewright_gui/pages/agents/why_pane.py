@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from PySide6.QtCore import QModelIndex, QObject, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QResizeEvent
+from PySide6.QtGui import QColor, QFontMetrics, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QStackedWidget,
@@ -244,8 +244,6 @@ class WhyPane(QWidget):
 
     line_requested = Signal(object)
     """Line of the policy file."""
-    width_changed = Signal()
-    """Its words may need more or less room."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -270,20 +268,6 @@ class WhyPane(QWidget):
         """What to say where there is no reason."""
         self._nothing.setText(text)
         self._stack.setCurrentIndex(int(self.model.rowCount() == 0))
-
-    @property
-    def content_height(self) -> int:
-        """As high as its words are in its present width, its header left out."""
-        if self.model.rowCount() == 0:
-            return self._nothing.heightForWidth(self.width())
-        rows = sum(self.view.sizeHintForRow(row) for row in range(self.model.rowCount()))
-        return self.sentence.heightForWidth(self.width()) + rows + 2 * self.view.frameWidth() + 2
-
-    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        """Words wrap elsewhere."""
-        super().resizeEvent(event)
-        if event.size().width() != event.oldSize().width():
-            self.width_changed.emit()
 
     def _go(self, index: QModelIndex) -> None:
         why = self.model.row_at(index.row())

@@ -2,14 +2,43 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QApplication, QPushButton, QToolButton, QWidget
 
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, tie_icon
 
 Act = Callable[[], object]
 _SMALLEST = 24
+
+
+class EnterKey(QObject):
+    """Enter presses the button that has the keys, as Space does, in every window and dialog of the application.
+
+    Qt has that for push buttons of dialogs alone, and there Enter on any other button presses the default one.
+    """
+
+    def __init__(self, app: QApplication) -> None:
+        super().__init__(app)
+        self.setObjectName("enter")
+        app.focusChanged.connect(self._follow)
+        self._follow(None, app.focusWidget())
+
+    def _follow(self, _before: QWidget | None, now: QWidget | None) -> None:
+        if isinstance(now, QPushButton | QToolButton):
+            now.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """A key that is held down presses once."""
+        if not isinstance(event, QKeyEvent) or event.key() not in {Qt.Key.Key_Return, Qt.Key.Key_Enter}:
+            return super().eventFilter(watched, event)
+        plain = event.modifiers() in {Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier}
+        if event.type() != QEvent.Type.KeyPress or not plain or not isinstance(watched, QPushButton | QToolButton):
+            return super().eventFilter(watched, event)
+        if not event.isAutoRepeat():
+            watched.click()
+        return True
 
 
 class IconButton(QToolButton):

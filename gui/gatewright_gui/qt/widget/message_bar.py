@@ -1,10 +1,10 @@
-"""A bar inside a page that says something and goes away again; it never blocks."""
+"""A bar that says something and goes away again, and its place at the foot of the window; it never blocks."""
 
 from typing import Literal
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import Role, current_look, role_pair
@@ -44,7 +44,7 @@ class MessageBar(QWidget):
         self.close_button = IconButton("x", tr("Close message"))
         self.close_button.clicked.connect(self.dismiss)
         row = self._row = QHBoxLayout(self)
-        row.setContentsMargins(tokens.space_3, tokens.space_1, tokens.space_1, tokens.space_1)
+        row.setContentsMargins(tokens.space_3, 1, tokens.space_1, 1)
         row.setSpacing(tokens.space_2)
         row.addWidget(self._icon)
         row.addWidget(self._text, 1)
@@ -52,7 +52,7 @@ class MessageBar(QWidget):
         row.addWidget(self.action_button)
         row.addWidget(self.other_button)
         row.addWidget(self.close_button)
-        self.setMinimumHeight(tokens.control_height + tokens.space_2)
+        self.setMinimumHeight(tokens.control_height + tokens.space_1)
         current_look().changed.connect(self.update)
         self.hide()
 
@@ -115,3 +115,36 @@ class MessageBar(QWidget):
         painter.fillRect(self.rect(), QColor(pair.soft))
         painter.fillRect(0, self.height() - 1, self.width(), 1, QColor(palette.border))
         painter.fillRect(0, 0, 3, self.height(), QColor(pair.fg))
+
+
+class FootBars(QWidget):
+    """Bars over the lower edge of `host`, above each other: nothing moves when one comes or goes."""
+
+    def __init__(self, host: QWidget, *bars: QWidget) -> None:
+        super().__init__(host)
+        self._host = host
+        column = self._column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for bar in bars:
+            column.addWidget(bar)
+        host.installEventFilter(self)
+        self._place()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
+        """Stay at the foot of the host when its size changes."""
+        if event.type() == QEvent.Type.Resize:
+            self._place()
+        return super().eventFilter(watched, event)
+
+    def event(self, event: QEvent) -> bool:
+        """As high as the bars that are shown."""
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._place()
+        return super().event(event)
+
+    def _place(self) -> None:
+        column, width = self._column, self._host.width()
+        high = 0 if column.isEmpty() else max(column.totalHeightForWidth(width), column.totalMinimumSize().height())
+        self.setGeometry(0, self._host.height() - high, width, high)
+        self.raise_()

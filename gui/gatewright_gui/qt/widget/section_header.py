@@ -53,6 +53,10 @@ class SectionHeader(QWidget):
         self._note.set_text(note)
         self._note.setVisible(bool(note))
 
-    def add_control(self, control: QWidget) -> None:
-        """Put a control at the right, after those that are there."""
+    def add_control(self, control: QWidget, *, keeps_room: bool = False) -> None:
+        """Put a control at the right, after those that are there; `keeps_room`: also while it is hidden."""
+        if keeps_room:
+            policy = control.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            control.setSizePolicy(policy)
         self._row.addWidget(control)

@@ -15,12 +15,13 @@ STAY_MS = 5000
 
 
 class Toast(QWidget):
-    """One per window, over its lower edge; a new note takes the place of the old one."""
+    """One per window, over its lower edge and the `bars` there; a new note takes the place of the old one."""
 
     action_requested = Signal()
 
-    def __init__(self, window: QWidget) -> None:
+    def __init__(self, window: QWidget, bars: QWidget | None = None) -> None:
         super().__init__(window)
+        self._bars = bars
         tokens = current_look().tokens
         self._icon = IconLabel("info", "accent")
         self._text = ElidedLabel()
@@ -87,4 +88,5 @@ class Toast(QWidget):
             tokens = current_look().tokens
             width = min(self.sizeHint().width(), window.width() * 2 // 3)
             self.resize(width, tokens.row_height - 2)
-            self.move(window.width() - width - tokens.space_2, window.height() - self.height() - 1)
+            below = self._bars.height() if self._bars is not None else 0
+            self.move(window.width() - width - tokens.space_2, window.height() - below - self.height() - 1)

@@ -1,0 +1,109 @@
+"""Nothing that one can click moves while one only looks: rows are chosen, bars come and go, and every control stays."""
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QComboBox, QLineEdit, QWidget
+
+from gatewright_gui.app.driver import lay_out
+from gatewright_gui.window.main_window import MainWindow
+from tests.gui.dress import dressed
+from tests.gui.session.opened import agents_page, settled
+
+KINDS = (QAbstractButton, QComboBox, QLineEdit, QAbstractItemView)
+
+
+def controls(window: MainWindow, *without: QWidget) -> dict[QWidget, QRect]:
+    """Where every control stands that can be seen, and none of those that lie in `without`."""
+    lay_out()
+    found = (one for kind in KINDS for one in window.findChildren(kind))
+    return {
+        one: QRect(one.mapTo(window, QPoint()), one.size())
+        for one in found
+        if one.isVisible() and one not in without and not any(part.isAncestorOf(one) for part in without)
+    }
+
+
+def moved(before: dict[QWidget, QRect], now: dict[QWidget, QRect]) -> list[tuple[str, QRect, QRect]]:
+    both = before.keys() & now.keys()
+    return [(one.objectName(), before[one], now[one]) for one in both if before[one] != now[one]]
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 768), (853, 533)])
+async def test_no_control_moves_when_another_row_of_the_tree_is_chosen(
+    window: MainWindow, size: tuple[int, int]
+) -> None:
+    dressed(window)
+    window.resize(*size)
+    page = agents_page(window)
+    view = page.tools.view
+    for agent in window.document.policy.agents:
+        window.selection.choose_agent(agent)
+        await settled(window)
+        view.expandAll()
+        content = (page.tools.detail.why, page.tools.grant_button, page.preview.code, view)
+        before, rows = controls(window, *content), 0
+        index = view.model().index(0, 0)
+        while index.isValid():
+            view.setCurrentIndex(index)
+            assert not moved(before, controls(window, *content)), (agent, index.data())
+            rows += 1
+            index = view.indexBelow(index)
+        assert rows > 30
+        await settled(window)
+        assert not moved(before, controls(window, *content)), agent
+
+
+async def test_the_parts_below_the_tree_are_chosen_at_one_place(window: MainWindow) -> None:
+    dressed(window)
+    page = agents_page(window)
+    before = controls(window, page.tools.detail.why, page.preview.code)
+    for part in ("limits", "agent", "why"):
+        page.tools.detail.show_part(part)
+        await settled(window)
+        assert not moved(before, controls(window, page.tools.detail.why, page.preview.code)), part
+
+
+@pytest.mark.parametrize("page", ["overview", "agents", "files", "policy", "console", "audit", "toml", "catalogs"])
+async def test_a_bar_that_comes_or_goes_moves_nothing(window: MainWindow, page: str) -> None:
+    dressed(window)
+    window.show_page(page)
+    await settled(window)
+    bars = (window.message, window.alarm, window.outside, window.unsaved_bar, window.asking)
+    before = controls(window, window.bars)
+    for bar in bars:
+        bar.show_message("warning", "Something happened, " * 20, action="Do it", other="Or that", more="Show")
+        assert not moved(before, controls(window, window.bars)), bar.objectName()
+        assert bar.action_button.isVisible()
+        at = bar.action_button.mapTo(window, bar.action_button.rect().center())
+        assert window.childAt(at) is bar.action_button
+    for bar in bars:
+        bar.dismiss()
+        assert not moved(before, controls(window, window.bars)), bar.objectName()
+    assert window.bars.height() == 0
+
+
+async def test_one_bar_covers_the_foot_and_nothing_of_the_page(window: MainWindow) -> None:
+    dressed(window)
+    window.message.show_message("error", "something went wrong")
+    lay_out()
+    assert window.bars.y() >= window.status.y()
+    assert window.bars.geometry().contains(window.status.geometry())
+
+
+async def test_the_first_steps_that_are_closed_leave_everything_where_it_is(window: MainWindow, tmp_path: Path) -> None:
+    del tmp_path
+    dressed(window)
+    window.steps.begin()
+    window.document.opened.emit()
+    await settled(window)
+    before = controls(window, window.steps)
+    QTest.mouseClick(window.steps.close_button, Qt.MouseButton.LeftButton)
+    assert not window.steps.isVisible()
+    assert not moved(before, controls(window, window.steps))
+    top = window.shelf.y()
+    window.show_page("files")
+    lay_out()
+    assert window.shelf.y() < top
