@@ -15,7 +15,7 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from gatewright.gate import Approval, ApprovalRequest, Outcome, Remember
+from gatewright.gate import Approval, ApprovalRequest, Outcome, Remember, Status
 from gatewright.workspace import Workspace, permission_broker
 from gatewright_gui.pages.approvals import ApprovalsPage
 from gatewright_gui.pages.audit import AuditPage
@@ -57,7 +57,7 @@ class Deployed:
     async def ask_nobody(self, arguments: dict[str, str]) -> Outcome:
         """A call that a standing answer covers."""
         await self.rest(arguments)
-        return await self.workspace.call("operator", "file", arguments, approver=self.workspace.broker)
+        return await self.workspace.call("operator", "file", arguments)
 
     @property
     def page(self) -> ApprovalsPage:
@@ -93,6 +93,23 @@ async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
                 with suppress(asyncio.CancelledError):
                     await call
             await until(lambda: not window.tasks.names)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+async def test_calls_that_asked_while_nobody_could_be_reached_are_counted(count: int, tmp_path: Path) -> None:
+    policy = copy_demo(tmp_path / "demo")
+    with Workspace.open(policy) as workspace:
+        for _ in range(count):
+            assert (await workspace.call("operator", "file", DELETE)).status is Status.UNANSWERED
+    async with opened_window(policy, tmp_path) as window:
+        window.show_page("approvals")
+        page = window.shelf.page("approvals")
+        assert isinstance(page, ApprovalsPage)
+        await until(lambda: page.empty.is_known)
+        told = page.empty.accessibleDescription()
+        assert ("nobody could be reached" in told) == bool(count)
+        assert not count or f"{count} call" in told
+        await settled(window)
 
 
 async def test_call_that_waits_is_told_over_every_page_and_show_leads_to_it(deployed: Deployed) -> None:

@@ -115,7 +115,7 @@ class ApprovalsPage(Page):
 
     def _connect(self) -> None:
         self._waiting.changed.connect(self._take)
-        self._waiting.changed.connect(lambda _questions: self._show_answers())
+        self._waiting.changed.connect(self._show_answers)
         self._context.sizes.changed.connect(self._follow_notify)
         self.part.current_changed.connect(self._show_part)
         self.answers.changed.connect(self._show_answers)
@@ -210,7 +210,7 @@ class ApprovalsPage(Page):
         if shown in {self.standing, self.today}:
             self.answers.look()
 
-    def _show_answers(self) -> None:
+    def _show_answers(self, _questions: object = None) -> None:
         model = self.standing.model
         if isinstance(model, StandingModel):
             model.uses = dict(self.answers.today.uses)
