@@ -87,6 +87,13 @@ class WorkspaceError(AuthorMustFix):
     """A folder or file of the workspace is missing, unreadable or not writable."""
 
 
+class DamagedBlock(ToolFailure, WorkspaceError):
+    """A stored block cannot be opened; whoever called for it is told so, and what to do."""
+
+    def __init__(self, advice: str = "an operator has to mend or delete it") -> None:
+        super().__init__(f"the stored block is damaged and cannot be opened; {advice}", code="block-damaged")
+
+
 class SessionConflict(WorkspaceError):
     """A session that somebody else saved, deleted or holds meanwhile; load it again, or hold it."""
 

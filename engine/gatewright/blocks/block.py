@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import loro
 
-from gatewright.base.errors import GatewrightError, ToolFailure, WeMustFix, WorkspaceError
+from gatewright.base.errors import DamagedBlock, GatewrightError, ToolFailure, WeMustFix
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.blocks.difftext import diff_text
@@ -93,9 +93,9 @@ class Block:
         *,
         char_limit: int | None = None,
     ) -> Block:
-        """The block of ``snapshot`` and the ``updates`` since. Raises WorkspaceError for bytes that are none."""
+        """The block of ``snapshot`` and the ``updates`` since. Raises DamagedBlock for bytes that are none."""
         document = _new_document()
-        with guarded(WorkspaceError("the stored block is damaged and cannot be opened")):
+        with guarded(DamagedBlock()):
             document.import_(snapshot)
             for update in updates:
                 if document.import_(update).pending:
@@ -226,8 +226,8 @@ class Block:
             return bytes(document.export(loro.ExportMode.ShallowSnapshot(document.oplog_frontiers)))
 
     def take_in(self, updates: Iterable[bytes], steps: Sequence[Step]) -> None:
-        """Steps that another holder of the same stored block did, with their updates. Raises WorkspaceError."""
-        with guarded(WorkspaceError("a stored update is damaged and cannot be read")):
+        """Steps that another holder of the same stored block did, with their updates. Raises DamagedBlock."""
+        with guarded(DamagedBlock()):
             for update in updates:
                 if self._document.loro.import_(update).pending:
                     raise ValueError("an update is missing")

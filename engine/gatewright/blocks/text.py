@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import loro
 
-from gatewright.base.errors import WeMustFix, WorkspaceError
+from gatewright.base.errors import DamagedBlock, WeMustFix
 from gatewright.blocks.guard import guarded
 
 _BODY = "body"
@@ -33,8 +33,8 @@ class TextBlock:
 
     @classmethod
     def from_snapshot(cls, snapshot: bytes) -> TextBlock:
-        """The block of ``snapshot()``. Raises WorkspaceError for bytes that are none."""
-        with guarded(WorkspaceError("the stored block is damaged and cannot be opened")):
+        """The block of ``snapshot()``. Raises DamagedBlock for bytes that are none."""
+        with guarded(DamagedBlock()):
             document = loro.LoroDoc()
             document.import_(snapshot)
             return cls(document)

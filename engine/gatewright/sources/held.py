@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
-from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.errors import DamagedBlock, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.sources.filetext import decode_text, digest_of
 
@@ -103,7 +103,10 @@ class HeldBlocks:
             return None
         from gatewright.blocks.text import TextBlock
 
-        return HeldBlock(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
+        try:
+            return HeldBlock(TextBlock.from_snapshot(stored.snapshot), stored.disk_digest)
+        except DamagedBlock:
+            raise DamagedBlock("load the file to make it anew from disk") from None
 
     def has(self, relative: str) -> bool:
         """Whether there is a block of a file, damaged or not."""
