@@ -131,6 +131,28 @@ def test_a_call_of_file_without_a_source_says_to_the_operator_why_there_is_none(
     assert unknown["code"] == "unknown-tool"
 
 
+@pytest.mark.parametrize(
+    ("roots", "errors"),
+    [
+        ("shared = 'x', tmp = 'x/y'", 1),
+        ("shared = 'x', tmp = './x/', vault = 'x'", 2),
+        ("shared = 'x', tmp = 'linked'", 1),
+        ("shared = '.', tmp = 'linked', vault = 'x'", 2),
+        ("shared = 'x', tmp = 'y'", 0),
+    ],
+)
+def test_roots_that_overlap_are_told_once_each_by_their_text_or_on_disk(
+    tmp_path: Path, run: Runner, roots: str, errors: int
+) -> None:
+    for name in ("x/y", "y"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "linked").symlink_to(tmp_path / "x")
+    (tmp_path / "policy.toml").write_text(f"gatewright = 1\n[workspace]\nroots = {{ {roots} }}\n", encoding="utf-8")
+    told = [problem["subject"] for problem in run("check", tmp_path, "--json").json["problems"]]
+    assert len(told) == errors
+    assert len({json.dumps(subject) for subject in told}) == errors
+
+
 def test_counts_are_written_as_people_write_them(overlapping: Path, run: Runner) -> None:
     assert "fine, 1 agent, 0 warnings" in run("check", overlapping).out
 
