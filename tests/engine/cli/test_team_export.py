@@ -37,15 +37,15 @@ def copy(exported: Path, to: Path) -> Path:
 
 
 def test_the_starter_of_an_export_makes_a_gated_call_and_the_export_stays_whole(
-    exported: Path, tmp_path: Path, run: Runner
+    exported: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))  # a state folder is the user's by the keys
     folder = copy(exported, tmp_path / "here")
     (folder / "workspace" / "notes").mkdir()
     (folder / "workspace" / "notes" / "a.md").write_text("heron", encoding="utf-8")
 
     words = [sys.executable, "start.py", "archivist", "file", '{"op": "read", "path": "notes/a.md"}']
-    keys = {**os.environ, "GATEWRIGHT_KEYS": str(tmp_path / "keys")}
-    printed = subprocess.run(words, cwd=folder, env=keys, stdout=subprocess.PIPE, text=True, check=True).stdout
+    printed = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
     assert printed.splitlines()[0].endswith("tools for the model")
     assert "allowed" in printed
     assert "heron" in printed
