@@ -3,6 +3,7 @@
 Nothing of the one that is gone is shown, and an edit changes what is meant in the one that is open, nothing else.
 """
 
+import asyncio
 import logging
 import random
 import sys
@@ -14,18 +15,25 @@ from types import TracebackType
 import pytest
 from PySide6.QtCore import QAbstractItemModel, QAbstractListModel, QModelIndex, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QLineEdit, QPlainTextEdit, QPushButton, QWidget
 
 from gatewright.policy.document import Policy, Source
 from gatewright.policy.permission import Permission
+from gatewright.policy.rule import MaxCalls
+from gatewright.policy.ruleedit import RulePosition
+from gatewright.workspace.beginning import Beginning, begin_workspace
 from gatewright_gui.pages.agents.agents_page import AgentsPage
 from gatewright_gui.pages.files import FilesPage
 from gatewright_gui.pages.files.rule_model import COMMENT, LEVEL
+from gatewright_gui.pages.files.rule_table import edit_at_once
 from gatewright_gui.pages.policy import PolicyPage
 from gatewright_gui.pages.toml import TomlPage
+from gatewright_gui.session.verbs import limits, policy, rights, sources
+from gatewright_gui.session.verbs.rights import ManyRights, Target
 from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.new_dialog import NewDialog
 from gatewright_gui.window.pages import PAGES
-from tests.gui.session.opened import opened_window, settled, until
+from tests.gui.session.opened import Said, opened_window, settled, until
 
 LEVELS = tuple(Permission)
 FIRST = """gatewright = 1
@@ -360,3 +368,156 @@ async def test_an_edit_after_a_switch_changes_what_is_meant_there_and_nothing_el
             to.kept = to.policy.read_text("utf-8")
         for place in places:
             assert place.policy.read_text("utf-8") == place.kept
+
+
+# what is begun in one workspace
+
+
+def _half_described(window: MainWindow) -> None:
+    page = window.shelf.page("agents")
+    assert isinstance(page, AgentsPage)
+    page.tools.description.setFocus()
+    QTest.keyClicks(page.tools.description, "half typed")
+
+
+def _half_ruled(window: MainWindow) -> None:
+    window.show_page("policy")
+    page = window.shelf.page("policy")
+    assert isinstance(page, PolicyPage)
+    page.rules.view.choose(0)
+    page.rules.form.message.setText("half typed")
+
+
+def _half_set(window: MainWindow) -> None:
+    window.show_page("files")
+    page = window.shelf.page("files")
+    assert isinstance(page, FilesPage)
+    edit_at_once(page.rules.table, page.rules.model.index(0, LEVEL))
+
+
+def _menu_open(window: MainWindow) -> None:
+    page = window.shelf.page("agents")
+    assert isinstance(page, AgentsPage)
+    page.tools.view.customContextMenuRequested.emit(page.tools.view.visualRect(page.tools.view.currentIndex()).center())
+
+
+def _dialog_open(window: MainWindow) -> None:
+    window.show_page("files")
+    page = window.shelf.page("files")
+    assert isinstance(page, FilesPage)
+    page.questions.add()
+
+
+def _cells_worked_out(window: MainWindow) -> None:
+    """More cells than are edited at once: the worker process has them when the next workspace comes."""
+    targets = [Target(facts.name, facts.operation_names) for facts in window.document.catalog]
+    cells = dict.fromkeys(window.document.policy.agents, targets)
+    rights.edit_cells(window.document, window.deriver, window.tasks, cells, "off")
+    assert rights.CELLS_TASK in window.tasks.names
+
+
+def _many_worked_out(window: MainWindow) -> None:
+    page = window.shelf.page("agents")
+    assert isinstance(page, AgentsPage)
+    targets = [Target(facts.name, facts.operation_names) for facts in window.document.catalog]
+    ManyRights(window.document, window.deriver, window.tasks).edit("helper", targets * rights.TOOLS_AT_ONCE, "off")
+    assert rights.MANY_TASK in window.tasks.names
+
+
+BEGUN = (_half_described, _half_ruled, _half_set, _menu_open, _dialog_open, _cells_worked_out, _many_worked_out)
+
+
+@pytest.mark.parametrize("begin", BEGUN)
+async def test_what_is_begun_in_a_workspace_ends_with_it(
+    window: MainWindow, places: tuple[Place, ...], begin: Callable[[MainWindow], None]
+) -> None:
+    """The next one has an agent and a source of the same names, so that it could be finished there."""
+    begin(window)
+    await asyncio.sleep(0)
+    to = places[1]
+    assert await window.document.open(to.policy)
+    assert QApplication.activePopupWidget() is None
+    await settled(window)
+
+    assert QApplication.activeModalWidget() is None
+    for row in PAGES:
+        window.show_page(row.key)
+        await settled(window)
+    for key in ("Return", "Tab"):
+        QTest.keyClick(window.focusWidget() or window, getattr(Qt.Key, f"Key_{key}"))
+    page = window.shelf.page("policy")
+    assert isinstance(page, PolicyPage)
+    page.rules.form.apply_requested.emit()
+    await settled(window)
+
+    assert not window.document.undo_stack.count()
+    assert window.document.workspace.text() == to.kept
+    assert places[0].policy.read_text("utf-8") == places[0].kept
+
+
+async def test_edit_of_a_row_that_is_gone_is_refused_and_changes_nothing(
+    window: MainWindow, places: tuple[Place, ...]
+) -> None:
+    document = window.document
+    source, rule, agent = document.policy.sources[0], document.policy.rules[0], document.policy.agents["helper"]
+    level, limit = source.permission_rules[0], RulePosition("helper", 0, agent.tool_rules[0])
+    said = Said(document)
+    assert await window.open(places[1].policy)
+    edits: tuple[tuple[Callable[[], bool], str], ...] = (
+        (lambda: sources.set_level(document, source, level, Permission.ADMIN), "source `files`"),
+        (lambda: sources.set_default_level(document, source, Permission.ADMIN), "source `files`"),
+        (lambda: sources.remove_rules(document, source, [level]), "source `files`"),
+        (lambda: sources.move_rules(document, document.policy.sources[0], [level], None), "rule `.ssh/`"),
+        (lambda: sources.set_rule(document, document.policy.sources[0], level, level), "rule `.ssh/`"),
+        (lambda: sources.remove_source(document, source), "source `files`"),
+        (lambda: policy.change_rule(document, rule, replace(rule, message="x")), "policy rule `qfirst rule`"),
+        (lambda: policy.remove_rules(document, [rule]), "policy rule `qfirst rule`"),
+        (lambda: policy.move_rules(document, [rule], None), "policy rule `qfirst rule`"),
+        (lambda: limits.change_rule(document, limit, MaxCalls(9)), "tool rule 1 of `helper`"),
+    )
+    for edit, what in edits:
+        assert not edit()
+        assert what in said.last
+    assert not document.undo_stack.count()
+
+
+async def test_new_workspace_after_the_page_files_by_mouse_and_keys(tmp_path: Path) -> None:
+    """As somebody did it: a folder opened in the tree, the Console, a new workspace with the same source, Files."""
+    folders = tmp_path / "w2", tmp_path / "w5"
+    for folder, names in zip(folders, ((".ssh/x", ".env", "id_rsa"), (".env",)), strict=True):
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("x", "utf-8")
+    first = begin_workspace(folders[0], Beginning("helper", Permission.READ_WRITE, hides_secrets=True))
+    async with opened_window(first, tmp_path) as window:
+        left = Qt.MouseButton.LeftButton
+        QTest.mouseClick(window.rail.button("files"), left)
+        page = window.shelf.page("files")
+        assert isinstance(page, FilesPage)
+        await until(lambda: page.tree_model.rowCount() > 1)
+        page.folder.tree.setCurrentIndex(page.tree_model.index_of(".ssh"))
+        QTest.keyClick(page.folder.tree, Qt.Key.Key_Right)
+        await settled(window)
+        QTest.mouseClick(window.rail.button("console"), left)
+        await settled(window)
+        window.actions_by_key["new"].trigger()
+        await until(lambda: window.findChild(NewDialog, "new") is not None)
+        dialog = window.findChild(NewDialog, "new")
+        assert dialog is not None
+        QTest.keyClicks(dialog.place, str(folders[1]))
+        QTest.mouseClick(dialog.accept_button, left)
+        await until(lambda: window.document.path == folders[1] / "policy.toml")
+        await settled(window)
+        QTest.mouseClick(window.rail.button("files"), left)
+        await settled(window)
+
+        rules = window.document.policy.sources[0].permission_rules
+        assert [page.rules.model.index(row, 0).data() for row in range(len(rules))] == [one.pattern for one in rules]
+        at = next(row for row, rule in enumerate(rules) if rule.pattern == ".env*")
+        page.rules.table.setCurrentIndex(page.rules.model.index(at, LEVEL))
+        assert page.rules.model.setData(page.rules.model.index(at, LEVEL), "read_only")
+
+        now = window.document.policy.sources[0].permission_rules
+        assert [one for one in now if one not in rules] == [replace(rules[at], permission=Permission.READ_ONLY)]
+        assert window.message.isHidden()
+        window.undo()
