@@ -98,7 +98,7 @@ def opened(texts: list[str], folder: Path) -> list[dict[str, str]]:
     """Which file of the tree each reader opens for each text."""
     done = subprocess.run(
         [node(), "--no-deprecation", "-e", NODE], input=json.dumps(texts), cwd=folder, capture_output=True, text=True,
-        check=True, timeout=60,
+        check=True,
     )  # fmt: skip
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     return [
