@@ -117,6 +117,7 @@ def near_miss(word: str, candidates: Iterable[str]) -> str | None:
         takes_operation = any(option.startswith(f"{tool}.") for option in options)
         return tool if tool in options and not takes_operation else None
     best = found[min(found)]
+    best = [option for option in best if option.count(".") == word.count(".")] or best
     if len({(option.rpartition(".")[0], VERBS.intersection(_words(option))) for option in best}) > 1:
         return None
     return max(best, key=lambda option: difflib.SequenceMatcher(None, word, option).ratio())

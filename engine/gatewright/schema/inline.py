@@ -84,7 +84,7 @@ class _Inliner:
         for reference in self.targets:
             if _reaches(edges, reference):  # following references from its target comes back to it
                 wanted = reference.rsplit("/", 1)[-1].strip("#") or "root"
-                self.recursive[reference] = _fresh(wanted, set(self.recursive.values()))
+                self.recursive[reference] = _fresh(unquote(wanted), set(self.recursive.values()))
 
     def result(self) -> Schema:
         body = {key: value for key, value in self.root.items() if key not in ("$defs", "definitions")}
@@ -164,6 +164,35 @@ class _Inliner:
         return {**siblings, "allOf": [inner, *(as_list(siblings.get("allOf")) or [])]}
 
 
+def rehomed(home: Schema, guest: Schema) -> tuple[Schema, Schema]:
+    """``home`` with the definitions that ``guest`` (inlined) still refers to, and ``guest`` referring to them there."""
+    if not any("$ref" in node for _, node in walk(guest)):
+        return home, guest
+    taken = {
+        name: value
+        for keyword in ("$defs", "definitions")
+        for name, value in (as_object(home.get(keyword)) or {}).items()
+    }
+    body = {key: value for key, value in guest.items() if key != "$defs"}
+    used = {node.get("$ref") for _, node in walk(guest)}
+    moved: dict[str, Schema] = {"#": body} if "#" in used else {}
+    moved |= {definition(name): value for name, value in (as_object(guest.get("$defs")) or {}).items()}
+    names: dict[str, str] = {}
+    for reference in moved:
+        wanted = reference.rsplit("/", 1)[-1].strip("#") or "constraint"
+        plain = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in wanted)
+        names[reference] = _fresh(plain, {*taken, *names.values()})
+
+    def turned(node: Schema) -> Schema:
+        result = map_children(node, turned)
+        reference = node.get("$ref")
+        return {**result, "$ref": f"#/$defs/{names[reference]}"} if reference in names else result
+
+    definitions = {names[reference]: turned(value) for reference, value in moved.items()}
+    held = as_object(home.get("$defs")) or {}
+    return {**home, "$defs": {**held, **definitions}}, turned(body)
+
+
 def at_pointer(root: Schema, fragment: str) -> Any:
     """What stands at an RFC 6901 pointer, or None."""
     current: Any = root
@@ -206,8 +235,8 @@ def _reaches(edges: dict[str, set[str]], start: str) -> bool:
     return False
 
 
-def _fresh(name: str, taken: set[str]) -> str:
-    wanted, number = unquote(name), 2
-    while wanted in taken:
-        wanted, number = f"{unquote(name)}{number}", number + 1
-    return wanted
+def _fresh(wanted: str, taken: set[str]) -> str:
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}{number}", number + 1
+    return name

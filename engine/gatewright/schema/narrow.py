@@ -11,17 +11,14 @@ from gatewright.base.errors import SchemaError
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.combine import NOTHING, both, own_words
 from gatewright.schema.draft import at_one_draft
-from gatewright.schema.inline import inline_references
+from gatewright.schema.inline import inline_references, rehomed
 from gatewright.schema.shapes.inplace import UNIONS
 from gatewright.schema.walk import (
     Schema,
     as_list,
     as_object,
-    definition,
-    map_children,
     properties_of,
     required_of,
-    walk,
 )
 
 When = tuple[str, Iterable[str]]
@@ -163,39 +160,3 @@ def _matches(schema: Schema, name: str) -> bool:
     return bool(patterns) and not SchemaChecker({"patternProperties": dict.fromkeys(patterns, False)}).is_valid(
         {name: 0}
     )
-
-
-def rehomed(home: Schema, guest: Schema) -> tuple[Schema, Schema]:
-    """``home`` with the definitions that ``guest`` (inlined) still refers to, and ``guest`` referring to them there."""
-    if not any("$ref" in node for _, node in walk(guest)):
-        return home, guest
-    taken = {
-        name: value
-        for keyword in ("$defs", "definitions")
-        for name, value in (as_object(home.get(keyword)) or {}).items()
-    }
-    body = {key: value for key, value in guest.items() if key != "$defs"}
-    used = {node.get("$ref") for _, node in walk(guest)}
-    moved: dict[str, Schema] = {"#": body} if "#" in used else {}
-    moved |= {definition(name): value for name, value in (as_object(guest.get("$defs")) or {}).items()}
-    names: dict[str, str] = {}
-    for reference in moved:
-        name = _fresh(reference.rsplit("/", 1)[-1].strip("#") or "constraint", {*taken, *names.values()})
-        names[reference] = name
-
-    def turned(node: Schema) -> Schema:
-        result = map_children(node, turned)
-        reference = node.get("$ref")
-        return {**result, "$ref": f"#/$defs/{names[reference]}"} if reference in names else result
-
-    definitions = {names[reference]: turned(value) for reference, value in moved.items()}
-    held = as_object(home.get("$defs")) or {}
-    return {**home, "$defs": {**held, **definitions}}, turned(body)
-
-
-def _fresh(wanted: str, taken: set[str]) -> str:
-    plain = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in wanted)
-    name, number = plain, 2
-    while name in taken:
-        name, number = f"{plain}{number}", number + 1
-    return name

@@ -17,8 +17,7 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.constraint import closed_constraint
 from gatewright.schema.fieldpath import ANY_KEY, EACH, EACH_MEMBER, Steps, steps_of, values_at
-from gatewright.schema.inline import inline_references
-from gatewright.schema.narrow import rehomed
+from gatewright.schema.inline import inline_references, rehomed
 from gatewright.schema.operation import OperationSet
 from gatewright.schema.shapes.inplace import in_place
 from gatewright.schema.walk import as_list, as_object, properties_of

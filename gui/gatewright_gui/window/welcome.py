@@ -85,7 +85,7 @@ class Welcome(QWidget):
         self._opening.setText(tr("Opening {name}...", name=button_text(name)) if name else "")
         self._opening.setVisible(bool(name))
         held = [one for one in self._body.findChildren(QPushButton) if one.hasFocus()]
-        self._focus = next(iter(held), self._focus) if name else self._focus
+        self._focus = next(iter(held), self._focus or self.buttons["new"]) if name else self._focus
         self._body.setEnabled(not name)
         if not name and self._focus is not None:
             if isValid(self._focus) and self.isVisible():

@@ -73,7 +73,7 @@ async def test_save_shows_dangerous_gains_first_and_writes_on_enter_alone(window
 
     assert lines(shown.changes) == [
         ("archivist", "file.delete (deletes)", "off", "asks first"),
-        ("archivist", "file.diff", "off", "on"),
+        ("archivist", "file.diff", "off", "on: by path"),
         ("operator", "file.delete (deletes)", "asks first", "off"),
     ]
     assert shown.summary.text().splitlines() == ["archivist gains 2 (1 deletes)", "operator loses 1"]
