@@ -88,7 +88,7 @@ class Welcome(QWidget):
         self._focus = next(iter(held), self._focus or self.buttons["new"]) if name else self._focus
         self._body.setEnabled(not name)
         if not name and self._focus is not None:
-            if isValid(self._focus) and self.isVisible():
+            if isValid(self._focus) and self.isVisibleTo(self.window()):
                 self._focus.setFocus(Qt.FocusReason.OtherFocusReason)
             self._focus = None
 
