@@ -58,6 +58,14 @@ _LONGEST = 80
 _PART = re.compile(r"[^.\[\]]+|\[(\d+)\]")
 
 
+def outcomes() -> tuple[str, ...]:
+    """Everything that `outcome_words` says of a call that it knows."""
+    ends = (*ENDS.values(), _NO_END)
+    asked = (", ".join((tr("ask"), tr(words))) for words in (*ends, _WAITS))
+    allowed = (", ".join((tr("allow"), tr(words))) for words in ends)
+    return (tr("ask, unanswered"), tr("begun"), tr("deny"), *allowed, *asked)
+
+
 def outcome_words(call: LoggedCall) -> str:
     """What a call came to, in a word or two; empty for a row that belongs to none."""
     if not call.is_call:

@@ -5,7 +5,7 @@ The page that a window begins with is made with it; another one when it is first
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QStackedWidget
 
 from gatewright_gui.pages.page import Page, PageContext, PageRow
@@ -13,6 +13,9 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.session.document import Document
 from gatewright_gui.window.welcome import Welcome
+
+MOST_ASKED = QSize(760, 400)
+"""What the pages ask of the window at the most, so that it fits a screen of 1280x800 at 150 %."""
 
 
 class PageShelf(QStackedWidget):
@@ -40,6 +43,10 @@ class PageShelf(QStackedWidget):
         self.addWidget(self.empty)
         self.page(self._current)
         self.show_page(self._current)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """For a moment a new page may ask for more than it needs: the window does not grow for that."""
+        return super().minimumSizeHint().boundedTo(MOST_ASKED)
 
     @property
     def current_key(self) -> str:

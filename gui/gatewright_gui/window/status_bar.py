@@ -2,25 +2,29 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
-from PySide6.QtCore import QTimer, Signal
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtCore import QTimer, Signal, SignalInstance
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton
 
 from gatewright_gui.qt.language import counted, mark, tr
+from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, current_look
 from gatewright_gui.qt.widget.icon_label import IconLabel
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.tight_row import TightRow
 from gatewright_gui.session.selfcheck import CheckCount, CheckProgress
 
 TICK_MS = 1000
 
 NOTHING_CHECKED = mark("self-check: nothing open")
+_UNKNOWN = "…"
 MAX_TOLD = 10
 """Differences in the tooltip; the dialog has all."""
 
 
-class StatusBar(QWidget):
-    """Each part is an icon with words."""
+class StatusBar(TightRow):
+    """Each part is an icon with words; where room is short, with fewer, and a tooltip that has them all."""
 
     problems_requested = Signal()
     waiting_requested = Signal()
@@ -31,41 +35,30 @@ class StatusBar(QWidget):
     selfcheck_requested = Signal()
     """What the self-check found is to be shown."""
 
-    def __init__(self, clock: Callable[[], float] = time.time, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        super().__init__()
         tokens = current_look().tokens
         self._clock = clock
         self._saved_at: float | None = None
         self._state = ""
+        self._words: dict[QPushButton | QLabel, tuple[str, str]] = {}
+        """What each part says, and what it says when it is brief."""
         self._check_icon = IconLabel("shield", "muted", size=14)
-        self._counted = tr(NOTHING_CHECKED)
-        self.check = QPushButton()
-        self.check.setObjectName("status.selfcheck")
-        self.check.setProperty("kind", "link")
-        self.check.clicked.connect(self.selfcheck_requested)
+        self._counted, self._counted_brief = tr(NOTHING_CHECKED), _UNKNOWN
+        self.check = _link("status.selfcheck", self.selfcheck_requested)
         self._problem_icon = IconLabel("circle-check", "allow", size=14)
-        self.problems = QPushButton()
-        self.problems.setObjectName("status.problems")
-        self.problems.setProperty("kind", "link")
-        self.problems.clicked.connect(self.problems_requested)
+        self.problems = _link("status.problems", self.problems_requested)
         self._waiting_icon = IconLabel("hand", "ask", size=14)
-        self.waiting = QPushButton()
-        self.waiting.setObjectName("status.waiting")
-        self.waiting.setProperty("kind", "link")
-        self.waiting.clicked.connect(self.waiting_requested)
+        self.waiting = _link("status.waiting", self.waiting_requested)
         self._question_icon = IconLabel("hand", "ask", size=14)
-        self.question = QPushButton(tr("the Console asks you"))
-        self.question.setObjectName("status.question")
-        self.question.setProperty("kind", "link")
+        self.question = _link("status.question", self.question_requested)
         self.question.setAccessibleName(tr("the Console asks you: a call waits for your answer"))
         self.question.setToolTip(tr("A call of the Console waits for your answer; click to go there"))
-        self.question.clicked.connect(self.question_requested)
+        self._say(self.question, tr("the Console asks you"), tr("asks you"))
         self._saved_icon = IconLabel("check", "muted", size=14)
         self.saved = _label("status.saved")
         self._live_icon = IconLabel("circle", "muted", size=14)
-        self.live = QPushButton()
-        self.live.setObjectName("status.live")
-        self.live.clicked.connect(self.live_requested)
+        self.live = _link("status.live", self.live_requested)
         row = QHBoxLayout(self)
         row.setContentsMargins(tokens.space_2, 0, tokens.space_2, 0)
         row.setSpacing(tokens.space_1)
@@ -89,12 +82,23 @@ class StatusBar(QWidget):
         self.set_waiting(0)
         self.set_question(is_open=False)
         self.set_live(live=False)
+        parts = (self.saved, self.check, self.problems, self.live, self.question, self.waiting)
+        self.give_way(*(partial(self._set_brief, part) for part in parts))
+
+    def _say(self, part: QPushButton | QLabel, words: str, brief: str) -> None:
+        self._words[part] = (words, brief)
+        part.setText(words)
+        self.refit()
+
+    def _set_brief(self, part: QPushButton | QLabel, is_brief: bool) -> None:
+        words, brief = self._words.get(part, ("", ""))
+        part.setText(brief if is_brief else words)
 
     def set_selfcheck(self, found: CheckCount | None) -> None:
         """How many of how many agree; None: not known."""
         if found is None:
             self._check_icon.set_icon("shield", "muted")
-            self._tell_check(tr(NOTHING_CHECKED), tr("Nothing is open that could be checked"))
+            self._tell_check(tr(NOTHING_CHECKED), _UNKNOWN, tr("Nothing is open that could be checked"))
             return
         good = found.checked - len(found.differences)
         fine = not found.differences
@@ -104,28 +108,30 @@ class StatusBar(QWidget):
         why = told if fine else "\n".join(str(note) for note in found.differences[:MAX_TOLD])
         self._tell_check(
             tr("self-check {good:,} of {checked:,}", good=good, checked=found.checked),
+            f"{good:,}/{found.checked:,}",
             f"{why}\n{tr('Click to see what was checked')}",
         )
 
     def set_checking(self) -> None:
         """The count belongs to an older policy; another one is under way."""
         self._check_icon.set_icon("shield", "muted")
-        if self.check.text() == tr(NOTHING_CHECKED):
-            self._tell_check(tr("self-check under way"), "")
+        if self._counted == tr(NOTHING_CHECKED):
+            self._tell_check(tr("self-check under way"), _UNKNOWN, "")
 
     def set_check_progress(self, progress: CheckProgress | None) -> None:
         """How far the self-check is; None: none is under way."""
         if progress is None:
-            self.check.setText(self._counted)
+            self._say(self.check, self._counted, self._counted_brief)
         else:
             self._check_icon.set_icon("clock", "muted")
-            self.check.setText(progress_words(progress))
+            brief = f"{progress.done:,}/{progress.of:,}" if progress.of else _UNKNOWN
+            self._say(self.check, progress_words(progress), brief)
 
-    def _tell_check(self, words: str, tip: str) -> None:
-        self._counted = words
-        self.check.setText(words)
+    def _tell_check(self, words: str, brief: str, tip: str) -> None:
+        self._counted, self._counted_brief = words, brief
+        self._say(self.check, words, brief)
         self.check.setAccessibleName(words)
-        self.check.setToolTip(tip)
+        self.check.setToolTip("\n".join(filter(None, (words, tip))))
 
     def set_problems(self, errors: int, warnings: int, *, is_known: bool = True) -> None:
         """How many there are; not known while nothing is open."""
@@ -139,24 +145,32 @@ class StatusBar(QWidget):
             self._problem_icon.set_icon("circle-check", "allow")
         parts = [counted(errors, "error", "errors")] if errors else []
         parts += [counted(warnings, "warning", "warnings")] if warnings or not errors else []
-        self.problems.setText(", ".join(parts) if errors or warnings else tr("no problems"))
+        words = ", ".join(parts) if errors or warnings else tr("no problems")
+        self._say(self.problems, words, f"{errors + warnings:,}")
+        self.problems.setAccessibleName(words)
+        self.problems.setToolTip(words)
 
     def set_waiting(self, count: int) -> None:
         """How many calls of other processes wait for an answer."""
         for part in (self._waiting_icon, self.waiting):
             part.setVisible(count > 0)
-        self.waiting.setText(counted(count, "call waits for you", "calls wait for you"))
+        words = counted(count, "call waits for you", "calls wait for you")
+        self._say(self.waiting, words, f"{count:,}")
+        self.waiting.setAccessibleName(words)
         self.waiting.setToolTip(tr("Another process asks before it makes a call; click to answer"))
 
     def set_question(self, is_open: bool) -> None:
         """Whether a call of the console waits for an answer."""
         for part in (self._question_icon, self.question):
             part.setVisible(is_open)
+        self.refit()
 
     def set_live(self, live: bool) -> None:
         """Whether runs of the console change the real workspace."""
         self._live_icon.set_icon("triangle-alert" if live else "circle", "deny" if live else "muted")
-        self.live.setText(tr("LIVE MODE: runs are real") if live else tr("live mode off"))
+        words = tr("LIVE MODE: runs are real") if live else tr("live mode off")
+        self._say(self.live, words, tr("LIVE") if live else tr("not live"))
+        self.live.setAccessibleName(words)
         self.live.setToolTip(
             tr("Runs of the Console change real files and blocks; click to go there")
             if live
@@ -198,8 +212,9 @@ class StatusBar(QWidget):
     def _tell_saved(self) -> None:
         when = "" if self._saved_at is None else tr("saved {ago}", ago=ago(self._clock() - self._saved_at))
         text = self._state or when or tr("saved")
-        if text != self.saved.text():
-            self.saved.setText(text)
+        if (text, "") != self._words.get(self.saved):
+            self._say(self.saved, text, "")
+        self._saved_icon.setToolTip(text)
         self.saved.setToolTip(f"{when[:1].upper()}{when[1:]}" if self._state else "")
 
 
@@ -223,6 +238,12 @@ def ago(seconds: float) -> str:
     if seconds < 86_400:
         return tr("{count} h ago", count=int(seconds // 3600))
     return tr("{count} d ago", count=int(seconds // 86_400))
+
+
+def _link(name: str, clicked: SignalInstance) -> QPushButton:
+    button = named(QPushButton(), name, kind="link")
+    button.clicked.connect(clicked)
+    return button
 
 
 def _label(name: str) -> QLabel:

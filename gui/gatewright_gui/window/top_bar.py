@@ -1,23 +1,26 @@
 """The bar over the pages: workspace menu, where one is, search, undo, save, export, theme. It does nothing itself."""
 
+from functools import partial
+
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QMenu, QToolButton
 
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
+from gatewright_gui.qt.widget.tight_row import TightRow
 
 _WIDEST = 240
 """Of the name, in pixels."""
 
 
-class TopBar(QWidget):
-    """Buttons are the window's actions."""
+class TopBar(TightRow):
+    """Buttons are the window's actions; where room is short some have their icon alone, the widest first."""
 
-    def __init__(self, actions: dict[str, QAction], menu: QMenu, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, actions: dict[str, QAction], menu: QMenu) -> None:
+        super().__init__()
         self.setProperty("kind", "bar")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         tokens = current_look().tokens
@@ -36,17 +39,20 @@ class TopBar(QWidget):
         row.addWidget(self.workspace)
         row.addSpacing(tokens.space_2)
         row.addWidget(self.breadcrumb, 1)
-        row.addWidget(_button(actions["palette"], "top.palette", words=True))
+        palette = _button(actions["palette"], "top.palette", words=True)
+        row.addWidget(palette)
         row.addWidget(_line())
         for key in ("undo", "redo"):
             row.addWidget(_button(actions[key], f"top.{key}", words=False))
         row.addWidget(_line())
-        for key in ("save", "export"):
-            row.addWidget(_button(actions[key], f"top.{key}", words=True))
+        save, export = (_button(actions[key], f"top.{key}", words=True) for key in ("save", "export"))
+        row.addWidget(save)
+        row.addWidget(export)
         row.addWidget(_line())
         for key in ("theme", "help"):
             row.addWidget(_button(actions[key], f"top.{key}", words=False))
         self.set_workspace("", "")
+        self.give_way(*(partial(_set_brief, button) for button in (palette, export, save)))
 
     def set_workspace(self, name: str, path: str) -> None:
         """Name the open workspace."""
@@ -56,6 +62,7 @@ class TopBar(QWidget):
         self.workspace.setText(f"{button_text(words)} ")
         self.workspace.setToolTip(tip_text(path) or tr("Open a workspace"))
         self.workspace.setAccessibleName(tr("Workspace menu, {workspace}", workspace=name or tr("none open")))
+        self.refit()
 
     def set_trail(self, *parts: str | None) -> None:
         """Say where one is: agent, tool, operation."""
@@ -67,9 +74,13 @@ def _button(action: QAction, name: str, *, words: bool) -> QToolButton:
     button.setObjectName(name)
     button.setDefaultAction(action)
     button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon if words else Qt.ToolButtonStyle.ToolButtonIconOnly
-    button.setToolButtonStyle(style)
+    _set_brief(button, not words)
     return button
+
+
+def _set_brief(button: QToolButton, is_brief: bool) -> None:
+    style = Qt.ToolButtonStyle.ToolButtonIconOnly if is_brief else Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+    button.setToolButtonStyle(style)
 
 
 def _line() -> QFrame:

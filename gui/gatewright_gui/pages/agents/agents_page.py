@@ -5,9 +5,9 @@ Instead of the list and the tree of one agent the matrix of all can be shown; it
 
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QStackedWidget, QWidget
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QFrame, QStackedWidget, QWidget
 
 from gatewright.workspace.api import Address
 from gatewright_gui.pages.agents.agent_pane import AgentPane
@@ -16,11 +16,11 @@ from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.pages.preview import PreviewPane
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
-from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.segmented import Segmented
-from gatewright_gui.qt.widget.splitter import Splitter
+from gatewright_gui.qt.widget.splitter import HANDLE_WIDTH, Splitter
 
 if TYPE_CHECKING:
     from gatewright_gui.pages.agents.matrix import Place
@@ -34,8 +34,17 @@ MODES = (
 )
 
 
+_NARROWEST, _PER_TEXT_SIZE = 346, 44
+"""Pixels of the page below which its panes do not stand side by side: of all texts, and by their size."""
+_LEFT_FREE = 200
+"""Pixels of the page that the drawer does not cover."""
+
+
 class AgentsPage(Page):
-    """Three panes side by side, or two: the matrix and the preview."""
+    """Three panes side by side, or two: the matrix and the preview.
+
+    Where they do not fit side by side the preview is a drawer at the right, over the tree, and closed at first.
+    """
 
     def __init__(self, context: PageContext) -> None:
         super().__init__()
@@ -52,6 +61,10 @@ class AgentsPage(Page):
         self._mode_bar = holding(row_of(self.mode, self.preview_button, space=1))
         self._mode_row = row_of(self._mode_bar, stretch(), margins=(2, 1, 1, 1))
         self._left = holding(column_of(self._mode_row, stretch(self.agents)))
+        self._dock_row = column_of(stretch(self.preview))
+        self._dock = holding(self._dock_row)
+        self._drawer = named(QWidget(self), "agents.drawer")
+        self._is_narrow = False
         self._middle = QStackedWidget()
         self.nobody = EmptyState(
             "users",
@@ -64,6 +77,7 @@ class AgentsPage(Page):
         self._connect()
         self.preview_button.setCheckable(True)
         self.preview_button.toggled.connect(self._show_preview)
+        current_look().changed.connect(self._choose_place)
         self.preview_button.setChecked(True)
         self.preview_button.setChecked(context.sizes.choice(PREVIEW_KEY) != "hidden")
         if context.sizes.choice(MODE_KEY) == "matrix":
@@ -75,12 +89,17 @@ class AgentsPage(Page):
         self._middle.addWidget(self.tools)
         self._middle.addWidget(self.nobody)
         split = Splitter(Qt.Orientation.Horizontal, "agents", self._context.sizes)
-        for pane in (self._left, self._middle, self.preview):
+        for pane in (self._left, self._middle, self._dock):
             split.addWidget(pane)
         for at, share in enumerate((1, 5, 4)):
             split.setStretchFactor(at, share)
         split.restore((156, 664, 374))
         column_of(split, into=self)
+        edge = named(QFrame(), kind="vline")
+        edge.setFixedWidth(1)
+        self._drawer_row = row_of(edge, into=self._drawer)
+        self._drawer.setAutoFillBackground(True)
+        self._drawer.hide()
 
     def _connect(self) -> None:
         context = self._context
@@ -130,9 +149,40 @@ class AgentsPage(Page):
         self.focus_main()
 
     def _show_preview(self, on: bool) -> None:
-        """Hidden, it leaves its room to the tree or the matrix."""
-        self.preview.setVisible(on)
-        self._context.sizes.set_choice(PREVIEW_KEY, "" if on else "hidden")
+        """Hidden, it leaves its room to the tree or the matrix. A drawer is open for now: that is not kept."""
+        (self._drawer if self._is_narrow else self._dock).setVisible(on)
+        if not self._is_narrow:
+            self._context.sizes.set_choice(PREVIEW_KEY, "" if on else "hidden")
+
+    # the drawer
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """Room for the panes without the preview."""
+        size = super().minimumSizeHint()
+        return size if self._dock.isHidden() else size - QSize(self._dock.minimumSizeHint().width() + HANDLE_WIDTH, 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        """Side by side, or in a drawer."""
+        super().resizeEvent(event)
+        self._choose_place()
+
+    def _choose_place(self, _why: object = None) -> None:
+        """By the size of the page and its texts alone, whatever is chosen: nothing jumps."""
+        self._set_narrow(self.width() < _NARROWEST + _PER_TEXT_SIZE * current_look().tokens.text_size)
+        wide = min(max(self.preview.minimumSizeHint().width(), self.width() // 2), self.width() - _LEFT_FREE)
+        self._drawer.setGeometry(self.width() - wide, 0, wide, self.height())
+
+    def _set_narrow(self, is_narrow: bool) -> None:
+        if is_narrow == self._is_narrow:
+            return
+        self._is_narrow = is_narrow
+        self._dock.hide()
+        self._drawer.hide()
+        (self._drawer_row if is_narrow else self._dock_row).addWidget(self.preview, 1)
+        self._drawer.raise_()
+        is_shown = not is_narrow and self._context.sizes.choice(PREVIEW_KEY) != "hidden"
+        self.preview_button.setChecked(is_shown)
+        self._show_preview(is_shown)
 
     def show_schema(self) -> None:
         """Show what the model gets and give it the keys, where there is something."""

@@ -8,12 +8,14 @@ from gatewright.workspace.api import CapabilityKind, OperationRight, ToolRight
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import named
-from gatewright_gui.qt.plaintext import button_text
+from gatewright_gui.qt.plaintext import button_text, line_text, tip_text
 from gatewright_gui.session.verbs import capabilities
+
+_WIDTH, _PAD = 170, 24
 
 
 class GrantButton(QPushButton):
-    """Hidden where nothing that is ticked lacks a grant; ``ask`` opens the form of a kind."""
+    """Hidden where nothing that is ticked lacks a grant; ``ask`` opens the form of a kind. One width for every text."""
 
     def __init__(self, context: PageContext, ask: Callable[[CapabilityKind], None]) -> None:
         super().__init__()
@@ -21,6 +23,7 @@ class GrantButton(QPushButton):
         self._agent_id = ""
         self._kind: CapabilityKind | None = None
         named(self, "agents.grant", spoken=tr("Grant what lacks"), kind="primary")
+        self.setFixedWidth(_WIDTH)
         self.clicked.connect(self._grant)
         self.hide()
 
@@ -37,8 +40,9 @@ class GrantButton(QPushButton):
             if scope is None:
                 words = tr("Grant {kind}...", kind=self._kind)
             elif scope:
-                words = tr("Grant {kind} in {folders}", kind=self._kind, folders=button_text(scope))
-            self.setText(words)
+                words = tr("Grant {kind} in {folders}", kind=self._kind, folders=scope)
+            self.setText(button_text(line_text(self.fontMetrics(), words, _WIDTH - _PAD)))
+            self.setToolTip(tip_text(words))
             self.setAccessibleName(words)
 
     def _grant(self, _checked: bool = False) -> None:

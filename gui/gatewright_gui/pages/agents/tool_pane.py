@@ -183,6 +183,7 @@ class ToolPane(QWidget):
         self.detail.line_requested.connect(self._context.navigator.go_to_line)
         self.description.editingFinished.connect(self._describe)
         self.sources.source_asked.connect(self._attach)
+        self.view.left_out.connect(self.sources.say_left_out)
 
     # what is shown
 

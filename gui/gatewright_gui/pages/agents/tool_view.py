@@ -37,6 +37,8 @@ WIDTHS = {
     Column.ORIGIN: 60,
     Column.TOKENS: 54,
 }
+USUAL_TEXT = 13
+"""The size of text that the widths are for; larger texts get wider columns."""
 NARROWEST_NAME = 150
 _HEADING_PAD = 14
 NAME_WISH = 230
@@ -58,6 +60,8 @@ class ToolView(TreeView):
     """Another row is the current one."""
     group_folded = Signal(str, bool)
     """The origin of a group that somebody closed (True) or opened."""
+    left_out = Signal(object)
+    """Headings of the columns that have no room now: tuple[str, ...]."""
 
     def __init__(self, tree: ToolTreeModel, rows: ToolFilterModel, parent: QWidget | None = None) -> None:
         super().__init__(tr("Tools and operations"), parent)
@@ -65,6 +69,8 @@ class ToolView(TreeView):
         self._tree = tree
         self._rows = rows
         self._is_fitting = False
+        self._sized_for = 0
+        self._left_out: tuple[str, ...] = ()
         self.delegate = ToolDelegate(self)
         self.setModel(rows)
         self.setItemDelegate(self.delegate)
@@ -91,12 +97,23 @@ class ToolView(TreeView):
         header.setMinimumSectionSize(32)
         header.setSectionsMovable(False)
         header.setSectionResizeMode(Column.NAME, QHeaderView.ResizeMode.Fixed)
-        for column, width in WIDTHS.items():
+        for column in WIDTHS:
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
-            self.setColumnWidth(column, width)
-        heading = self.fontMetrics().horizontalAdvance(tr(HEADINGS[Column.ASK][0]))
-        self.setColumnWidth(Column.ASK, max(WIDTHS[Column.ASK], heading + _HEADING_PAD))
+        self._follow_text_size()
+        current_look().changed.connect(self._follow_text_size)
         header.sectionResized.connect(self._fit_name)
+
+    def _follow_text_size(self, _why: object = None) -> None:
+        """Columns as wide as their texts want it; those that somebody made wider stay so until texts change."""
+        size = current_look().tokens.text_size
+        if size == self._sized_for:
+            return
+        self._sized_for = size
+        metrics = self.fontMetrics()
+        for column, width in WIDTHS.items():
+            heading = metrics.horizontalAdvance(tr(HEADINGS[column][0])) + _HEADING_PAD
+            self.setColumnWidth(column, max(width * size // USUAL_TEXT, heading))
+        self._fit_name()
 
     def _fit_name(self, changed: int = -1) -> None:
         """The name takes what the others leave; in a narrow window some are left out, and the name's tip has them."""
@@ -109,6 +126,10 @@ class ToolView(TreeView):
             self.setColumnHidden(column, self._room < NAME_WISH)
         self.setColumnWidth(Column.NAME, max(NARROWEST_NAME, self._room))
         self._is_fitting = False
+        left_out = tuple(tr(HEADINGS[column][0]) for column in reversed(SPARED) if self.isColumnHidden(column))
+        if left_out != self._left_out:
+            self._left_out = left_out
+            self.left_out.emit(left_out)
 
     @property
     def _room(self) -> int:

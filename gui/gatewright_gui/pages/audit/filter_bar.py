@@ -42,6 +42,7 @@ class FilterBar(QWidget):
         self.tool = self._combo("audit.tool", tr("Tool or operation"), ((mark("Any tool"), ""),))
         self.verdict = self._combo("audit.verdict", tr("Verdict"), VERDICTS)
         self.client = self._combo("audit.client", tr("Client"), ((mark("Any client"), ""),))
+        self.client.hide()
         self.when = self._combo("audit.when", tr("Time"), TIMES)
         self.span_button = named(QPushButton(), "audit.span", tip=tr("Show the calls of all times again"))
         tie_icon(self.span_button, "x", "muted")
@@ -77,6 +78,7 @@ class FilterBar(QWidget):
         """Offer what the log names; what is chosen stays."""
         for combo, names in ((self.agent, choices.agents), (self.tool, choices.tools), (self.client, choices.clients)):
             _offer(combo, names)
+        self.client.setVisible(self.client.count() > 1)
 
     def set_span(self, span: tuple[float, float] | None) -> None:
         """Show the calls of this span only; None: of the whole period."""
@@ -106,6 +108,7 @@ class FilterBar(QWidget):
             if value and combo.findData(value) < 0:
                 combo.addItem(label_text(value, 100, keep=""), value)
             combo.setCurrentIndex(max(combo.findData(value), 0))
+        self.client.setVisible(self.client.count() > 1)
         self.blockSignals(False)
         self._tell()
 
@@ -116,7 +119,7 @@ class FilterBar(QWidget):
     def _combo(self, name: str, spoken: str, rows: Sequence[tuple[str, str]]) -> QComboBox:
         combo = named(QComboBox(), name, spoken=spoken)
         combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        combo.setMinimumContentsLength(9)
+        combo.setMinimumContentsLength(6)
         for words, value in rows:
             combo.addItem(tr(words), value)
         combo.currentIndexChanged.connect(self._tell)

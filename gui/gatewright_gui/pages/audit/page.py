@@ -17,17 +17,18 @@ from gatewright_gui.pages.audit.call_model import (
     VERDICT,
     CallDelegate,
     CallModel,
+    took_words,
 )
 from gatewright_gui.pages.audit.detail_pane import DetailPane
 from gatewright_gui.pages.audit.filter_bar import FilterBar
 from gatewright_gui.pages.audit.rule_dialog import RuleDialog
 from gatewright_gui.pages.audit.timeline import TimelineBar
-from gatewright_gui.pages.console.table import table_of, verdict_width
+from gatewright_gui.pages.console.table import PAD, table_of, verdict_width
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import choose_save_file, shown
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import column_of, named, stack_of, stretch
-from gatewright_gui.qt.look import Role, tie_icon
+from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.widget.chip import Chip
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.message_bar import MessageBar
@@ -35,6 +36,7 @@ from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
 from gatewright_gui.session.audit import (
+    AuditChoices,
     AuditFilter,
     AuditReport,
     AuditTrail,
@@ -50,6 +52,7 @@ from gatewright_gui.session.audit_call import (
     decide_today,
     detail_of,
     mendings_of,
+    outcomes,
     rule_today,
     text_change,
 )
@@ -58,6 +61,7 @@ from gatewright_gui.session.ruleplace import place_of
 LOOK_MS = 500
 """How often it is looked what others wrote, while the page is there to be seen."""
 _TELL_MS = 120
+_LONG_MS = 999_999.0
 _WIDE = 760
 """Pixels from which on the table says of each call who sent it and how long it took."""
 
@@ -72,6 +76,7 @@ class AuditPage(Page):
         self._report: AuditReport | None = None
         self._rule: RuleToday | None = None
         self._failure = ""
+        self._has_clients = False
         self.trail = AuditTrail(context.document, context.tasks, self)
         self.header = SectionHeader(tr("Audit"))
         self.proof = named(Chip("", role="muted"), "audit.proof")
@@ -102,9 +107,26 @@ class AuditPage(Page):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: N802
         """Where there is little room the rows say less."""
         if event.type() == QEvent.Type.Resize:
-            for column in (CLIENT, TOOK):
-                self.view.setColumnHidden(column, self._stack.width() < _WIDE)
+            self._fit_columns()
         return super().eventFilter(watched, event)
+
+    def _fit_columns(self) -> None:
+        """No clients in the log, no column for them."""
+        is_narrow = self._stack.width() < _WIDE
+        self.view.setColumnHidden(TOOK, is_narrow)
+        self.view.setColumnHidden(CLIENT, is_narrow or not self._has_clients)
+
+    def _size_columns(self, _why: object = None) -> None:
+        """What a call came to, and how long that took, are never cut."""
+        took = self.view.fontMetrics().horizontalAdvance(took_words(_LONG_MS)) + 4 * PAD
+        verdict = verdict_width(self.view, 106, outcomes())
+        for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, verdict), (CLIENT, 84), (TOOK, took)):
+            self.view.setColumnWidth(column, width)
+
+    def _offer(self, choices: AuditChoices) -> None:
+        self._has_clients = bool(choices.clients)
+        self.filters.set_choices(choices)
+        self._fit_columns()
 
     # the window's side
 
@@ -386,10 +408,11 @@ class AuditPage(Page):
     # the parts
 
     def _connect(self) -> None:
+        current_look().changed.connect(self._size_columns)
         self.trail.began.connect(self._began)
         self.trail.found.connect(self._show_found)
         self.trail.counted.connect(self._show_counts)
-        self.trail.named.connect(self.filters.set_choices)
+        self.trail.named.connect(self._offer)
         self.trail.failed.connect(self._fail)
         self.model.wanted.connect(self._bring_soon)
         self.filters.changed.connect(self._filter_soon.start)
@@ -409,9 +432,7 @@ class AuditPage(Page):
 
     def _lay_out(self) -> None:
         header = self.view.horizontalHeader()
-        verdict = verdict_width(self.view, 106)
-        for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, verdict), (CLIENT, 84), (TOOK, 64)):
-            self.view.setColumnWidth(column, width)
+        self._size_columns()
         header.setStretchLastSection(False)
         for column in (CALL, REASON):
             header.setSectionResizeMode(column, header.ResizeMode.Stretch)

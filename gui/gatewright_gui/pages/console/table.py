@@ -1,5 +1,7 @@
 """What the tables of the Console share: their view, icons and colours of cells."""
 
+from collections.abc import Iterable
+
 from PySide6.QtCore import QAbstractItemModel, Qt
 from PySide6.QtWidgets import QAbstractItemView, QWidget
 
@@ -39,9 +41,10 @@ def table_of(model: QAbstractItemModel, delegate: type[Delegate], spoken: str, n
     return view
 
 
-def verdict_width(view: QWidget, least: int) -> int:
-    """Pixels of a column that shows icon and word of a verdict, in any language."""
-    words = max(view.fontMetrics().horizontalAdvance(tr(word)) for word in OUTCOMES[:3])
+def verdict_width(view: QWidget, least: int, texts: Iterable[str] = ()) -> int:
+    """Pixels of a column that shows icon and word of a verdict, in any language; `texts`: other words, translated."""
+    shown = tuple(texts) or tuple(tr(word) for word in OUTCOMES[:3])
+    words = max(map(view.fontMetrics().horizontalAdvance, shown))
     return max(words + current_look().tokens.small_icon_size + 8 * PAD, least)
 
 

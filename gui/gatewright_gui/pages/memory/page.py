@@ -14,6 +14,8 @@ from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.typed import Typed
 
+_WIDEST = 300
+"""Pixels of the field that names the agent."""
 SHARED = mark("shared by all agents")
 PARTS = (
     ("blocks", mark("Blocks"), mark("Texts, lists and fields that the agent keeps under labels")),
@@ -33,7 +35,8 @@ class MemoryPage(Page):
         self._shows_shared = False
         self.agent = named(QComboBox(), "memory.agent", spoken=tr("Whose memory"))
         self.agent.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.agent.setMinimumContentsLength(22)
+        self.agent.setMinimumContentsLength(10)
+        self.agent.setMaximumWidth(_WIDEST)
         self.part = named(Segmented(tr("What to show of the memory")), "memory.kind")
         for key, words, tip in PARTS:
             self.part.add_segment(key, tr(words), tooltip=tr(tip))
@@ -41,7 +44,7 @@ class MemoryPage(Page):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.blocks)
         self._of = Label(tr("Memory of"))
-        top = row_of(self.part, Gap(3), self._of, self.agent, stretch(), space=2, margins=(2, 1))
+        top = row_of(self.part, Gap(3), self._of, stretch(self.agent, 100), stretch(), space=2, margins=(2, 1))
         column_of(top, stretch(self._stack), into=self)
         self._watch = MemoryWatch(context.document, context.tasks, self.isVisible, parent=self)
         self._watch.changed.connect(self._refresh)
