@@ -265,7 +265,7 @@ async def test_reset_shows_what_it_would_open_before_it_gives_a_tool_its_own_def
     before = window.document.policy
     reset = window.findChild(QPushButton, "agents.reset")
     assert reset is not None
-    assert reset.text() == "Reset file…"
+    assert reset.accessibleName() == "Reset file…"
 
     reset.click()
     await until(lambda: bool(window.findChildren(ResetDialog)))
@@ -709,3 +709,36 @@ async def test_long_reason_is_wrapped_and_names_the_file(window: MainWindow) -> 
     row, first = next((row, one) for row in range(6) if (one := why.model.row_at(row)) is not None and one.verdict)
     assert first.where == f"policy.toml:{first.line}"
     assert why.view.visualRect(why.model.index(row, 0)).height() > why.view.visualRect(why.model.index(5, 0)).height()
+
+
+async def test_an_agent_is_added_by_its_keys_from_all_over_the_page(window: MainWindow) -> None:
+    page = agents_page(window)
+    places = [page.agents.view, page.tools.view, page.tools.search, page.preview.table, page.mode.button("tree")]
+    page.mode.set_current("matrix")
+    page.mode.set_current("tree")
+    await settled(window)
+    for place in [*places, page.matrix.view]:
+        page.mode.set_current("matrix" if place is page.matrix.view else "tree")
+        place.setFocus()
+        before = len(window.document.agents)
+
+        QTest.keyClick(place, Qt.Key.Key_N, Qt.KeyboardModifier.ControlModifier)
+
+        assert len(window.document.agents) == before + 1, place.objectName()
+        window.undo()
+        await settled(window)
+
+
+async def test_a_copy_named_by_enter_is_copied_by_the_same_keys_again(window: MainWindow) -> None:
+    page = agents_page(window)
+    page.agents.view.setFocus()
+    before = len(window.document.agents)
+
+    for count in range(1, 4):
+        QTest.keyClick(window.focusWidget(), Qt.Key.Key_D, Qt.KeyboardModifier.ControlModifier)
+        QTest.keyClick(window.focusWidget(), Qt.Key.Key_Return)
+        await settled(window)
+
+        assert len(window.document.agents) == before + count
+        assert page.agents.chosen() == (window.selection.agent_id,)
+        assert page.agents.view.hasFocus()

@@ -72,7 +72,7 @@ class AgentsPage(Page):
             tr("An agent is one program with rights of its own. Add the first, then tick what it may do."),
             action=tr("Add an agent"),
         )
-        self.nobody.addAction(self.agents.actions_by_key["add"])
+        self.addAction(self.agents.actions_by_key["add"])
         self._lay_out()
         self._connect()
         self.preview_button.setCheckable(True)

@@ -15,7 +15,9 @@ from gatewright_gui.pages.agents.matrix_paint import AgentEdge, CellPainter, Too
 from gatewright_gui.pages.agents.tool_view import WISH_KEYS
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.item_view import choose_alone
 from gatewright_gui.session.right_columns import OperationCell
 
 _OPEN_KEYS = {Qt.Key.Key_Plus.value: True, Qt.Key.Key_Minus.value: False}
@@ -87,6 +89,11 @@ class MatrixView(QTableView):
             edge.sectionPressed.connect(choose)
         self._table.modelReset.connect(self.fit)
         self._table.headerDataChanged.connect(self.view_changed)
+
+    def setCurrentIndex(self, index: Index) -> None:  # noqa: N802
+        """Choose this cell and no other, whatever keys are down."""
+        if not choose_alone(self, index):
+            super().setCurrentIndex(index)
 
     # what is shown
 

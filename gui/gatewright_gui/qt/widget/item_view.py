@@ -8,11 +8,12 @@ the corner of the view, headings and all, while whoever opens a menu looks the r
 from collections.abc import Mapping
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QRect, Qt, Signal
+from PySide6.QtCore import QAbstractItemModel, QItemSelectionModel, QRect, Qt, Signal
 from PySide6.QtGui import QDragLeaveEvent, QDragMoveEvent, QDropEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QTableView, QTreeView, QWidget
+from PySide6.QtWidgets import QAbstractItemView, QApplication, QHeaderView, QTableView, QTreeView, QWidget
 
 from gatewright_gui.qt.look import current_look, role_colour
+from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.delegate import Delegate
 
 
@@ -34,6 +35,23 @@ def _place_of(view: QAbstractItemView, query: Qt.InputMethodQuery, answer: Any) 
     return view.visualRect(view.currentIndex())
 
 
+_Flag = QItemSelectionModel.SelectionFlag
+
+
+def choose_alone(view: QAbstractItemView, index: Index) -> bool:
+    """Choose a row in a view where many can be, although keys are down; False where there is no need.
+
+    Qt takes the Ctrl of a shortcut for that of a click, and would leave the row before chosen too.
+    """
+    is_many = view.selectionMode() == QAbstractItemView.SelectionMode.ExtendedSelection
+    if not (is_many and index.isValid() and QApplication.keyboardModifiers()):
+        return False
+    is_row = view.selectionBehavior() == QAbstractItemView.SelectionBehavior.SelectRows
+    flags = _Flag.ClearAndSelect | _Flag.Rows if is_row else _Flag.ClearAndSelect
+    view.selectionModel().setCurrentIndex(index, flags)
+    return True
+
+
 class TreeView(QTreeView):
     """Rows of one height, so that large trees stay quick."""
 
@@ -43,6 +61,11 @@ class TreeView(QTreeView):
         self.header().setHighlightSections(False)
         self.header().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         _settle(self, name)
+
+    def setCurrentIndex(self, index: Index) -> None:  # noqa: N802
+        """Choose this row and no other, whatever keys are down."""
+        if not choose_alone(self, index):
+            super().setCurrentIndex(index)
 
     def inputMethodQuery(self, query: Qt.InputMethodQuery) -> Any:  # noqa: N802
         """Where the menu key opens a menu."""
@@ -77,6 +100,11 @@ class TableView(QTableView):
         self.horizontalHeader().setSectionResizeMode(wide, QHeaderView.ResizeMode.Stretch)
         for column, width in widths.items():
             self.setColumnWidth(column, width)
+
+    def setCurrentIndex(self, index: Index) -> None:  # noqa: N802
+        """Choose this row and no other, whatever keys are down."""
+        if not choose_alone(self, index):
+            super().setCurrentIndex(index)
 
     def inputMethodQuery(self, query: Qt.InputMethodQuery) -> Any:  # noqa: N802
         """Where the menu key opens a menu."""
