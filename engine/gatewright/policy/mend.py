@@ -10,7 +10,7 @@ from gatewright.base.errors import EditRefused
 from gatewright.base.problem import Address, Problem, Subject
 from gatewright.policy import capabilityedit, policyedit, rights, ruleedit, sourceedit
 from gatewright.policy.document import Policy, ToolSettings
-from gatewright.policy.edit import AgentChange, Edit, ToolSettingsChange
+from gatewright.policy.edit import AgentChange, Edit, ToolSettingsChange, apply
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ArgumentConstraints, ExclusiveGroups
@@ -32,6 +32,44 @@ def mends(policy: Policy, catalog: Sequence[ToolFacts], problem: Problem) -> tup
         return tuple(one for one in _mends(policy, catalog, problem.code, problem.subject) if not one.is_empty)
     except (EditRefused, IndexError, KeyError, ValueError):  # the policy is another one meanwhile
         return ()
+
+
+def mends_together(policy: Policy, catalog: Sequence[ToolFacts], problems: Sequence[Problem]) -> tuple[Edit, ...]:
+    """The mildest mend of each of these problems, each made for the policy that those before it leave.
+
+    What stands last in a list is mended first, so that none moves what another one is about; where one would be about
+    another row then, it is left.
+    """
+    found: list[Edit] = []
+    now = policy
+    for problem in sorted(problems, key=_place, reverse=True):
+        address = problem.subject.address if problem.subject is not None else ()
+        if _row(now, address) == _row(policy, address) and (first := mends(now, catalog, problem)[:1]):
+            now = apply(now, first[0])
+            found += first
+    return tuple(found)
+
+
+def _place(problem: Problem) -> tuple[tuple[int, str], ...]:
+    """Where it stands, for an order of numbers and names."""
+    address = problem.subject.address if problem.subject is not None else ()
+    return tuple((part, "") if isinstance(part, int) else (-1, part) for part in address)
+
+
+def _row(policy: Policy, address: Address) -> object:
+    """What stands at a number of a list; None of anything else."""
+    rows: Sequence[object] = ()
+    match address:
+        case ("agents", str(agent_id), "tool_rules" | "capabilities" | "tools" as part, *_):
+            rows = getattr(policy.agents.get(agent_id), part, None) or ()
+        case ("sources", str(source_id), "permission_rules", *_):
+            rows = getattr(policy.source(source_id), "permission_rules", ())
+        case ("policy", "rules", *_):
+            rows = policy.rules
+        case _:
+            return None
+    at = next((part for part in address if isinstance(part, int)), len(rows))
+    return rows[at] if at < len(rows) else None
 
 
 def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subject) -> Iterator[Edit]:

@@ -8,7 +8,7 @@ Over 450 lines, since it is the one face of everything below: most methods hand 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -605,6 +605,22 @@ class Workspace:
                 self.check(edit)
                 found.append(edit)
         return tuple(found)
+
+    def mend_all(self, problems: Sequence[Problem]) -> tuple[Edit, ...]:
+        """The mildest mend of each of these problems that has one; together they are one edit, in this order.
+
+        None where the policy would not load after all of them. Takes time: not for the GUI thread.
+        """
+        from gatewright.policy import edit as edits
+        from gatewright.policy.mend import mends_together
+
+        current = frozenset(self.current_problems())
+        found = mends_together(self.policy, self.catalog, [one for one in problems if one in current])
+        try:
+            self.check(edits.Edit("", tuple(change for edit in found for change in edit.changes)))
+        except (EditRefused, PolicyInvalid):
+            return ()
+        return found
 
     def save(self, *, overwrite: bool = False) -> None:
         """Write the difference into the file, atomically. Raises WorkspaceError; the edits are kept then.

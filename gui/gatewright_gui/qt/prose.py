@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter
@@ -12,6 +12,8 @@ from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text
 
 _DOTS = "\u2026"
+_LEAST_NAME = 14
+"""So many signs of a name are shown at least."""
 _GROUND = 20
 """How much, of 255."""
 _LONG_WORD = re.compile(r"\w{80}(?=\w)")
@@ -32,13 +34,14 @@ def plain(text: str) -> str:
 
 
 def paint_prose(painter: QPainter, room: QRect, text: str) -> None:
-    """One line with the painter's font and pen, cut at its end where there is no room for it."""
+    """One line with the painter's font and pen; too long, its names are cut in their middles, then its end."""
     normal = QFont(painter.font())
     faces = normal, _mono(normal)
     metrics = painter.fontMetrics()
     dots = max(QFontMetrics(face).horizontalAdvance(_DOTS) for face in faces)
     base = room.top() + (room.height() + metrics.ascent() - metrics.descent()) // 2
-    left, parts = room.left(), list(pieces(label_text(text.replace("\n", "; "), LONGEST_LINE)))
+    line = label_text(text.replace("\n", "; "), LONGEST_LINE)
+    left, parts = room.left(), _shortened(pieces(line), faces, room.width())
     for number, (part, is_code) in enumerate(parts):
         painter.setFont(faces[is_code])
         metrics = painter.fontMetrics()
@@ -54,6 +57,21 @@ def paint_prose(painter: QPainter, room: QRect, text: str) -> None:
         if is_cut:
             break
     painter.setFont(normal)
+
+
+def _shortened(parts: Iterable[tuple[str, bool]], faces: tuple[QFont, QFont], room: int) -> list[tuple[str, bool]]:
+    """A sentence whose names lose their middles where it is too long, the longest first: its words say what it is."""
+    found = list(parts)
+    metrics = tuple(map(QFontMetrics, faces))
+    widths = [metrics[is_code].horizontalAdvance(part) for part, is_code in found]
+    least = metrics[1].horizontalAdvance("m" * _LEAST_NAME)
+    for at in sorted(range(len(found)), key=lambda at: -widths[at]):
+        over = sum(widths) - room
+        if over > 0 and found[at][1] and widths[at] > least:
+            most = max(widths[at] - over, least)
+            found[at] = metrics[1].elidedText(found[at][0], Qt.TextElideMode.ElideMiddle, most), True
+            widths[at] = metrics[1].horizontalAdvance(found[at][0])
+    return found
 
 
 def _ground() -> QColor:

@@ -31,3 +31,8 @@ def _first_name(problem: Problem) -> str:
 def mends_of(workspace: Workspace, problem: Problem) -> tuple[Edit, ...]:
     """The edits by which a problem would be gone, for the worker process."""
     return workspace.mends(problem)
+
+
+def mends_of_all(workspace: Workspace, problems: Sequence[Problem]) -> tuple[Edit, ...]:
+    """The mildest mend of each of them, for the worker process."""
+    return workspace.mend_all(problems)

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QHBoxLayout, QMainWindow, Q
 from gatewright_gui.models.palette import PaletteEntry
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.dropped import dropped_path
-from gatewright_gui.qt.language import mark, tr
+from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.plaintext import title_text
 from gatewright_gui.qt.task import TaskOwner
@@ -598,7 +598,10 @@ class MainWindow(QMainWindow):
         warnings = len(self.document.problems) - errors
         is_known = self.document.is_open or self.document.failure is not None
         self.status.set_problems(errors, warnings, is_known=is_known)
-        self.rail.set_badge("problems", errors or warnings, "deny" if errors else "ask")
+        words = [counted(errors, "error", "errors")] if errors else []
+        words += [counted(warnings, "warning", "warnings")] if warnings else []
+        tone, beside = ("deny", "ask" if warnings else None) if errors else ("ask", None)
+        self.rail.set_badge("problems", errors or warnings, tone, ", ".join(words), beside)
 
     def _tell_state(self, _dirty: object = None) -> None:
         if not self.document.is_open:

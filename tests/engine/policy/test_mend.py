@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -22,7 +23,7 @@ from gatewright.policy.document import (
     ToolSettings,
     Web,
 )
-from gatewright.policy.edit import apply, inverse
+from gatewright.policy.edit import Edit, apply, inverse
 from gatewright.policy.endpoint import Endpoints
 from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.policy.mend import mends
@@ -165,6 +166,51 @@ def test_each_problem_that_can_be_mended_is_gone_by_each_of_its_mends(workspace:
             workspace.apply(inverse(mend))
             assert workspace.current_problems() == problems
     assert found == MENDS
+
+
+def together(edits: Sequence[Edit]) -> Edit:
+    return Edit("all", tuple(change for edit in edits for change in edit.changes))
+
+
+def test_any_of_the_problems_are_mended_together_and_come_back_together(workspace: Workspace) -> None:
+    problems = workspace.current_problems()
+    before, chance = workspace.policy, Random(7)
+    mild = {problem: first[0].name for problem in problems if (first := workspace.mends(problem)[:1])}
+    for count in (1, 2, 3, 5, len(problems)) * 4:
+        some = chance.sample(problems, count)
+        found = workspace.mend_all(some)
+
+        assert sorted(edit.name for edit in found) == sorted(mild[problem] for problem in some if problem in mild)
+        workspace.apply(together(found))
+        left = workspace.current_problems()
+        codes = [problem.code for problem in left]
+        for problem in some:
+            if problem in mild:
+                assert codes.count(problem.code) < [one.code for one in problems].count(problem.code), problem
+        workspace.apply(inverse(together(found)))
+        assert workspace.policy == before
+        assert workspace.current_problems() == problems
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+def test_rules_that_stand_in_one_list_are_removed_whichever_of_them_are_chosen(tmp_path: Path, count: int) -> None:
+    rule = '[[agents.a.tool_rules]]\ntool_name = "{0}"\nrule_type = {{ {1} }}\n'
+    kept, idle = "MaxCalls = {}", "Cooldown = 0"
+    chance, lines = Random(count), ['gatewright = 1\n[agents.a]\ntools = ["block", "file_read"]\n']
+    for number in range(count):
+        pair = [rule.format("block", kept.format(number + 1)), rule.format("file_read", idle)]
+        lines += pair[:: chance.choice((1, -1))]
+    (tmp_path / "policy.toml").write_text("".join(lines), encoding="utf-8")
+    workspace = Workspace.open(tmp_path, state=tmp_path / "state", keys=tmp_path / "keys")
+    idles = [one for one in workspace.current_problems() if one.code == "rule-without-effect"]
+    assert len(idles) == count
+
+    workspace.apply(together(workspace.mend_all(chance.sample(idles, count))))
+
+    assert [rule.rule_type for rule in workspace.policy.agents["a"].tool_rules] == [
+        MaxCalls(number + 1) for number in range(count)
+    ]
+    workspace.close()
 
 
 def test_problem_of_another_policy_has_no_mend(workspace: Workspace) -> None:

@@ -1,5 +1,6 @@
 """Sentences with code in them: their parts, a line of them painted, a label."""
 
+import pytest
 from PySide6.QtCore import QRect
 from PySide6.QtGui import QColor, QFont, QImage, QPainter
 
@@ -54,3 +55,13 @@ def test_label_shows_no_markup_of_what_it_is_given(theme: Theme) -> None:
     line = ProseLine()
     line.set_text("`op` is\nnot there")
     assert (line.text, line.accessibleName()) == ("`op` is not there", "op is not there")
+
+
+@pytest.mark.parametrize("width", range(160, 420, 20))
+def test_a_long_name_loses_its_middle_and_not_the_words_behind_it(theme: Theme, width: int) -> None:
+    del theme
+    name = "a_server_with_a_long_name." + "get_and_then_set_" * 5
+    short = painted("`x` may", width)
+    assert inked(painted(f"`{name}` may", width)) > inked(short)  # it is as long as there is room
+    words = [painted(f"`{name}` {verb}", width) for verb in ("may", "can", "will")]
+    assert len({bytes(image.constBits()) for image in words}) == 3

@@ -185,6 +185,8 @@ def test_rail_counts_are_in_the_accessible_name(qtbot: QtBot) -> None:
     rail = make_rail(qtbot)
     rail.set_badge("files", 3, "deny")
     assert rail.button("files").accessibleName() == "Files, 3"
+    rail.set_badge("files", 3, "deny", "3 errors, 9 warnings", "ask")
+    assert rail.button("files").accessibleName() == "Files, 3 errors, 9 warnings"
     rail.set_badge("files", 0)
     assert rail.button("files").accessibleName() == "Files"
 

@@ -22,8 +22,8 @@ def test_nothing_is_a_cause_where_no_name_is_unknown() -> None:
     assert causes_of([MANIFEST, ASIDE]) == frozenset()
 
 
-def test_causes_come_first_even_where_they_are_warnings(qapp: object) -> None:
+def test_errors_come_first_and_causes_before_other_warnings(qapp: object) -> None:
     model = ProblemModel()
     model.set_problems([UNKNOWN, OTHER, ASIDE])
 
-    assert [model.index(row, MESSAGE).data() for row in range(3)] == [ASIDE.message, UNKNOWN.message, OTHER.message]
+    assert [model.index(row, MESSAGE).data() for row in range(3)] == [UNKNOWN.message, ASIDE.message, OTHER.message]

@@ -390,3 +390,30 @@ async def test_a_folder_of_a_source_that_is_gone_is_told_without_an_edit(tmp_pat
 
         assert problem.message == "the folder `workspace` of `archive` is missing"
         assert problem not in window.document.problems
+
+
+async def test_a_heading_mends_all_below_it_by_one_edit(tmp_path: Path) -> None:
+    rule = '\n[[agents.scribe.tool_rules]]\ntool_name = "{0}"\nrule_type = {{ Cooldown = 0 }}\n'
+    idle = ("block", "file_read", "block_edit", "file")
+    policy = tmp_path / "policy.toml"
+    tools = '[agents.scribe]\ntools = ["block", "file_read", "block_edit", "file"]\n'
+    policy.write_text("gatewright = 1\n" + tools + "".join(map(rule.format, idle)), "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        window.show_page("problems")
+        await settled(window)
+        page, document = page_of(window), window.document
+        before = document.policy
+        heading = next(at for at, row in enumerate(page.model.rows) if row.count)
+        row = page.model.rows[heading]
+        assert row.said.startswith("rule without effect")
+        page.view.setCurrentIndex(page.model.index(heading, MESSAGE))
+        await settled(window)
+        assert page.mend_all_button.text() == f"Mend all {row.count}"
+        assert page.whole.text().count("`scribe`") == row.count
+
+        page.mend_all_button.click()
+        await settled(window)
+        assert not any(one.code == "rule-without-effect" for one in document.problems)
+        window.undo()
+        await settled(window)
+        assert document.policy == before

@@ -55,6 +55,8 @@ class ProblemModel(RowModel[ProblemRow]):
         super().__init__(parent)
         self._every: tuple[ProblemRow, ...] = ()
         self._sought: tuple[str, ...] = ()
+        self._kinds: dict[tuple[bool, str], list[ProblemRow]] = {}
+        """Those that fit the search."""
         self._turned: frozenset[tuple[bool, str]] = frozenset()
         """Kinds that are not as they are at first: open, or folded."""
 
@@ -75,8 +77,12 @@ class ProblemModel(RowModel[ProblemRow]):
         self._turned ^= {row.kind}
         self._show()
 
+    def below(self, heading: ProblemRow) -> tuple[Problem, ...]:
+        """The problems of a heading, folded ones too."""
+        return tuple(row.problem for row in self._kinds.get(heading.kind, ()))
+
     def _show(self) -> None:
-        kinds: dict[tuple[bool, str], list[ProblemRow]] = {}
+        kinds = self._kinds = {}
         for row in self._every:
             if self._fits(row):
                 kinds.setdefault(row.kind, []).append(row)
@@ -156,9 +162,10 @@ def _order(problem: Problem, *, is_cause: bool) -> tuple[bool, bool, str, int, i
 
 
 def _in_common(rows: Sequence[ProblemRow]) -> str:
-    """What all of them say: their sentence with its names left out, else their code in words."""
+    """Their code in words, and their sentence with its names left out where it is one."""
     said = {_NAME.sub("…", row.problem.message) for row in rows}
-    return said.pop() if len(said) == 1 else rows[0].problem.code.replace("-", " ")
+    code = rows[0].problem.code.replace("-", " ")
+    return f"{code}: {said.pop()}" if len(said) == 1 else code
 
 
 def problem_words(problem: Problem) -> str:

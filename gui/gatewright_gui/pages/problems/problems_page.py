@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QPushButton, QWidget
 
 from gatewright.workspace.api import Edit, Problem
 from gatewright_gui.pages.page import Page, PageContext
-from gatewright_gui.pages.problems.problem_table import ABOUT, MESSAGE, PLACE, ProblemModel, ProblemView
+from gatewright_gui.pages.problems.problem_table import ABOUT, MESSAGE, PLACE, ProblemModel, ProblemRow, ProblemView
 from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
@@ -20,12 +20,14 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.message_bar import MessageBar
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
-from gatewright_gui.session.causes import mends_of
+from gatewright_gui.session.causes import mends_of, mends_of_all
 from gatewright_gui.session.places import place_of_problem
 from gatewright_gui.session.ruleplace import RulePlace
 from gatewright_gui.session.verbs import file as verbs
 
 MOST_MENDS = 3
+_NAMED = 8
+"""So many of the mends of a heading are told."""
 _SEARCH = 220
 MEND = mark("Mend the text")
 
@@ -57,6 +59,9 @@ class ProblemsPage(Page):
         self.mend_buttons = tuple(named(QPushButton(), f"problems.mend.{at}") for at in range(MOST_MENDS))
         """What would mend the current problem: each button says what it does."""
         self._mends: tuple[Edit, ...] = ()
+        self.mend_all_button = named(QPushButton(), "problems.mend.all")
+        """What would mend all problems below the current heading that can be mended, as one edit."""
+        self._together: tuple[Edit, ...] = ()
         self.view = self._make_view()
         self.whole = named(ProseLabel(), "problems.whole")
         """The current problem's sentence, however long it is."""
@@ -67,6 +72,7 @@ class ProblemsPage(Page):
         self.trust_button.clicked.connect(self._ask_trust)
         for at, button in enumerate(self.mend_buttons):
             button.clicked.connect(lambda _=False, at=at: self._mend(at))
+        self.mend_all_button.clicked.connect(self._mend_all)
         self.view.selectionModel().currentChanged.connect(self._tell_whole)
         self.model.modelReset.connect(self._tell_whole)
         document = context.document
@@ -90,7 +96,9 @@ class ProblemsPage(Page):
         index, problem = self.view.currentIndex().siblingAtColumn(MESSAGE), self.view.problem
         self.whole.setText(str(index.data() or ""))
         self.whole.setVisible(problem is not None)
-        self._foot.setVisible(problem is not None)
+        heading = self.view.heading
+        self._foot.setVisible(problem is not None or heading is not None)
+        self.line_button.setVisible(problem is not None)
         self.go_button.setVisible(bool(self._about))
         self.go_button.setToolTip(tr("Show {place} (Enter in the list)", place=self._about))
         self.line_button.setEnabled(problem is not None and problem.place is not None)
@@ -98,13 +106,44 @@ class ProblemsPage(Page):
             problem is not None and bool(verbs.endpoint_of(problem) or verbs.server_of(self._context.document, problem))
         )
         self._show_mends(())
-        if problem is not None and self._context.document.is_open:
+        self._show_together((), 0)
+        if not self._context.document.is_open:
+            return
+        if problem is not None:
             self._context.tasks.start(self._find_mends(problem), "problems.mends", replace=True)
+        elif heading is not None:
+            self._context.tasks.start(self._find_together(heading), "problems.mends", replace=True)
 
     async def _find_mends(self, problem: Problem) -> None:
         edits = await self._context.deriver.derive(mends_of, problem)
         if edits is not None and self.view.problem == problem:
             self._show_mends(edits)
+
+    async def _find_together(self, heading: ProblemRow) -> None:
+        problems = self.model.below(heading)
+        edits = await self._context.deriver.derive(mends_of_all, problems)
+        if edits is not None and (now := self.view.heading) is not None and self.model.below(now) == problems:
+            self._show_together(edits, len(problems))
+
+    def _show_together(self, edits: tuple[Edit, ...], of: int) -> None:
+        """The button for all, and above it what it would do."""
+        self._together = edits
+        self.mend_all_button.setVisible(bool(edits))
+        if not edits:
+            return
+        every = tr("Mend all {count:,}", count=of)
+        self.mend_all_button.setText(
+            every if len(edits) == of else tr("Mend {count:,} of {of:,}", count=len(edits), of=of)
+        )
+        self.mend_all_button.setToolTip(tr("One edit; undo takes it back"))
+        more = [tr("and {count} more", count=f"{len(edits) - _NAMED:,}")] if len(edits) > _NAMED else []
+        self.whole.setText("\n".join([*(edit.name for edit in edits[:_NAMED]), *more]))
+        self.whole.setVisible(True)
+
+    def _mend_all(self) -> None:
+        edits = self._together
+        self._show_together((), 0)
+        verbs.mend_all(self._context.document, edits)
 
     def _show_mends(self, edits: tuple[Edit, ...]) -> None:
         self._mends = edits
@@ -133,6 +172,7 @@ class ProblemsPage(Page):
         self.whole.setMargin(current_look().tokens.space_2)
         self._stack = stack_of(self.view, self.empty)
         buttons = row_of(
+            self.mend_all_button,
             *self.mend_buttons,
             stretch(),
             self.trust_button,

@@ -25,6 +25,7 @@ class RailButton(QToolButton):
         self._icon = icon
         self._count = 0
         self._tone: BadgeTone = "accent"
+        self._beside: BadgeTone | None = None
         self.setCheckable(True)
         self.setAutoExclusive(True)
         self.setText(label)
@@ -39,10 +40,11 @@ class RailButton(QToolButton):
         """The count at its corner; 0 shows none."""
         return self._count
 
-    def set_badge(self, count: int, tone: BadgeTone) -> None:
-        """Show a count; 0 takes it away."""
-        self._count, self._tone = count, tone
-        self.setAccessibleName(f"{self.label}, {count}" if count else self.label)
+    def set_badge(self, count: int, tone: BadgeTone, words: str = "", beside: BadgeTone | None = None) -> None:
+        """Show a count, which `words` tell; 0 takes it away. `beside`: a dot for what it does not count."""
+        self._count, self._tone, self._beside = count, tone, beside
+        self.setAccessibleName(f"{self.label}, {words or count}" if count else self.label)
+        self.setToolTip(f"{self.label}: {words}" if count and words else self.label)
         self.update()
 
     def sizeHint(self) -> QSize:  # noqa: N802
@@ -97,6 +99,10 @@ class RailButton(QToolButton):
         painter.setBrush(QColor(pair.soft))
         painter.drawRoundedRect(badge, 7, 7)
         painter.drawText(badge, Qt.AlignmentFlag.AlignCenter, text)
+        if self._beside is not None:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(QColor(role_pair(current_look().palette, self._beside).fg))
+            painter.drawEllipse(badge.right() + 3, badge.center().y() - 2, 5, 5)
 
 
 class IconRail(QWidget):
@@ -143,9 +149,11 @@ class IconRail(QWidget):
         """Choose a page. Raises KeyError for an unknown one."""
         self._buttons[key].setChecked(True)
 
-    def set_badge(self, key: str, count: int, tone: BadgeTone = "accent") -> None:
+    def set_badge(
+        self, key: str, count: int, tone: BadgeTone = "accent", words: str = "", beside: BadgeTone | None = None
+    ) -> None:
         """Show a count on a page's button; 0 takes it away. Raises KeyError for an unknown one."""
-        self._buttons[key].set_badge(count, tone)
+        self._buttons[key].set_badge(count, tone, words, beside)
 
     def button(self, key: str) -> RailButton:
         """The button of a page. Raises KeyError for an unknown one."""

@@ -1,7 +1,7 @@
 """Verbs on the file: save, save as, export, reload, open. They ask nothing; what must be asked is asked before."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gatewright.workspace.api import (
@@ -109,6 +109,13 @@ def trust_endpoint(document: Document, problem: Problem) -> bool:
 def mend(document: Document, edit: Edit) -> bool:
     """Mend a problem as it was offered; an edit that came between makes it void, and that is said."""
     return document.push(lambda _policy, _tools: edit)
+
+
+def mend_all(document: Document, edits: Sequence[Edit]) -> bool:
+    """Mend several problems by one edit, as it was offered."""
+    changes = tuple(change for edit in edits for change in edit.changes)
+    name = edits[0].name if len(edits) == 1 else tr("mend {count:,} problems", count=len(edits))
+    return document.push(lambda _policy, _tools: Edit(name, changes))
 
 
 def endpoint_of(problem: Problem) -> str:
