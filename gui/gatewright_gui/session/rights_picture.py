@@ -25,8 +25,8 @@ from gatewright_gui.session.tool_groups import by_origin, group_of
 AT_A_TIME_S = 0.03
 """How long one question may take; then what is known is shown, and the next is asked."""
 MOST_RISKS = 200
-MOST_AGENTS, MOST_TOOLS, MOST_SOURCES = 12, 16, 6
-"""What a picture shows one by one; the others stand together."""
+MOST_AGENTS, MOST_TOOLS, MOST_SOURCES = 8, 12, 6
+"""What a picture shows one by one, the most dangerous first where they are more; the others stand together."""
 MOST_GROUPS = 4
 """Groups of tools whose others stand together each; those of further groups stand together as one."""
 AGENT, TOOL, SOURCE = range(3)
@@ -217,8 +217,11 @@ def _picture(workspace: Workspace, reaches: Mapping[str, _Reach]) -> RightsPictu
     agents = {agent_id: sum(map(sum, reach.tools.values())) for agent_id, reach in reaches.items()}
     sources = {source.source_id: at_source[source.source_id] for source in workspace.policy.file_sources}
     nodes: list[Node] = []
-    node_of_agent = _place(nodes, AGENT, agents, MOST_AGENTS)
-    node_of_tool = _place_tools(nodes, workspace, sizes)
+    dangers = {agent_id: len(reach.risks) for agent_id, reach in reaches.items()}
+    node_of_agent = _place(nodes, AGENT, agents, MOST_AGENTS, dangers=dangers)
+    node_of_tool = _place_tools(
+        nodes, workspace, sizes, Counter(risk[0] for reach in reaches.values() for risk in reach.risks)
+    )
     node_of_source = _place(nodes, SOURCE, sources, MOST_SOURCES)
     flows: defaultdict[tuple[int, int, int | None], list[int]] = defaultdict(lambda: [0, 0])
     for agent_id, reach in reaches.items():
@@ -236,13 +239,24 @@ def _add(count: list[int], pair: tuple[int, int]) -> None:
 
 
 def _place(
-    nodes: list[Node], column: int, sizes: Mapping[str, int], most: int, group: str = "", *, keeps_order: bool = True
+    nodes: list[Node],
+    column: int,
+    sizes: Mapping[str, int],
+    most: int,
+    group: str = "",
+    *,
+    keeps_order: bool = True,
+    dangers: Mapping[str, int] | None = None,
 ) -> dict[str, int]:
-    """Add nodes for these, the largest one by one where they are too many; the number of the node of each."""
+    """Add nodes for these; the number of the node of each.
+
+    Where they are too many, one by one those that can do most harm without asking (`dangers`), then the largest.
+    """
+    harm = dangers or {}
     if len(sizes) <= most and keeps_order:
         shown, rest = list(sizes), list[str]()
     else:
-        ranked = sorted(sizes, key=lambda name: -sizes[name])
+        ranked = sorted(sizes, key=lambda name: (-harm.get(name, 0), -sizes[name]))
         alone = most if len(ranked) <= most else max(most - 1, 0)
         shown, rest = ranked[:alone], ranked[alone:]
     found: dict[str, int] = {}
@@ -255,12 +269,14 @@ def _place(
     return found
 
 
-def _place_tools(nodes: list[Node], workspace: Workspace, sizes: Mapping[str, int]) -> dict[str, int]:
+def _place_tools(
+    nodes: list[Node], workspace: Workspace, sizes: Mapping[str, int], dangers: Mapping[str, int]
+) -> dict[str, int]:
     """Tools stand by where they come from; what there is no room for stands at the end of its group."""
     origins = {facts.name: facts.origin for facts in workspace.catalog}
     catalogs = workspace.policy.catalogs
     groups = by_origin((name for name in origins if name in sizes), origins.__getitem__, catalogs)
-    largest = {name for name, _ in Counter(sizes).most_common(MOST_TOOLS)}
+    largest = set(sorted(sizes, key=lambda name: (-dangers.get(name, 0), -sizes[name]))[:MOST_TOOLS])
     ordered = sorted(groups, key=lambda origin: -sum(sizes[name] for name in groups[origin]))
     own, others = set(ordered[:MOST_GROUPS]), dict[str, int]()
     found: dict[str, int] = {}
@@ -269,7 +285,7 @@ def _place_tools(nodes: list[Node], workspace: Workspace, sizes: Mapping[str, in
             alone = sum(name in largest for name in names)
             most = alone if alone == len(names) else alone + 1
             title = group_of(origin, catalogs).title
-            found |= _place(nodes, TOOL, {name: sizes[name] for name in names}, most, title)
+            found |= _place(nodes, TOOL, {name: sizes[name] for name in names}, most, title, dangers=dangers)
         else:
             others |= {name: sizes[name] for name in names}
     return found | (_place(nodes, TOOL, others, 1, tr("Other catalogs"), keeps_order=False) if others else {})

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QCheckBox, QWidget
 
@@ -55,6 +56,10 @@ class SaveReview(FormDialog):
 
     def _lay_out(self) -> None:
         set_up_changes(self.table, self.changes)
+        self.table.clicked.connect(self._turn)
+        space = QShortcut(QKeySequence(Qt.Key.Key_Space), self.table)
+        space.setContext(Qt.ShortcutContext.WidgetShortcut)
+        space.activated.connect(lambda: self._turn(self.table.currentIndex()))
         set_up_changes(self.calls_view, self.calls, then_width=330)
         self.fault.hide()
         self.calls_view.hide()
@@ -74,6 +79,11 @@ class SaveReview(FormDialog):
         )
         self.accept_button.setFocus()
         self.resize(*SIZE)
+
+    def _turn(self, index: QModelIndex) -> None:
+        row = self.changes.row_at(index.row())
+        if row is not None:
+            self.changes.turn(row)
 
     def _keep_choice(self, only_gains: bool) -> None:
         self._preferences.reviews_gains_only = only_gains

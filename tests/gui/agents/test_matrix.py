@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QModelIndex, QPoint, QRect, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from PySide6.QtWidgets import QApplication
 
@@ -11,10 +12,11 @@ from gatewright.policy.permission import Permission
 from gatewright.policy.verdict import Verdict
 from gatewright_gui.app.build import build_window
 from gatewright_gui.pages.agents.matrix import Place
-from gatewright_gui.pages.agents.matrix_paint import CELL_WIDTH, box_rect
+from gatewright_gui.pages.agents.matrix_paint import CELL_WIDTH, CellPainter, box_rect
 from gatewright_gui.pages.agents.matrix_pane import MatrixPane
 from gatewright_gui.pages.agents.matrix_words import UNKNOWN
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.session.right_columns import Cell, OperationCell
 from gatewright_gui.session.verbs import sources
 from gatewright_gui.settings import Preferences
 from gatewright_gui.window.main_window import MainWindow
@@ -541,3 +543,22 @@ async def test_nothing_is_worked_out_while_nobody_looks(window: MainWindow) -> N
 
     assert "agents.matrix" not in window.tasks.names
     assert pane_of(window).grid.column("researcher") == before
+
+
+def inked(cell: OperationCell) -> int:
+    """How many points of a cell are drawn on."""
+    image = QImage(CELL_WIDTH + 40, 40, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    painter = QPainter(image)
+    CellPainter().paint(painter, QRect(0, 0, image.width(), image.height()), cell, 1.0)
+    painter.end()
+    white = QColor("white").rgb()
+    return sum(image.pixel(x, y) != white for x in range(image.width()) for y in range(image.height()))
+
+
+@pytest.mark.parametrize("state", [Cell.ON, Cell.ASKS, Cell.LOCKED, Cell.SOME_ASK, Cell.OVERRULED, Cell.OFF])
+async def test_the_sign_of_a_limit_is_drawn_whole_beside_every_other_sign(window: MainWindow, state: Cell) -> None:
+    del window  # it brings the theme
+    sign = inked(OperationCell(Cell.ON, is_limited=True)) - inked(OperationCell(Cell.ON, is_limited=False))
+    assert sign > 20
+    assert inked(OperationCell(state, is_limited=True)) - inked(OperationCell(state, is_limited=False)) == sign

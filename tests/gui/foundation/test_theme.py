@@ -54,6 +54,12 @@ def test_contrast_formula_gives_the_known_extremes() -> None:
 
 
 @PALETTES
+def test_a_row_below_the_pointer_looks_otherwise_than_a_chosen_one(palette: Palette) -> None:
+    for chosen in (palette.selection, palette.selection_inactive):
+        assert contrast(palette.hover, chosen) > 1.1
+
+
+@PALETTES
 def test_every_word_can_be_read_on_every_ground(palette: Palette) -> None:
     poor = {
         f"{word} on {ground}": round(contrast(ink, paper), 2)

@@ -1,8 +1,10 @@
 """The Overview: what it tells of agents, risks, calls and what waits, and where a click leads. By a real workspace."""
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from PySide6.QtCore import QModelIndex, QPointF, Qt
 from PySide6.QtTest import QTest
@@ -202,7 +204,7 @@ def listed(page: OverviewPage) -> list[tuple[str, ...]]:
 
 def test_what_there_is_no_room_for_stands_together_and_nothing_is_lost(tmp_path: Path) -> None:
     with large_opener(40).open(write_large(tmp_path / "large", 20, 40)) as workspace:
-        _, picture = rights_together(workspace)
+        risks, picture = rights_together(workspace)
         rights = [workspace.rights(agent_id) for agent_id in workspace.policy.agents]
     on = sum(row.ticked and not row.is_hidden for held in rights for right in held.values() for row in right.operations)
 
@@ -212,8 +214,38 @@ def test_what_there_is_no_room_for_stands_together_and_nothing_is_lost(tmp_path:
         assert sum(node.members for node in nodes) == every
         assert sum(node.size for node in nodes) == on
         assert nodes[-1].title == f"and {every - most + 1} more"
-        assert [node.size for node in nodes[:-1]] == sorted((node.size for node in nodes[:-1]), reverse=True)
+        harm = Counter(
+            name for risk in risks for name in (risk.agents if column == AGENT else [risk.tool] * len(risk.agents))
+        )
+        ranks = [(harm[node.name], node.size) for node in nodes[:-1]]
+        assert ranks == sorted(ranks, reverse=True)
+        assert all(
+            harm[node.name] >= harm[name] for node in nodes[:-1] for name in harm.keys() - {n.name for n in nodes}
+        )
     assert sum(flow.allow + flow.ask for flow in picture.flows) == on
+
+
+@pytest.mark.parametrize("count", [MOST_AGENTS + 1, 30])
+@pytest.mark.parametrize("dangerous", [1, 3])
+def test_of_many_agents_those_that_delete_without_asking_stand_alone(
+    tmp_path: Path, count: int, dangerous: int
+) -> None:
+    source = '[[sources]]\nid = "s"\ntype = "file"\nbase_path = "."\ndefault_permission = "admin"\n'
+    free, asks = '"file_read"', '"file_delete", "file_read", "block"'
+    agents = [f"[agents.a{at:02}]\ntools = [{asks if at >= count - dangerous else free}]\n" for at in range(count)]
+    grants = 'capabilities = [{ FsRead = { prefixes = ["tmp"] } }, { FsWrite = { prefixes = ["tmp"] } }]\n'
+    (tmp_path / "tmp").mkdir()
+    head = 'gatewright = 1\n[workspace]\nroots = { tmp = "tmp" }\n'
+    (tmp_path / "policy.toml").write_text(head + grants.join([*agents, ""]) + source, "utf-8")
+    with Workspace.open(tmp_path) as workspace:
+        risks, picture = rights_together(workspace)
+    harmful = {name for risk in risks for name in risk.agents}
+    assert harmful == {f"a{at:02}" for at in range(count - dangerous, count)}
+
+    shown = [node for node in picture.nodes if node.column == AGENT]
+
+    assert {node.name for node in shown[:dangerous]} == harmful
+    assert shown[-1].title == f"and {count - MOST_AGENTS + 1} more"
 
 
 async def test_few_operations_make_no_wall_of_colour(tmp_path: Path) -> None:

@@ -86,6 +86,33 @@ async def test_save_shows_dangerous_gains_first_and_writes_on_enter_alone(window
     assert path_of(window).read_bytes() != before
 
 
+async def test_agents_for_which_the_same_changes_have_one_line_which_unfolds(window: MainWindow) -> None:
+    copies = tuple(f"copy{at}" for at in range(4))
+    for name in copies:
+        assert window.document.push(lambda policy, _, name=name: agentedit.duplicate_agent(policy, "archivist", name))
+    tick(window, "operator", "file", "delete", on=False)
+
+    shown = await review(window)
+
+    told = shown.summary.text().splitlines()
+    assert told[0].startswith("operator loses 1")
+    assert told[1].startswith("4 agents, each: is new, gains ")
+    assert len(told) == 2
+    folded = lines(shown.changes)
+    assert {line[0] for line in folded} == {"4 agents", "operator"}
+    shown.table.setCurrentIndex(shown.changes.index(0, 0))
+    shown.table.setFocus()
+    QTest.keyClick(shown.table, Qt.Key.Key_Space)
+    assert lines(shown.changes) == [
+        folded[0],
+        *((f"    {name}", *folded[0][1:]) for name in copies),
+        *folded[1:],
+    ]
+    shown.changes.turn(shown.changes.rows[0])
+    assert lines(shown.changes) == folded
+    await press(window, Qt.Key.Key_Escape)
+
+
 async def test_review_is_for_changes_of_rights_and_on_wish_only_for_those_by_which_somebody_may_do_more(
     window: MainWindow,
 ) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, starmap
 from typing import NamedTuple
 
 from gatewright.workspace.api import (
@@ -61,6 +61,8 @@ class ChangeRow(NamedTuple):
     kind: str
     before: RightState | Verdict | None = None
     after: RightState | Verdict | None = None
+    agents: tuple[str, ...] = ()
+    """For which agents the line is the same, where it is for several."""
 
 
 @frozen
@@ -108,6 +110,8 @@ def _others(diff: AgentDiff) -> Iterator[ChangeRow]:
 class SavedChange:
     """What saving would change of what agents may do: a sentence for each agent, and the lines, the riskiest first.
 
+    Agents for which the same changes have one sentence and one line each.
+
     ``opens``: somebody may do more somewhere, or that cannot be told.
     """
 
@@ -123,24 +127,48 @@ class SavedChange:
 
 def saved_change(diff: PolicyDiff) -> SavedChange:
     """What saving would change."""
-    rows = sorted((row for agent in diff.agents for row in agent.rows), key=lambda row: row.risk)
-    gains = sum(row.opens for row in rows)
+    groups = _groups(diff.agents)
+    rows = sorted(((row, group) for group in groups for row in group[0].rows), key=lambda pair: pair[0].risk)
+    gains = sum(row.opens for row, _ in rows)
     others = [ChangeRow("", one.what, one.before, one.after, OTHER) for one in diff.parts]
-    others += [line for agent in diff.agents for line in _others(agent)]
-    lines = [*map(_risky, rows[:gains]), *others, *map(_risky, rows[gains:])][:MOST_SAVED_ROWS]
-    counts = Counter([str(row.kind) for row in rows])
-    return SavedChange(
-        tuple([_agent_words(agent) for agent in diff.agents]), AgentLines(lines, [""] * len(lines), counts), diff.opens
-    )
+    others += [_together(line, group) for group in groups for line in _others(group[0])]
+    lines = [*starmap(_risky, rows[:gains]), *others, *starmap(_risky, rows[gains:])][:MOST_SAVED_ROWS]
+    counts = Counter([str(row.kind) for agent in diff.agents for row in agent.rows])
+    return SavedChange(tuple(map(_group_words, groups)), AgentLines(lines, [""] * len(lines), counts), diff.opens)
 
 
-def _risky(row: RightChange) -> ChangeRow:
-    line = _operation(row)
+def _groups(agents: Sequence[AgentDiff]) -> list[list[AgentDiff]]:
+    """Agents for which the same changes, in the order of the first of each."""
+    found: dict[object, list[AgentDiff]] = {}
+    for agent in agents:
+        rows = tuple((row.tool, row.operation, row.before, row.after, row.danger, row.word) for row in agent.rows)
+        others = tuple(line._replace(agent_id="") for line in _others(agent))
+        found.setdefault((agent.is_new, agent.is_gone, rows, others), []).append(agent)
+    return list(found.values())
+
+
+def _together(line: ChangeRow, group: Sequence[AgentDiff]) -> ChangeRow:
+    if len(group) < 2:
+        return line
+    names = tuple(agent.agent_id for agent in group)
+    return line._replace(agent_id=counted(len(names), "agent", "agents"), agents=names)
+
+
+def _risky(row: RightChange, group: Sequence[AgentDiff]) -> ChangeRow:
+    line = _together(_operation(row), group)
     return line._replace(what=f"{line.what} ({tr(DANGER_WORDS[row.danger])})") if row.danger else line
 
 
+def _group_words(group: Sequence[AgentDiff]) -> str:
+    """`researcher gains 2`, or `8 agents, each: gains 2`."""
+    told = _agent_words(group[0])
+    if len(group) == 1:
+        return f"{group[0].agent_id} {told}"
+    return tr("{agents}, each: {what}", agents=counted(len(group), "agent", "agents"), what=told)
+
+
 def _agent_words(diff: AgentDiff) -> str:
-    """`researcher gains 2 (1 privileged), loses 1; 1 limit changed`."""
+    """`gains 2 (1 privileged), loses 1; 1 limit changed`."""
     gains = [row for row in diff.rows if row.opens and row.kind is not ChangeKind.FREE]
     dangers = Counter([row.danger for row in gains if row.danger])
     counts, asks_now = diff.counts(), sum(row.kind is ChangeKind.ASKS and not row.opens for row in diff.rows)
@@ -156,8 +184,7 @@ def _agent_words(diff: AgentDiff) -> str:
         said.append(counted(asks_now, "asks first now", "ask first now"))
     if others := sum(1 for _ in _others(diff)):
         said.append(counted(others, "other change", "other changes"))
-    told = ", ".join(said) or tr("may do what it could before: what was ticked has no effect yet")
-    return f"{diff.agent_id} {told}"
+    return ", ".join(said) or tr("may do what it could before: what was ticked has no effect yet")
 
 
 @frozen
