@@ -6,22 +6,23 @@ from datetime import date, datetime
 from typing import Any
 
 from PySide6.QtCore import QModelIndex, QObject, Qt, QTimer, Signal
-from PySide6.QtWidgets import QStyleOptionViewItem
+from PySide6.QtWidgets import QStyleOptionViewItem, QTableView
 
-from gatewright_gui.pages.console.table import verdict_mark
+from gatewright_gui.pages.console.table import PAD, verdict_mark, verdict_width
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.prose import plain
 from gatewright_gui.qt.table_model import FlatModel, Index
 from gatewright_gui.qt.widget.delegate import Delegate, put_icon, tint
 from gatewright_gui.session.audit import Found, LoggedCall, first_below
-from gatewright_gui.session.audit_call import EVENTS, outcome_words
+from gatewright_gui.session.audit_call import EVENTS, outcome_words, outcomes
 
 TIME, AGENT, CALL, VERDICT, REASON, CLIENT, TOOK = range(7)
 ABOVE, BELOW, MOST_KNOWN = 200, 100, 5_000
 """So many rows above and below the lowest one that is seen are read at once, and so many are kept."""
 CALL_ROLE = Qt.ItemDataRole.UserRole + 1
 """LoggedCall of a row; None while it is not read."""
+_LONG_MS = 999_999.0
 
 
 class CallModel(FlatModel):
@@ -163,6 +164,14 @@ def took_words(elapsed_ms: float | None) -> str:
     if elapsed_ms is None:
         return ""
     return f"{elapsed_ms / 1000:,.1f} s" if elapsed_ms >= 1000 else f"{elapsed_ms:,.1f} ms"
+
+
+def size_columns(view: QTableView) -> None:
+    """Give the columns their widths; what a call came to, and how long that took, are never cut."""
+    took = view.fontMetrics().horizontalAdvance(took_words(_LONG_MS)) + 4 * PAD
+    verdict = verdict_width(view, 106, outcomes())
+    for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, verdict), (CLIENT, 84), (TOOK, took)):
+        view.setColumnWidth(column, width)
 
 
 def mark_of(call: LoggedCall) -> tuple[str, Role]:

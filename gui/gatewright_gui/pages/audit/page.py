@@ -8,22 +8,19 @@ from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.audit.call_model import (
-    AGENT,
     CALL,
     CLIENT,
     REASON,
-    TIME,
     TOOK,
-    VERDICT,
     CallDelegate,
     CallModel,
-    took_words,
+    size_columns,
 )
 from gatewright_gui.pages.audit.detail_pane import DetailPane
 from gatewright_gui.pages.audit.filter_bar import FilterBar
 from gatewright_gui.pages.audit.rule_dialog import RuleDialog
 from gatewright_gui.pages.audit.timeline import TimelineBar
-from gatewright_gui.pages.console.table import PAD, table_of, verdict_width
+from gatewright_gui.pages.console.table import table_of
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import choose_save_file, shown
 from gatewright_gui.qt.language import counted, tr
@@ -52,7 +49,6 @@ from gatewright_gui.session.audit_call import (
     decide_today,
     detail_of,
     mendings_of,
-    outcomes,
     rule_today,
     text_change,
 )
@@ -61,7 +57,6 @@ from gatewright_gui.session.ruleplace import place_of
 LOOK_MS = 500
 """How often it is looked what others wrote, while the page is there to be seen."""
 _TELL_MS = 120
-_LONG_MS = 999_999.0
 _WIDE = 760
 """Pixels from which on the table says of each call who sent it and how long it took."""
 
@@ -116,12 +111,8 @@ class AuditPage(Page):
         self.view.setColumnHidden(TOOK, is_narrow)
         self.view.setColumnHidden(CLIENT, is_narrow or not self._has_clients)
 
-    def _size_columns(self, _why: object = None) -> None:
-        """What a call came to, and how long that took, are never cut."""
-        took = self.view.fontMetrics().horizontalAdvance(took_words(_LONG_MS)) + 4 * PAD
-        verdict = verdict_width(self.view, 106, outcomes())
-        for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, verdict), (CLIENT, 84), (TOOK, took)):
-            self.view.setColumnWidth(column, width)
+    def _size(self, _why: object = None) -> None:
+        size_columns(self.view)
 
     def _offer(self, choices: AuditChoices) -> None:
         self._has_clients = bool(choices.clients)
@@ -408,7 +399,7 @@ class AuditPage(Page):
     # the parts
 
     def _connect(self) -> None:
-        current_look().changed.connect(self._size_columns)
+        current_look().changed.connect(self._size)
         self.trail.began.connect(self._began)
         self.trail.found.connect(self._show_found)
         self.trail.counted.connect(self._show_counts)
@@ -432,7 +423,7 @@ class AuditPage(Page):
 
     def _lay_out(self) -> None:
         header = self.view.horizontalHeader()
-        self._size_columns()
+        size_columns(self.view)
         header.setStretchLastSection(False)
         for column in (CALL, REASON):
             header.setSectionResizeMode(column, header.ResizeMode.Stretch)
