@@ -20,6 +20,7 @@ from gatewright.workspace import Workspace
 from gatewright_gui.pages.audit import AuditPage
 from gatewright_gui.pages.audit.call_model import CLIENT, TOOK, VERDICT
 from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.session.audit_call import outcomes
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.session.opened import opened_window, settled, until
 from tests.support.checkout import ROOT
@@ -145,9 +146,27 @@ async def test_a_few_calls_of_one_minute_are_narrow_bars_told_to_the_second(wind
     assert page.timeline.rect_of(at).width() < page.timeline.width() / 30
     page.timeline.span_chosen.emit((timeline.begin_s + at, timeline.begin_s + at + 1))
     assert page.filters.span_button.text().count(":") == 4
-    assert not any(page.view.isColumnHidden(column) for column in (CLIENT, TOOK))
+    assert not page.view.isColumnHidden(TOOK)
     window.resize(1024, 640)
     await until(lambda: all(page.view.isColumnHidden(column) for column in (CLIENT, TOOK)))
+
+
+async def test_what_the_log_says_nothing_of_has_no_column_and_what_it_says_is_whole(
+    window: MainWindow, policy: Path
+) -> None:
+    page = await page_of(window, 0)
+    await make_calls(policy)
+    await until(page.timeline.isVisible)
+    assert page.view.isColumnHidden(CLIENT)
+    assert not page.filters.client.isVisible()
+    for size in (1280, 1600):
+        window.resize(size, 800)
+        for row in range(page.model.rowCount()):
+            for column in (VERDICT, TOOK):
+                index = page.model.index(row, column)
+                assert page.view.sizeHintForIndex(index).width() <= page.view.columnWidth(column), index.data()
+    for words in outcomes():
+        assert page.view.fontMetrics().horizontalAdvance(words) + 20 <= page.view.columnWidth(VERDICT), words
 
 
 async def test_page_without_a_call_says_what_it_keeps_and_leads_to_what_is_recorded(window: MainWindow) -> None:
@@ -179,6 +198,7 @@ async def test_log_of_twenty_thousand_rows_is_narrowed_by_every_field_and_shown_
         await until(lambda: page.model.rowCount() == CALLS // 3)
         pick(page, "audit.verdict", "Deny")
         await until(lambda: page.model.rowCount() == CALLS // 33)
+        assert not page.view.isColumnHidden(CLIENT)
         pick(page, "audit.client", "claude-code")
         await until(lambda: page.model.rowCount() == (CALLS // 33 + 1) // 2)
         pick(page, "audit.tool", "file.append")

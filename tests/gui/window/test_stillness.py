@@ -8,6 +8,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QComboBox, QLineEdit, QWidget
 
 from gatewright_gui.app.driver import lay_out
+from gatewright_gui.pages.memory import MemoryPage
+from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.dress import dressed
 from tests.gui.session.opened import agents_page, settled
@@ -83,6 +85,30 @@ async def test_a_bar_that_comes_or_goes_moves_nothing(window: MainWindow, page: 
         bar.dismiss()
         assert not moved(before, controls(window, window.bars)), bar.objectName()
     assert window.bars.height() == 0
+
+
+@pytest.mark.parametrize("page", ["files", "console", "audit", "memory"])
+async def test_a_bar_of_a_part_of_a_page_moves_nothing(window: MainWindow, page: str) -> None:
+    dressed(window)
+    window.show_page(page)
+    await settled(window)
+    shown = window.shelf.page(page)
+    if isinstance(shown, MemoryPage):
+        shown.part.set_current("archive")
+        await settled(window)
+    lay_out()
+    places = [place for place in shown.findChildren(FootBars) if place.isVisible()]
+    assert places
+    for place in places:
+        before = controls(window, place)
+        (bar,) = place.findChildren(MessageBar)
+        bar.show_message("error", "Something happened, " * 20, action="Do it")
+        assert not moved(before, controls(window, place)), bar.objectName()
+        at = bar.action_button.mapTo(window, bar.action_button.rect().center())
+        assert window.childAt(at) is bar.action_button
+        QTest.mouseClick(bar.close_button, Qt.MouseButton.LeftButton)
+        assert not moved(before, controls(window, place)), bar.objectName()
+        assert place.height() == 0
 
 
 async def test_one_bar_covers_the_foot_and_nothing_of_the_page(window: MainWindow) -> None:

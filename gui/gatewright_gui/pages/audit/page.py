@@ -28,7 +28,7 @@ from gatewright_gui.qt.layout import column_of, named, stack_of, stretch
 from gatewright_gui.qt.look import Role, current_look, tie_icon
 from gatewright_gui.qt.widget.chip import Chip
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import split_of
@@ -432,7 +432,8 @@ class AuditPage(Page):
         panes, across = (self._stack, self.detail), Qt.Orientation.Horizontal
         split = split_of(across, "audit.split", self._context.sizes, panes, (820, 380), 0)
         self._stack.installEventFilter(self)
-        column_of(self.header, self.message, self.filters, self.timeline, stretch(split), self.strip, into=self)
+        column_of(self.header, self.filters, self.timeline, stretch(split), self.strip, into=self)
+        FootBars(self, self.message)
 
 
 def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:

@@ -11,6 +11,7 @@ from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, stretch
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget import MessageBar, ProgressStrip, Splitter, TableView
+from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.qt.widget.splitter import SizeStore
 from gatewright_gui.session.calls import CallRecord, Kind, StageRow, cut
 from gatewright_gui.session.question import PendingApproval
@@ -199,5 +200,6 @@ class OutcomePanel(QWidget):
         split.restore((348, 300))
         self._spare = QWidget()
         self._spare.hide()
-        heads = (self.message, self.strip, self.approval, self.verdict)
+        heads = (self.strip, self.approval, self.verdict)
         column_of(*heads, stretch(split, 20), stretch(self._spare), into=self)
+        FootBars(self, self.message)

@@ -38,6 +38,7 @@ from gatewright_gui.qt.widget import EmptyState, MessageBar, SectionHeader, Segm
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.large_text import MAX_LAID_OUT
+from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.session.calls import CallRequest, ShownTool, restored
 
 
@@ -483,7 +484,8 @@ class RequestPanel(QWidget):
             grid.addWidget(label, 0, column)
             grid.addWidget(combo, 1, column)
             grid.setColumnStretch(column, 1)
-        column_of(header, grid, self._note, self.message, stretch(self._stack), into=self)
+        column_of(header, grid, self._note, stretch(self._stack), into=self)
+        FootBars(self, self.message)
         self.raw.editor.installEventFilter(self)
         before: QWidget = self.agent
         for part in (self.tool, *map(self.mode.button, self.mode.keys), *buttons):

@@ -18,6 +18,7 @@ from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import tip_text
 from gatewright_gui.qt.widget import MessageBar, ProgressStrip
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_index import PatternCount
 from gatewright_gui.session.files import Hits
@@ -360,7 +361,6 @@ class RulesPanel(QWidget):
         self.roots.setContentsMargins(tokens.space_2, tokens.space_1, tokens.space_2, tokens.space_2)
         self._column = column_of(
             self.header,
-            self.message,
             row_of(stretch(order), margins=(2, 1)),
             stretch(self.table),
             self.fault,
@@ -369,6 +369,7 @@ class RulesPanel(QWidget):
             self.roots,
             into=self,
         )
+        FootBars(self, self.message)
 
 
 def _order(source: Source) -> list[int]:

@@ -27,7 +27,7 @@ from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.item_view import TableView
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
-from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.calls import cut
@@ -82,7 +82,8 @@ class TextsPane(QWidget):
         self._stack = QStackedWidget()
         for part in (splitter, self.empty):
             self._stack.addWidget(part)
-        column_of(self.top, self.bar, stretch(self._stack), into=self)
+        column_of(self.top, stretch(self._stack), into=self)
+        FootBars(self, self.bar)
         for part in (self.view, holding(column_of(stretch(self._text_view()), self.foot))):
             splitter.addWidget(part)
         splitter.restore((300, 240))
