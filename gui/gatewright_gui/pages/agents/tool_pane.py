@@ -110,7 +110,8 @@ class ToolPane(QWidget):
         split.addWidget(self.detail)
         for button in (self.grant_button, self.trust_button, self.declaring.button):
             self.why.header.add_control(button, keeps_room=True)
-        split.setStretchFactor(0, 1)
+        for at, share in enumerate((2, 1)):
+            split.setStretchFactor(at, share)
         split.restore((380, 230))
         self.description.setPlaceholderText(tr("Say what this agent is for"))
         searches = (stretch(self.search), self.filters.button, self._preset_button(), LegendButton("agents.legend"))

@@ -431,6 +431,8 @@ class AuditPage(Page):
         self._stack = stack_of(self.empty, self.view)
         panes, across = (self._stack, self.detail), Qt.Orientation.Horizontal
         split = split_of(across, "audit.split", self._context.sizes, panes, (820, 380), 0)
+        for at, share in enumerate((5, 1)):
+            split.setStretchFactor(at, share)
         self._stack.installEventFilter(self)
         column_of(self.header, self.filters, self.timeline, stretch(split), self.strip, into=self)
         FootBars(self, self.message)
