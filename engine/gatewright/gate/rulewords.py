@@ -66,7 +66,7 @@ def finding_of(test: SessionTest | Pending, violation: broken.Violation, agent: 
             return _max_calls(bound, counted, calls, violation)
         case GapTest(_, counted, gap_s):
             left_s = getattr(violation, "remaining_s", 0.0)
-            reason = f"`{counted.tool}` needs {duration_words(gap_s)} between calls; {left_s:.1f} s are left"
+            reason = f"`{counted.tool}` needs {duration_words(gap_s)} between calls; {_left(left_s)} are left"
             wait_s = max(1, math.ceil(round(left_s, 3)))
             model = f"this tool may be called again in {duration_words(wait_s)}; do something else until then"
             return denial("cooldown", reason, bound, model, violation, {"wait_s": round(left_s, 3)})
@@ -92,6 +92,11 @@ def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: broken
     return denial("max-calls", reason, bound, model, violation, {"calls": made, "limit": calls})
 
 
+def _left(wait_s: float) -> str:
+    """How long a call that comes too soon has to wait, in tenths of a second; never none."""
+    return f"{max(1, math.ceil(round(wait_s, 3) * 10)) / 10:.1f} s"
+
+
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
@@ -99,7 +104,7 @@ def _times(count: int) -> str:
 def rate_finding(test: RateTest, tool: str, wait_s: float) -> Finding:
     """The denial of a call that comes too soon for its rate, or that is more than its rate ever allows at once."""
     rule = test.rate.rule
-    reason = f"`{tool}` may be called {_times(rule.calls)} per {duration_words(rule.per_s)}; {wait_s:.1f} s are left"
+    reason = f"`{tool}` may be called {_times(rule.calls)} per {duration_words(rule.per_s)}; {_left(wait_s)} are left"
     shown_s = max(1, math.ceil(round(wait_s, 3)))
     model = f"this tool was called too often; it may be called again in {duration_words(shown_s)}"
     if test.rate.calls > rule.calls > 0:

@@ -271,10 +271,15 @@ def _if_sent(workspace: Workspace, agent_id: str, right: ToolRight) -> "tuple[Ag
         view = workspace.view(agent_id)
     after = view.rights[right.facts.name]
     if not after.is_hidden:
-        return view, tr("Not sent to the model: what it would see if ticked")
-    reason = next((op.reasons[0].text for op in after.operations if op.is_overruled), "")
-    said = tr("Not sent to the model: what it would see if nothing blocked it")
-    return view, f"{said} ({reason})".replace("`", "") if reason else said
+        return view, tr("Hidden from the model: not ticked. If it were on:")
+    reason = next((op.reasons[0].text for op in after.operations if op.is_overruled), "").replace("`", "")
+    if not any(op.ticked for op in right.operations):
+        if not reason:
+            return view, tr("Hidden from the model: not ticked, and blocked besides. If it were on:")
+        return view, tr("Hidden from the model: not ticked; besides: {reason}. If it were on:", reason=reason)
+    if not reason:
+        return view, tr("Hidden from the model: blocked. If it were on:")
+    return view, tr("Hidden from the model: {reason}. If it were on:", reason=reason)
 
 
 def _whole(view: "AgentView", tool: str | None, provider: str) -> list[dict[str, Any]]:

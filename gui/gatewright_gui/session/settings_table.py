@@ -5,11 +5,13 @@ from dataclasses import field, replace
 from typing import Any, Literal, cast
 
 from gatewright.workspace.api import (
+    TIER_DEFAULTS,
     AgentEndpoint,
     BlueskyEndpoint,
     DiscordEndpoint,
     Field,
     Policy,
+    SafetyTier,
     SearchEngine,
     SearchProvider,
     ShellBackend,
@@ -22,7 +24,11 @@ from gatewright_gui.qt.language import mark, tr
 
 Kind = Literal["text", "words", "agents", "flag", "choice", "number", "duration", "search", "groups"]
 _VERDICTS = ((mark("allow"), Verdict.ALLOW), (mark("ask first"), Verdict.ASK), (mark("deny"), Verdict.DENY))
-_OWN = ((mark("as always"), None), *_VERDICTS)
+_USUAL = {
+    Verdict.ALLOW: mark("default (allow)"),
+    Verdict.ASK: mark("default (ask first)"),
+    Verdict.DENY: mark("default (deny)"),
+}
 
 
 @frozen
@@ -174,7 +180,7 @@ def _tier(key: str, label: str) -> Setting:
         label,
         mark("what an agent without a rule of its own gets"),
         "choice",
-        choices=_OWN,
+        choices=((_USUAL[TIER_DEFAULTS[SafetyTier(key)]], None), *_VERDICTS),
     )
 
 
@@ -199,7 +205,7 @@ SECTIONS = (
                   "choice",
                   choices=((mark("all of them"), Verdict.ALLOW), (mark("none of them"), Verdict.DENY))),
         _defaults("new_tools", mark("Tools that come in later"), mark("for agents without a list of tools"), "choice",
-                  choices=((mark("held until somebody edits"), "hold"), (mark("allowed at once"), "allow"))),
+                  choices=((mark("off until you turn them on"), "hold"), (mark("allowed at once"), "allow"))),
         _tier("read_only", mark("Read-only operations")),
         _tier("side_effecting", mark("Operations with side effects")),
         _tier("privileged", mark("Privileged operations")),

@@ -265,8 +265,8 @@ class MainWindow(QMainWindow):
         return dialog
 
     def show_keys(self) -> None:
-        """List the keys, those of the page first."""
-        self.help.show_keys(self.shelf.current_key)
+        """List the keys, those of the page first; without a workspace those that hold everywhere."""
+        self.help.show_keys(self.shelf.current_key if self.document.is_open else "")
 
     def copy_diagnostics(self) -> None:
         """Copy what somebody who reports a fault should send along."""

@@ -1,6 +1,6 @@
 """The command palette: type some letters, Enter does or shows what is meant."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter
@@ -16,9 +16,9 @@ from PySide6.QtWidgets import (
 )
 
 from gatewright_gui.models.palette import PaletteEntry, PaletteModel
-from gatewright_gui.qt.language import tr
+from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.delegate import Delegate
 from gatewright_gui.qt.widget.label import Label
@@ -26,6 +26,14 @@ from gatewright_gui.qt.widget.search_field import SearchField
 
 Index = QModelIndex | QPersistentModelIndex
 WIDTH, HEIGHT = 620, 420
+KINDS: Mapping[str, str] = {
+    "agent": mark("Agent"),
+    "tool": mark("Tool"),
+    "operation": mark("Operation"),
+    "source": mark("Source"),
+    "problem": mark("Problem"),
+}
+"""What the row of a place is; a command is told by its icon."""
 _PAD = 10
 _MOVES = {Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown}
 
@@ -54,9 +62,9 @@ class PaletteDelegate(Delegate):
         left, right = place.right() + 1 + _PAD, rect.right() - _PAD
         painter.setPen(QColor(look.palette.muted))
         painter.setFont(look.small_font)
-        last = entry.keys or entry.kind
+        last = entry.keys or (tr(KINDS[entry.kind]) if entry.kind in KINDS else "")
         wide = painter.fontMetrics().horizontalAdvance(last)
-        painter.drawText(QRect(right - wide, rect.top(), wide + 1, rect.height()), _LEFT, last)
+        painter.drawText(QRect(right - wide, rect.top(), wide + 1, rect.height()), LEFT, last)
         right -= wide + 2 * _PAD
         painter.setFont(widget.font())
         painter.setPen(QColor(look.palette.text))
@@ -67,15 +75,12 @@ class PaletteDelegate(Delegate):
         painter.restore()
 
 
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-
-
 def _draw(painter: QPainter, place: QRect, text: str) -> int:
     """Draw a line cut to its room; how wide it is."""
     if place.width() <= 0 or not text:
         return 0
     cut = line_text(painter.fontMetrics(), text.partition("\n")[0], place.width())
-    painter.drawText(place, _LEFT, cut)
+    painter.drawText(place, LEFT, cut)
     return painter.fontMetrics().horizontalAdvance(cut)
 
 

@@ -20,7 +20,7 @@ MORE = mark(
     " Nothing is started or connected before you say so."
 )
 WAYS: tuple[tuple[str, str, str, str], ...] = (
-    ("new", "folder-plus", mark("New workspace"), mark("A folder of yours, its secrets hidden, a first agent")),
+    ("new", "folder-plus", mark("New workspace"), mark("Choose a folder; secrets stay hidden; one agent to start")),
     ("import", "plug", mark("Import my MCP tools"), mark("From Claude, VS Code, Cursor, Windsurf, Zed, or a command")),
     ("open", "folder-open", mark("Open a policy"), mark("A policy.toml that is there already")),
     ("demo", "package", mark("Explore the demo"), mark("Four agents, a small archive, every built-in tool")),

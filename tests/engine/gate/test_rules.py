@@ -168,7 +168,7 @@ GONE = "this tool cannot be used in this session any more; go on without it"
             (rule("echo", "{ Cooldown = 4.0004 }"),),
             ("echo",),
             "cooldown",
-            "`echo` needs 4 s between calls; 0.0 s are left",
+            "`echo` needs 4 s between calls; 0.1 s are left",
             "this tool may be called again in 1 s; do something else until then",
             {"wait_s": 0.0},
         ),
@@ -480,6 +480,7 @@ async def test_rate_holds_across_sessions_for_the_whole_period(make_world: MakeW
     world.clock.advance(59.5)
     assert denied(world, Session(), "echo").reason == "`echo` may be called 2 times per 1 min; 0.5 s are left"
     world.clock.advance(0.4996)
+    assert denied(world, Session(), "echo").reason == "`echo` may be called 2 times per 1 min; 0.1 s are left"
     assert denied(world, Session(), "echo").model_message == f"Tool execution failed: {told.replace('1 min', '1 s')}"
     world.clock.advance(0.0004)
     await done(world, Session(), "echo")

@@ -105,13 +105,13 @@ async def test_operation_that_asks_at_some_paths_shows_that_and_says_so_in_words
     verdict, switch = (cell(window, "file", "append", column) for column in (Column.VERDICT, Column.ASK))
 
     assert (verdict.data(), Asking(switch.data(ASKING))) == ("by path", Asking.SOME)
-    counted = "goes by the path: of 12 files allow 6, ask first 1, deny 5"
+    counted = "depends on the file: of 12 files allow 6, ask first 1, deny 5"
     assert verdict.data(TIP) == f"{counted}\nclick: at which files"
     assert switch.data(TIP) == "some of its calls ask first"
     assert cell(window, "file", "list", Column.ASK).data(TIP) == "does not ask first"
     info = cell(window, "block", "info", Column.VERDICT)
     assert info.data() == "by block"
-    assert info.data(TIP).startswith("goes by the block: of 12 files and ")
+    assert info.data(TIP).startswith("depends on the block: of 12 files and ")
     assert cell(window, "recall", "search", Column.VERDICT).data() == "allow"
     click(window, "file", "append", Column.ASK)
     assert (verdict.data(), Asking(switch.data(ASKING))) == ("ask first", Asking.YES)
@@ -124,7 +124,7 @@ async def test_condition_on_the_path_alone_goes_by_the_path_and_its_files_are_co
 
     assert create.data() == "by path"
     before = create.data(SHARE)
-    assert create.data(TIP).splitlines()[0] == f"goes by the path: {before.words}"
+    assert create.data(TIP).splitlines()[0] == f"depends on the file: {before.words}"
     (folder / "drafts" / "run.py").write_text("1", "utf-8")  # what no rule but the one on scripts denies
     (folder / "drafts" / "run.md").write_text("1", "utf-8")
     await leave_and_come_back(window)
@@ -299,6 +299,10 @@ async def test_tool_that_is_on_in_part_says_what_is_off_and_by_whom(window: Main
 
 async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: MainWindow) -> None:
     await choose(window, "newcomer")
+    agents_page(window).tools.show_row("file", "load")
+    await settled(window)
+    unticked = agents_page(window).preview.unsent.text()
+    assert unticked.startswith("Hidden from the model: not ticked; besides: ")
 
     click(window, "file", None)
     await settled(window)
@@ -309,7 +313,9 @@ async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: Main
     agents_page(window).tools.show_row("file", "load")
     await settled(window)
     unsent = agents_page(window).preview.unsent.text()
-    assert unsent.startswith("Not sent to the model: what it would see if nothing blocked it (")
+    assert unsent.startswith("Hidden from the model: ")
+    assert "not ticked" not in unsent
+    assert unsent.endswith(". If it were on:")
     assert "source" in unsent
     assert '"delete"' in agents_page(window).preview.code.text
 

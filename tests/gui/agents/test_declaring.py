@@ -158,7 +158,9 @@ async def test_paths_are_declared_by_key_and_by_mouse_as_one_edit(window: MainWi
     tools.show_row("calendar", None)
     await settled(window)
     told = [why.text for row in range(tools.why.model.rowCount()) if (why := tools.why.model.row_at(row))]
-    assert any("`command` is a path (overwrite, declared)" in text and "it goes by the path" in text for text in told)
+    assert any(
+        "`command` is a path (overwrite, declared)" in text and "it depends on the file" in text for text in told
+    )
     right = window.document.rights("operator")["calendar"].operations[0]
     assert right.by_path
 

@@ -375,7 +375,7 @@ async def test_agents_that_differ_by_a_constraint_differ_in_the_operation_that_i
         choose(window, "twin_two", "file", "append")
         said = pane_of(window).said.text
         assert "only if the values of path fit what the rule says" in said
-        assert "in archive it goes by the path" in said
+        assert "in archive it depends on the file" in said
 
 
 async def test_agents_that_differ_by_their_sources_differ_in_the_tools_that_go_there(tmp_path: Path) -> None:
@@ -428,7 +428,7 @@ async def test_an_operation_that_goes_by_the_path_shows_and_says_at_how_many_fil
     await until(lambda: denied() == 1)
 
     tip = str(read.data(Qt.ItemDataRole.ToolTipRole)).splitlines()
-    assert tip[1] == "goes by the path: of 12 files allow 11, deny 1"
+    assert tip[1] == "depends on the file: of 12 files allow 11, deny 1"
     picture, place = pane.view.grab().toImage(), pane.view.visualRect(read)
     at = pane.view.viewport().mapTo(pane.view, place.center()) + QPoint(0, place.height() // 2 - 3)
     colours = {picture.pixelColor(at + QPoint(step, 0)).name() for step in range(-22, 22)}
@@ -438,7 +438,7 @@ async def test_an_operation_that_goes_by_the_path_shows_and_says_at_how_many_fil
     sources.set_default_level(window.document, source_of(window.document), Permission.NONE)
     await until(lambda: denied() > 1)
     choose(window, "archivist", "file", "read")
-    assert "goes by the path: of 12 files" in pane.said.text
+    assert "depends on the file: of 12 files" in pane.said.text
     block = index_of(window, "archivist", "block")
     assert pane.model.share(block.row(), block.column()) is None
 

@@ -96,4 +96,4 @@ async def test_chip_of_a_tool_says_up_to_which_value_it_is_allowed(window: MainW
     verdict = cell(window, "search", None, Column.VERDICT)
 
     assert verdict.data() == "up to 20"
-    assert verdict.data(TIP) == "goes by the values: limit: allow up to 20, then ask first"
+    assert verdict.data(TIP) == "depends on the values: limit: allow up to 20, then ask first"

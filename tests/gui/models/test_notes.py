@@ -128,7 +128,7 @@ def test_grant_that_a_list_bounds_is_a_note_of_what_needs_it() -> None:
 def test_levels_of_a_source_are_a_note_where_they_depend_on_the_path() -> None:
     rules = (PermissionRule("x/**", Permission.ADMIN), PermissionRule("sub/**", Permission.READ_WRITE))
     policy = replace(ruled(), sources=(Source("s", ".", permission_rules=rules),))
-    text = "in s it goes by the path: `x/**` allow, `sub/**` ask, elsewhere deny"
+    text = "in s it depends on the file: `x/**` allow, `sub/**` ask, elsewhere deny"
     note = Note("source", text, ("sources", "s", "default_permission"))
     assert note in notes_of(policy, AGENT, right(policy, "shelf"), "burn")
     assert note not in notes_of(policy, AGENT, right(policy, "shelf"), None)
@@ -217,7 +217,7 @@ def test_rules_of_a_tool_that_is_off_are_said_to_wait() -> None:
 
 def test_what_holds_calls_back_is_named_before_what_happens_after_them() -> None:
     agent = replace(AGENT, tool_rules=(ToolRule("notes", ContinueLoop()), ToolRule("notes", MaxCalls(3))))
-    assert limits_of(agent, NOTES, None) == "max 3, loop continues"
+    assert limits_of(agent, NOTES, None) == "max 3, keeps its turn"
 
 
 def test_sources_of_an_agent_without_a_list_are_called_every_source() -> None:

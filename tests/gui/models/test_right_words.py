@@ -76,7 +76,7 @@ def test_the_chip_says_the_word_of_the_right_and_the_sentence_no_more_than_it(tm
         assert chip == (short or str(row.word)) or (row.is_overruled and chip.startswith("off: "))
         free = row.word is RightWord.ALLOW and not row.limits
         assert (sentence == "Allowed: every layer lets it through.") is free
-        assert ("goes by the block" in sentence) == bool(row.by_block)
+        assert ("depends on the block" in sentence) == bool(row.by_block)
         assert ("a text that is a path" in sentence) == bool(row.by_text)
         asks = row.verdict is Verdict.ASK or Verdict.ASK in row.depends | row.by_text
         assert (asking_words(tool, row) == "does not ask first") is not asks or row.is_hidden

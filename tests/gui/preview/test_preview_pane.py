@@ -47,7 +47,7 @@ async def test_tool_that_is_off_is_shown_as_it_would_be_if_ticked_and_no_provide
 ) -> None:
     preview = await chosen(window, "archivist", "context")
     assert preview.unsent.isVisible()
-    assert preview.unsent.text() == "Not sent to the model: what it would see if ticked"
+    assert preview.unsent.text() == "Hidden from the model: not ticked. If it were on:"
     assert preview.code.language == "quiet"
     assert {button.accessibleName().split(": ")[1] for button in preview.providers.buttons.values()} == {
         "nothing is sent"

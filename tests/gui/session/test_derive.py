@@ -311,7 +311,7 @@ async def test_tool_that_is_not_sent_is_shown_with_what_keeps_it_back(document: 
     rights.tick_tool(document, "operator", "file_list", on=False)
 
     hidden = await asked(deriver, "operator", "file_list")
-    assert hidden.unsent == "Not sent to the model: what it would see if ticked"
+    assert hidden.unsent == "Hidden from the model: not ticked. If it were on:"
 
 
 async def test_file_text_shows_what_saving_would_change(document: Document, deriver: Deriver) -> None:

@@ -98,6 +98,14 @@ async def test_f1_lists_the_keys_of_the_page_first(window: MainWindow, page: str
     assert dialog.search.hasFocus()
 
 
+async def test_without_a_workspace_help_begins_with_the_keys_that_hold_everywhere(window: MainWindow) -> None:
+    window.document.close()
+    await settled(window)
+    dialog = await press_f1(window)
+    everywhere = [part for part in PARTS if not part.pages]
+    assert told(dialog.model)[0] == everywhere[0].title
+
+
 async def test_keys_are_searched_by_what_they_do(window: MainWindow) -> None:
     dialog = await press_f1(window)
     QTest.keyClicks(dialog.search, "takes wholly unheard of")

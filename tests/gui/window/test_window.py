@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 from gatewright.workspace import Workspace, create_workspace, verify_export
 from gatewright_gui.app.build import new_window
 from gatewright_gui.app.living import live, open_first
-from gatewright_gui.app.main import has_display
+from gatewright_gui.app.main import X11_LIBRARIES, has_display, missing_packages
 from gatewright_gui.app.warm import warm_up
 from gatewright_gui.pages.agents.tool_fit import NO_FILTERS, Filters, State
 from gatewright_gui.pages.console import ConsolePage
@@ -465,6 +465,27 @@ def test_no_display_is_noticed() -> None:
     assert not has_display({}, "linux")
     assert has_display({"WAYLAND_DISPLAY": "wayland-0"}, "linux")
     assert has_display({}, "darwin")
+
+
+def test_each_library_of_x11_that_is_not_there_is_told_by_its_package_before_qt_ends_the_process() -> None:
+    setup = (Path(__file__).parents[3] / "packaging" / "setup.sh").read_text("utf-8")
+    for library, package in X11_LIBRARIES.items():
+
+        def load(name: str, gone: str = library) -> object:
+            if name == gone:
+                raise OSError(name)
+            return name
+
+        assert missing_packages({"DISPLAY": ":0"}, "linux", load) == [package]
+        assert package in setup.split() or f"{package}'" in setup or f"'{package}" in setup
+        for environ in (
+            {},
+            {"DISPLAY": ":0", "WAYLAND_DISPLAY": "w"},
+            {"DISPLAY": ":0", "QT_QPA_PLATFORM": "offscreen"},
+        ):
+            assert missing_packages(environ, "linux", load) == []
+        assert missing_packages({"DISPLAY": ":0"}, "darwin", load) == []
+    assert missing_packages({"DISPLAY": ":0"}, "linux") == []
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.menu import add_action, add_heading, popup_menu
-from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
@@ -129,7 +129,7 @@ def _mark(painter: QPainter, line: QRect, index: Index) -> int:
 
 def _line(painter: QPainter, place: QRect, text: str) -> None:
     cut = line_text(painter.fontMetrics(), text.replace("\n", " "), place.width())
-    painter.drawText(place, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, cut)
+    painter.drawText(place, LEFT, cut)
 
 
 ACTIONS = (

@@ -155,7 +155,7 @@ def _approvals(policy: Policy, agent: Agent) -> Iterator[AgentRow]:
             yield _approval(RowKind.INHERITED, key, everyone[key], about, ("defaults", "approvals", key))
         else:
             verdict = TIER_DEFAULTS[SafetyTier(key)]
-            yield _approval(RowKind.INHERITED, key, verdict, tr("{what}, as always", what=_key_words(key)), None)
+            yield _approval(RowKind.INHERITED, key, verdict, tr("{what}, by default", what=_key_words(key)), None)
 
 
 def _approval(kind: RowKind, key: str, verdict: Verdict, about: str, address: Address | None) -> AgentRow:

@@ -52,6 +52,6 @@ class LegendButton(QToolButton):
         painter = QPainter(picture)
         paint_share(painter, QRect(0, 5, 16, 6), Share(1, 1, 2))
         painter.end()
-        menu.addAction(QIcon(picture), tr("goes by the path: files denied, asked for first, allowed"))
+        menu.addAction(QIcon(picture), tr("depends on the file: files denied, asked for first, allowed"))
         for icon, role, words in MARKS:
             tie_icon(menu.addAction(tr(words)), icon, role)

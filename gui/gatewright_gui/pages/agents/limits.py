@@ -126,7 +126,7 @@ def words_of(rule: ToolRule) -> RuleWords:
                 ", ".join(text for text in (given, *folders, fit) if text),
             )
         case ContinueLoop():
-            return RuleWords(tr("Goes on"), tr("loop continues"), tr("after a successful call the loop continues"))
+            return RuleWords(tr("Goes on"), tr("keeps its turn"), tr("the agent keeps its turn after this call"))
         case ExitLoop():
             return RuleWords(tr("Ends the loop"), tr("ends"), tr("a successful call ends the loop"))
         case Needed():

@@ -401,7 +401,9 @@ class MatrixModel(QAbstractTableModel):
 
     def _said(self, row: int, column: int) -> tuple[str, ...]:
         share = self.share(row, column)
-        goes = tr("goes by the block: {verdicts}") if share and share.blocks else tr("goes by the path: {verdicts}")
+        goes = (
+            tr("depends on the block: {verdicts}") if share and share.blocks else tr("depends on the file: {verdicts}")
+        )
         by_path = (goes.format(verdicts=share.words),) if share is not None else ()
         return (f"{self._named(row, column)}: {long_words(self.cell(row, column))}", *by_path)
 

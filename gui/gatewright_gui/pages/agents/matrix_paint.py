@@ -12,7 +12,7 @@ from gatewright_gui.pages.agents.matrix_words import short_words
 from gatewright_gui.pages.agents.share_counter import paint_share
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import CheckState, Role, current_look, role_colour
-from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.session.path_share import Share
 from gatewright_gui.session.right_columns import Cell, OperationCell, Summary
 
@@ -247,7 +247,7 @@ class AgentEdge(_Edge):
             painter.translate(rect.left(), rect.bottom())
             painter.rotate(-90)
             place = QRect(_PAD, 0, room, rect.width())
-            painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+            painter.drawText(place, LEFT, text)
         else:
             painter.drawText(rect.adjusted(_PAD, 0, -_PAD, 0), Qt.AlignmentFlag.AlignCenter, text)
         painter.restore()
@@ -303,13 +303,13 @@ class ToolEdge(_Edge):
         words = QRect(left, rect.top(), rect.right() - left - _PAD, rect.height())
         name = group.title if group is not None else place.operation or place.tool
         text = line_text(painter.fontMetrics(), name, words.width(), Qt.TextElideMode.ElideMiddle)
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+        painter.drawText(words, LEFT, text)
         if group is not None:
             words.setLeft(words.left() + painter.fontMetrics().horizontalAdvance(text) + 2 * _PAD)
             painter.setFont(look.small_font)
             if painter.fontMetrics().horizontalAdvance(group.kind) <= words.width():
                 painter.setPen(QColor(look.palette.muted))
-                painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, group.kind)
+                painter.drawText(words, LEFT, group.kind)
         painter.restore()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: N802

@@ -181,7 +181,7 @@ def _by_path(source: Source, actions: Sequence[Action]) -> str:
     if len(rules) > RULES_SHOWN:
         parts.append(tr("{count:,} more rules", count=len(rules) - RULES_SHOWN))
     return tr(
-        "in {source} it goes by the path: {rules}, elsewhere {verdict}",
+        "in {source} it depends on the file: {rules}, elsewhere {verdict}",
         source=source.source_id,
         rules=", ".join(parts),
         verdict=said[source.default_permission],

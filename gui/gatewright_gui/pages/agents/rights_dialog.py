@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtCore import QRect, QSize
 from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -45,7 +45,7 @@ from gatewright_gui.qt.dialog import CheckedDialog, shown
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import Gap, Part, column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look
-from gatewright_gui.qt.plaintext import line_text, tip_text
+from gatewright_gui.qt.plaintext import LEFT, line_text, tip_text
 from gatewright_gui.qt.table_model import ROW, Index
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -98,7 +98,7 @@ class ChangeDelegate(Delegate):
         painter.setPen(QColor(look.palette.muted if quiet else look.palette.text))
         room = QRect(left, rect.top(), rect.right() - left - 4, rect.height())
         cut = line_text(painter.fontMetrics(), str(index.data()), room.width())
-        painter.drawText(room, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
+        painter.drawText(room, LEFT, cut)
         painter.restore()
 
 

@@ -85,9 +85,9 @@ def depending_words(op: OperationFacts, right: OperationRight, share: Share | No
     path = counted or _some_words(right.by_path) if right.by_path else ""
     block = (counted if not path else "") or _some_words(right.by_block) if right.by_block else ""
     values = "; ".join(value_words(op, right).sentences) or _some_words(right.by_value)
-    by_path = tr("goes by the path: {verdicts}", verdicts=path) if path else ""
-    by_block = tr("goes by the block: {verdicts}", verdicts=block) if block else ""
-    by_values = tr("goes by the values: {verdicts}", verdicts=values) if values else ""
+    by_path = tr("depends on the file: {verdicts}", verdicts=path) if path else ""
+    by_block = tr("depends on the block: {verdicts}", verdicts=block) if block else ""
+    by_values = tr("depends on the values: {verdicts}", verdicts=values) if values else ""
     text = _some_words(right.by_text)
     by_text = tr("takes the level of a source for a text that is a path: {verdicts}", verdicts=text) if text else ""
     return "; ".join(filter(None, (by_path, by_block, by_values, by_text)))

@@ -31,7 +31,7 @@ from gatewright_gui.pages.agents.tool_tree import (
 )
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.look import CheckState, Role, current_look
-from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, chip_width, paint_chip
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
@@ -163,7 +163,7 @@ class ToolDelegate(Delegate):
                 painter.fillRect(mark, QColor(accent.soft))
                 painter.fillRect(mark.adjusted(0, mark.height() - 2, 0, 0), QColor(accent.fg))
                 start = small.find(word, start + len(word))
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, shown)
+        painter.drawText(place, LEFT, shown)
         return metrics.horizontalAdvance(shown)
 
     def _paint_verdict(self, painter: QPainter, rect: QRect, index: Index) -> None:
@@ -297,4 +297,4 @@ def _is_over(option: QStyleOptionViewItem, place: QRect) -> bool:
 def _words(painter: QPainter, place: QRect, text: str, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
     """Names of many tools begin alike: those are cut in the middle."""
     cut = line_text(painter.fontMetrics(), text, place.width(), mode)
-    painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
+    painter.drawText(place, LEFT, cut)

@@ -70,7 +70,7 @@ class ApprovalsPage(Page):
         self.today = AnswersPane(
             AnsweredModel(), "approvals.today", tr("Calls that asked today"), nothing, stretched=3, revoke=False
         )
-        self.empty = named(EmptyState("check", tr("No call waits"), tr(NOTHING_WAITS)), "approvals.empty")
+        self.empty = named(EmptyState("check", tr("Nothing needs you"), tr(NOTHING_WAITS)), "approvals.empty")
         self._tick = QTimer(self, interval=TICK_MS)
         self._tick.timeout.connect(self._count)
         self._lay_out()
@@ -229,7 +229,7 @@ class ApprovalsPage(Page):
                 "Today {calls} asked while nobody could be reached, and were denied at once.", calls=calls
             )
         if known and self._waiting.is_known:
-            self.empty.set_state("check", tr("No call waits"), words)
+            self.empty.set_state("check", tr("Nothing needs you"), words)
         else:
             self.empty.set_unknown()
 

@@ -14,6 +14,7 @@ from gatewright_gui.pages.files.level import LEVELS, PROTECTED_ICON, PROTECTED_W
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import Role, current_look, role_pair
+from gatewright_gui.qt.plaintext import LEFT
 from gatewright_gui.qt.widget import IconButton, SearchField, chip_width
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.flow_layout import FlowLayout
@@ -99,7 +100,7 @@ class LevelChip(QAbstractButton):
         look.icon(mark, role).paint(painter, QRect(7, (self.height() - _ICON) // 2, _ICON, _ICON))
         painter.setPen(QColor(pair.fg))
         words = QRect(23, 0, self.width() - 24, self.height())
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self._text())
+        painter.drawText(words, LEFT, self._text())
         if self.hasFocus():
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(look.palette.focus), 2))

@@ -11,7 +11,7 @@ from gatewright.workspace.api import Action, Permission, Verdict, frozen
 from gatewright_gui.pages.files.folder_levels import FilesBelow
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import LevelName, Role, VerdictName, current_look, role_colour
-from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.table_model import Index
 from gatewright_gui.qt.widget import chip_width, paint_chip
 from gatewright_gui.qt.widget.chip import VERDICT_ICONS, VERDICT_WORDS
@@ -157,7 +157,7 @@ def draw_words(
     """Words in the painter's font, cut where there is no room."""
     painter.setPen(colour)
     cut = line_text(painter.fontMetrics(), words, place.width(), mode)
-    painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | align, cut)
+    painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignAbsolute | align, cut)
 
 
 def is_marked(option: QStyleOptionViewItem) -> bool:
@@ -187,9 +187,7 @@ class _LevelItems(Delegate):
         painter.save()
         painter.setPen(role_colour("muted"))
         words = cell.adjusted(118, 0, -4, 0)
-        painter.drawText(
-            words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, str(index.data(_EXPLANATION))
-        )
+        painter.drawText(words, LEFT, str(index.data(_EXPLANATION)))
         painter.restore()
 
 

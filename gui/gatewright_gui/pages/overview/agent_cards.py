@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QStyleOptionViewItem
 from gatewright.workspace.api import frozen
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.delegate import Delegate, paint_ground
 from gatewright_gui.qt.widget.share_bar import paint_bar
@@ -96,7 +96,7 @@ class AgentCardDelegate(Delegate):
         painter.setFont(bold)
         painter.setPen(QColor(look.palette.text))
         name = line_text(painter.fontMetrics(), card.agent_id, first.width() - taken - _PAD)
-        painter.drawText(first, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, name)
+        painter.drawText(first, LEFT, name)
         share, verdict = card.share, look.palette.verdict
         parts = (
             ()
@@ -113,5 +113,5 @@ class AgentCardDelegate(Delegate):
         painter.setPen(QColor(look.palette.muted))
         last = QRect(room.left(), room.top() + 34, room.width(), 16)
         words = line_text(painter.fontMetrics(), share_words(card.share), last.width())
-        painter.drawText(last, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, words)
+        painter.drawText(last, LEFT, words)
         painter.restore()

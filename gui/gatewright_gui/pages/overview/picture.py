@@ -274,7 +274,7 @@ class RightsCanvas(QFrame):
     def _write(painter: QPainter, rect: QRectF, words: str, side: Qt.AlignmentFlag) -> None:
         room: QRect = rect.toAlignedRect()
         text = line_text(painter.fontMetrics(), words, room.width())
-        painter.drawText(room, side | Qt.AlignmentFlag.AlignVCenter, text)
+        painter.drawText(room, side | Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignAbsolute, text)
 
 
 def _fill(

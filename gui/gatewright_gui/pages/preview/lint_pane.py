@@ -11,7 +11,7 @@ from gatewright.workspace.api import Level
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, stretch
 from gatewright_gui.qt.look import Role, current_look
-from gatewright_gui.qt.plaintext import label_text, line_text
+from gatewright_gui.qt.plaintext import LEFT, label_text, line_text
 from gatewright_gui.qt.table_model import ROW, Index, RowModel
 from gatewright_gui.qt.widget.chip import chip_width, paint_chip
 from gatewright_gui.qt.widget.copy_button import CopyButton
@@ -105,7 +105,7 @@ class LintDelegate(Delegate):
         painter.setPen(QColor(look.palette.muted))
         place = QRect(left, rect.top(), rect.right() - _LEFT - left, line)
         cut = line_text(painter.fontMetrics(), where_words(row), place.width(), Qt.TextElideMode.ElideMiddle)
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
+        painter.drawText(place, LEFT, cut)
         painter.setFont(getattr(option, "font"))  # noqa: B009
         painter.setPen(QColor(look.palette.text))
         words = rect.adjusted(_LEFT, line, -_LEFT, 0)

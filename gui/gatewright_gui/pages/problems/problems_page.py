@@ -29,7 +29,7 @@ MOST_MENDS = 3
 _NAMED = 8
 """So many of the mends of a heading are told."""
 _SEARCH = 220
-MEND = mark("Mend the text")
+MEND = mark("Fix in the file")
 
 
 class ProblemsPage(Page):

@@ -6,7 +6,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.look import Role, VerdictName, current_look, role_pair
-from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.plaintext import LEFT, line_text
 
 VERDICT_ICONS: dict[VerdictName, str] = {"allow": "circle-check", "ask": "hand", "deny": "ban"}
 VERDICT_WORDS: dict[VerdictName, str] = {"allow": mark("allow"), "ask": mark("ask first"), "deny": mark("deny")}
@@ -32,7 +32,7 @@ def paint_chip(painter: QPainter, rect: QRect, text: str, icon: str | None, role
     painter.setPen(QColor(pair.fg))
     words = QRect(left, rect.top(), rect.right() - _PAD - left + 2, rect.height())
     cut = line_text(painter.fontMetrics(), text, words.width())
-    painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, cut)
+    painter.drawText(words, LEFT, cut)
     painter.restore()
 
 

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import QTextEdit, QWidget
 
 from gatewright_gui.qt.fold import Foldable, Folded
 from gatewright_gui.qt.look import Role, current_look, role_pair
-from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.plaintext import LEFT, line_text
 from gatewright_gui.qt.widget.code_edit import CodeEdit
 
 _GAP = 24
@@ -191,4 +191,4 @@ class CodeEditor(CodeEdit):
         room = QRectF(left, box.top() + line.y(), self.viewport().width() - left - 4, line.height())
         painter.setPen(QColor(role_pair(current_look().palette, fault.role).fg))
         words = line_text(painter.fontMetrics(), fault.words, int(room.width()))
-        painter.drawText(room, int(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter), words)
+        painter.drawText(room, LEFT, words)

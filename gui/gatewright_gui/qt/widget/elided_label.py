@@ -5,7 +5,7 @@ from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gatewright_gui.qt.look import Role, current_look, role_colour
-from gatewright_gui.qt.plaintext import LONGEST_LINE, label_text, tip_text
+from gatewright_gui.qt.plaintext import LEFT, LONGEST_LINE, label_text, tip_text
 
 
 class ElidedLabel(QWidget):
@@ -70,7 +70,7 @@ class ElidedLabel(QWidget):
         painter = QPainter(self)
         colour: QColor = role_colour(self._role if self.isEnabled() else "disabled")
         painter.setPen(colour)
-        flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        flags = LEFT
         painter.drawText(self.rect(), flags, self.shown_text)
 
     def _refresh(self) -> None:

@@ -1,11 +1,11 @@
 """A field that looks like text until the mouse or the cursor is in it; what does not fit is shortened at the end."""
 
-from PySide6.QtCore import QRect, Qt
+from PySide6.QtCore import QRect
 from PySide6.QtGui import QColor, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyleOptionFrame, QWidget
 
 from gatewright_gui.qt.look import current_look
-from gatewright_gui.qt.plaintext import line_text
+from gatewright_gui.qt.plaintext import LEFT, line_text
 
 QUIET = "QLineEdit:!focus:!hover { border-color: transparent; background: transparent; }"
 
@@ -31,7 +31,7 @@ class QuietField(QLineEdit):
         painter = QPainter(self)
         self.style().drawPrimitive(QStyle.PrimitiveElement.PE_PanelLineEdit, option, painter, self)
         painter.setPen(QColor(current_look().palette.text if self.isEnabled() else current_look().palette.disabled))
-        flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+        flags = LEFT
         painter.drawText(self._inside(), flags, self.shown_text)
 
     def _option(self) -> QStyleOptionFrame:

@@ -8,6 +8,7 @@ from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
 from gatewright_gui.qt.look import Role, current_look, role_colour
+from gatewright_gui.qt.plaintext import LEFT
 
 _ICON = 14
 _PAD, _DENSE_PAD = 10, 7
@@ -75,7 +76,7 @@ class _Segment(QToolButton):
             left += _ICON + _GAP
         painter.setPen(role_colour(role))
         words = QRect(left, 0, self.width() - left, self.height())
-        painter.drawText(words, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.text())
+        painter.drawText(words, LEFT, self.text())
         if self.hasFocus():
             painter.setPen(QColor(look.palette.focus))
             painter.drawRoundedRect(self.rect().adjusted(1, 1, -2, -2), 2, 2)
