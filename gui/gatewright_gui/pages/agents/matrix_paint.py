@@ -25,7 +25,7 @@ MOST_KEPT = 2_000
 """Pictures of cells that are kept."""
 CELL_WIDTH = 70
 """The narrowest cell that shows counts of two digits, two marks and the dot."""
-_BOX_LEFT = min((CELL_WIDTH - BOX) // 2, CELL_WIDTH - BOX - 2 * (GAP + MARK))
+_BOX_LEFT = min((CELL_WIDTH - BOX) // 2, CELL_WIDTH - BOX - 2 * (GAP + MARK) - 3)
 """As far in the middle as two marks at its right allow."""
 _BOXES = {
     Cell.OFF: CheckState.OFF,
