@@ -6,12 +6,15 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from gatewright.gate import STATE_FOLDER, key_folder
+from gatewright.memory.adoption import adopt_memory
 from gatewright.workspace import create_workspace
 
 
 def copy_demo(folder: Path) -> Path:
     """A fresh demo in a folder that is not there yet; its policy file."""
     shutil.copytree(_made_demo(), folder)
+    adopt_memory(folder / STATE_FOLDER, key_folder())
     return folder / "policy.toml"
 
 

@@ -87,6 +87,12 @@ class WorkspaceError(AuthorMustFix):
     """A folder or file of the workspace is missing, unreadable or not writable."""
 
 
+class ForeignStore(WorkspaceError):
+    """A store of memory that was made by somebody else or for another workspace: nothing of it is used."""
+
+    code = "memory-foreign"
+
+
 class DamagedBlock(ToolFailure, WorkspaceError):
     """A stored block cannot be opened; whoever called for it is told so, and what to do."""
 

@@ -73,6 +73,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "catalog accept": ("catalog accept work git", "catalog accept work git --all"),
     "catalog client-config": ("catalog client-config work --client claude-desktop --agent archivist",),
+    "memory adopt": ("memory adopt work",),
     "token add": ("token add work --agent archivist --user ada",),
     "token list": ("token list work",),
     "token revoke": ("token revoke work token-0123456789abcdef",),

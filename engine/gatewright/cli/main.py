@@ -29,6 +29,7 @@ NAMES = frozenset(
         "import",
         "inbox",
         "init",
+        "memory",
         "operations",
         "permission",
         "policy-schema",

@@ -71,6 +71,7 @@ GROUPS = {
             "client-config": ("catalog", "client_config"),
         },
     ),
+    "memory": ("What a workspace remembers.", {"adopt": ("memory", "adopt")}),
     "token": (
         "Tokens for clients over HTTP.",
         {"add": ("token", "add"), "list": ("token", "list_"), "revoke": ("token", "revoke")},

@@ -27,11 +27,12 @@ from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.base.pieces import last_of
 from gatewright.gate.began import INDEX, Counts, Slot, count_in
 from gatewright.gate.chain import FIRST, AuditReport, AuditRow, RowKind, Unsealed, end_of, log_id_of, verified
-from gatewright.gate.keys import START_MAC, Anchor, Home, KeyRing
+from gatewright.gate.keys import START_MAC, Anchor, KeyRing
 from gatewright.gate.session import Session
 from gatewright.record.database import Database
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import renew_after_fork
+from gatewright.record.home import Home
 from gatewright.record.seal import Seal
 
 if TYPE_CHECKING:

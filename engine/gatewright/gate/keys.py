@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
-import struct
-import sys
 from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -16,33 +12,12 @@ from gatewright.base.frozen import frozen
 from gatewright.base.regex import late_regex
 from gatewright.record.anchor import AnchorFile
 from gatewright.record.folder import PrivateFolder
+from gatewright.record.home import Home
 from gatewright.record.seal import find_key, have_key
 
 START_MAC = "0" * 64
 """What the first row of a log follows."""
 _LOG_ID = late_regex(r"log-[0-9a-f]{16}")
-
-
-@frozen
-class Home:
-    """A state folder as a log remembers it: its path, and which folder it lay in, by whatever name ("": unknown).
-
-    A renamed workspace keeps the second; no folder that is made later has the same.
-    """
-
-    folder: str
-    around: str = ""
-
-    @classmethod
-    def of(cls, state: Path) -> Home:
-        """That of a state folder; only the folders above it are looked at."""
-        around = Path(os.path.realpath(state.parent))
-        return cls(str(around / state.name), _identity(around))
-
-    def is_same(self, other: Home) -> bool:
-        """Whether it is the same folder, renamed perhaps."""
-        renamed = self.around != "" and self.around == other.around
-        return self.folder == other.folder or (renamed and Path(self.folder).name == Path(other.folder).name)
 
 
 @frozen
@@ -116,27 +91,3 @@ def _frame(log_id: str, home: Home) -> bytes:
 
 def _name(log_id: str, what: str) -> str:
     return f"audit-{log_id}.{what}"
-
-
-_GET_GENERATION = 0x80087601
-"""FS_IOC_GETVERSION of Linux (ioctl_iflags(2)): tells a folder from an earlier one that had the same inode."""
-
-
-def _identity(folder: Path) -> str:
-    """Device, inode and, where the file system has one, generation; empty when there is no such folder."""
-    try:
-        if sys.platform == "win32":
-            facts = folder.stat()
-            return f"{facts.st_dev}:{facts.st_ino}:0" if stat.S_ISDIR(facts.st_mode) else ""
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        return ""
-    import fcntl
-
-    try:
-        facts, generation = os.fstat(descriptor), 0
-        with suppress(OSError):
-            (generation,) = struct.unpack("q", fcntl.ioctl(descriptor, _GET_GENERATION, bytes(8)))
-        return f"{facts.st_dev}:{facts.st_ino}:{generation}"
-    finally:
-        os.close(descriptor)

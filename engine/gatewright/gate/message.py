@@ -29,6 +29,7 @@ CRASHED = "the tool had an internal error; try other arguments or go on without 
 MISMATCH = "the tool ran, but its result is not what it should be and was not taken; do not make this call again"
 NO_USER = "this tool works for one user, and this session belongs to none; go on without it"
 NOT_INSTEAD = "this call may not go on to another address; make a call of its own for it"
+FOREIGN = "what is remembered here cannot be used before an operator has looked at it; go on without it"
 NOT_IN_COPY = "this is a copy of the workspace, and the tool would act outside of it; nothing was done"
 MARKED = "the text holds `[REDACTED]`, the mark of something that you were not shown; write without it"
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from gatewright.base import aio
-from gatewright.base.errors import ToolFailure
+from gatewright.base.errors import ForeignStore, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.finding import Finding
 from gatewright.compile.redactor import EMPTY
@@ -211,6 +211,9 @@ async def _run_effect(stage: EffectStage, state: CallState) -> StageResult:
 
 
 def _broken(name: str, error: BaseException) -> StageResult:
+    if type(error) is ForeignStore:
+        _log.error("the stage %s was refused memory: %s", name, error)
+        return denied(error.code, str(error), message.FOREIGN)
     trace: str | None = None
     try:
         trace = trace_of(error)

@@ -24,10 +24,10 @@ from gatewright.base.errors import SessionConflict, WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.gate.audit import AuditEntry, AuditLog
 from gatewright.gate.chain import RowKind
-from gatewright.gate.keys import Home
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.session import Session
 from gatewright.record.folder import PrivateFolder
+from gatewright.record.home import Home
 from gatewright.record.seal import SHARED_KEY, find_key, have_key
 
 FOLDER = "sessions"

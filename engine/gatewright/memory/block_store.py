@@ -23,6 +23,7 @@ from gatewright.memory.entrytable import VIRTUAL
 from gatewright.record.database import Connection, Database
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import fork_safe_lock
+from gatewright.record.home import HomeSeal
 
 FILE_NAME = "memory.sqlite"
 _BUSY_S = 5.0
@@ -40,9 +41,12 @@ class StoredBlock:
 
 
 class BlockStore:
-    """The blocks of one workspace. Raises WorkspaceError when the file cannot be used."""
+    """The blocks of one workspace. Raises WorkspaceError when the file cannot be used.
 
-    def __init__(self, path: Path, *, clock: Clock | None = None) -> None:
+    ``keys``: the key folder; a file that was made with others is refused. None: it is in no state folder.
+    """
+
+    def __init__(self, path: Path, *, keys: Path | None = None, clock: Clock | None = None) -> None:
         self._path = path
         self._folder = PrivateFolder(path.parent)
         self._database = Database(
@@ -52,6 +56,7 @@ class BlockStore:
             pragmas=("synchronous = FULL",),
             make=self._make,
             virtual=VIRTUAL,
+            home_seal=None if keys is None else HomeSeal(path.parent, keys, path.name),
         )
         self._clock = clock or SystemClock()
         self._changing = fork_safe_lock()

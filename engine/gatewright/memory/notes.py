@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gatewright.base import aio
-from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.errors import ForeignStore, ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.memory.fulltext import MAX_CHARS, query_words, snippet, spaced, why_no_index
 from gatewright.memory.storecopy import copy_database
 from gatewright.record.database import Connection, Database
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import fork_safe_lock
+from gatewright.record.home import HomeSeal
 
 if TYPE_CHECKING:
     from gatewright.base.clock import Clock
@@ -46,7 +47,7 @@ _NO_VECTOR = "SELECT number, content FROM note WHERE vector IS NULL ORDER BY num
 _OPEN_STORES = 32
 _BUSY_S = 5.0
 _VERSION = 1
-_SUFFIX = ".sqlite"
+SUFFIX = ".sqlite"
 _INDEX = "note_words"
 _INDEX_SQL = f"CREATE VIRTUAL TABLE {_INDEX} USING fts5(words, content='', tokenize='porter unicode61')"
 VIRTUAL = {_INDEX: _INDEX_SQL}
@@ -97,11 +98,11 @@ class NoteStore:
     cannot be used.
     """
 
-    def __init__(self, path: Path, user_id: str, clock: Clock) -> None:
+    def __init__(self, path: Path, user_id: str, clock: Clock, seal: HomeSeal | None = None) -> None:
         self._user_id = user_id
         self._clock = clock
         self._index: VectorIndex | None = None
-        self._database = _database(path, self._make)
+        self._database = _database(path, seal, self._make)
 
     def close(self) -> None:
         """Let go of the file until it is used again."""
@@ -217,21 +218,16 @@ class NoteStore:
         connection.execute("COMMIT")
 
 
-def copy_notes(origin: Path, target: Path, spend: Callable[[int], None], stop_if_cancelled: Callable[[], None]) -> None:
-    """Copy the notes of all users as they are; ``spend`` is told the bytes of each file. Raises WorkspaceError."""
-    folder = PrivateFolder(origin)
-    for name in folder.names():
-        if name.endswith(_SUFFIX) and (facts := folder.look(name)) is not None:
-            spend(facts.st_size)
-            copy_database(_database(origin / name), target / name, stop_if_cancelled)
-
-
 class NoteBook:
-    """The notes of all users, each in a store of their own below ``folder``; no id reaches another user's."""
+    """The notes of all users, each in a store of their own below ``folder``; no id reaches another user's.
 
-    def __init__(self, folder: Path, clock: Clock) -> None:
+    ``keys``: the key folder; a file that was made with others is refused. None: ``folder`` is in no state folder.
+    """
+
+    def __init__(self, folder: Path, clock: Clock, *, keys: Path | None = None) -> None:
         self._folder = folder
         self._clock = clock
+        self._keys = keys
         self._lock = fork_safe_lock()
         self._stores: OrderedDict[str, NoteStore] = OrderedDict()
 
@@ -244,7 +240,7 @@ class NoteBook:
         """The notes of one user."""
         with self._lock:
             if user_id not in self._stores:
-                self._stores[user_id] = NoteStore(self._folder / _file_name(user_id), user_id, self._clock)
+                self._stores[user_id] = self._store(user_id)
             self._stores.move_to_end(user_id)
             idle = self._stores.popitem(last=False)[1] if len(self._stores) > _OPEN_STORES else None
             found = self._stores[user_id]
@@ -253,19 +249,51 @@ class NoteBook:
         return found
 
     def users(self) -> tuple[str, ...]:
-        """The users who have notes, sorted; a file that cannot be read, or is not the one of its user, names nobody."""
+        """The users who have notes, sorted; a file that cannot be read, or is not the one of its user, names nobody.
+
+        Raises ForeignStore where there are notes of somebody else's workspace.
+        """
         found: list[str] = []
-        for name in PrivateFolder(self._folder).names():
-            with suppress(WorkspaceError):
-                user_id = _user_of(self._folder / name) if name.endswith(_SUFFIX) else ""
-                found += [user_id] * (bool(user_id) and _file_name(user_id) == name)
+        for name in self._names():
+            try:
+                user_id = _user_of(_database(self._folder / name, self._seal(name)))
+            except ForeignStore:
+                raise
+            except WorkspaceError:
+                continue
+            found += [user_id] * (bool(user_id) and _file_name(user_id) == name)
         return tuple(sorted(found))
+
+    def copy_to(
+        self, state: Path, keys: Path, spend: Callable[[int], None], stop_if_cancelled: Callable[[], None]
+    ) -> None:
+        """Copy the notes of all users into another state folder; ``spend`` is told the bytes of each file.
+
+        Raises WorkspaceError.
+        """
+        folder = PrivateFolder(self._folder)
+        for name in self._names():
+            facts = folder.look(name)
+            if facts is not None:
+                spend(facts.st_size)
+                copy = HomeSeal(state, keys, f"{FOLDER}/{name}")
+                copy_database(_database(self._folder / name, self._seal(name)), copy, stop_if_cancelled)
 
     def close(self) -> None:
         """Let go of every file."""
         with self._lock:
             for store in self._stores.values():
                 store.close()
+
+    def _names(self) -> list[str]:
+        return [name for name in PrivateFolder(self._folder).names() if name.endswith(SUFFIX)]
+
+    def _store(self, user_id: str) -> NoteStore:
+        name = _file_name(user_id)
+        return NoteStore(self._folder / name, user_id, self._clock, self._seal(name))
+
+    def _seal(self, name: str) -> HomeSeal | None:
+        return None if self._keys is None else HomeSeal(self._folder.parent, self._keys, f"{FOLDER}/{name}")
 
     def content(self, note_id: str, *, user_id: str) -> str:
         """The text of a note. Raises ToolFailure when the user has none of that id."""
@@ -302,18 +330,18 @@ class NoteBook:
         return await aio.to_thread(work)
 
 
-def _database(path: Path, make: Callable[[Connection], object] | None = None) -> Database:
+def _database(path: Path, seal: HomeSeal | None, make: Callable[[Connection], object] | None = None) -> Database:
     pragmas = ("synchronous = FULL", "secure_delete = ON")
-    return Database(path, what="the notes", busy_s=_BUSY_S, pragmas=pragmas, make=make, virtual=VIRTUAL)
+    return Database(path, what="the notes", busy_s=_BUSY_S, pragmas=pragmas, make=make, virtual=VIRTUAL, home_seal=seal)
 
 
 def _file_name(user_id: str) -> str:
-    return f"{hashlib.sha256(f'memory:{user_id}'.encode()).hexdigest()[:32]}{_SUFFIX}"
+    return f"{hashlib.sha256(f'memory:{user_id}'.encode()).hexdigest()[:32]}{SUFFIX}"
 
 
-def _user_of(path: Path) -> str:
+def _user_of(database: Database) -> str:
     """Whose notes a file has; empty where it has none."""
-    with closing(_database(path)) as database, database.reading() as connection:
+    with closing(database), database.reading() as connection:
         if connection is None or not connection.execute("SELECT 1 FROM note LIMIT 1").fetchone():
             return ""
         return str(connection.execute("SELECT user_id FROM note_state").fetchone()[0])

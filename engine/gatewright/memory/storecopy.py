@@ -8,35 +8,38 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 from gatewright.memory.entrytable import VIRTUAL
 from gatewright.record.database import Database
+from gatewright.record.home import HomeSeal
 
 _PAGES = 256
 _BUSY_S = 5.0
 
 
 def copy_store(
-    origin: Path, target: Path, relabel: Callable[[str, str], str], stop_if_cancelled: Callable[[], None]
+    origin: HomeSeal, target: HomeSeal, relabel: Callable[[str, str], str], stop_if_cancelled: Callable[[], None]
 ) -> bool:
-    """Copy a block store as it stands at one moment; whether there was one. Raises WorkspaceError.
+    """Copy the block store of one state folder into another as it stands at one moment; whether there was one.
 
     ``relabel(source_id, label)`` gives the label that a shared block has in the copy; ``stop_if_cancelled`` is called
-    between pieces and may raise.
+    between pieces and may raise. Raises WorkspaceError, ForeignStore for one that is not of the first.
     """
 
-    database = Database(origin, what="the block store", busy_s=_BUSY_S, virtual=VIRTUAL)
+    database = Database(origin.path, what="the block store", busy_s=_BUSY_S, virtual=VIRTUAL, home_seal=origin)
     return copy_database(database, target, stop_if_cancelled, lambda copy: _relabel(copy, relabel))
 
 
 def copy_database(
     database: Database,
-    target: Path,
+    target: HomeSeal,
     stop_if_cancelled: Callable[[], None],
     finish: Callable[[sqlite3.Connection], object] = bool,
 ) -> bool:
-    """Copy a file and close it; whether there was one. ``finish`` is given the copy. Raises WorkspaceError."""
+    """Copy a file to where the seal of its copy says, and close it; whether there was one.
+
+    ``finish`` is given the copy. Raises WorkspaceError.
+    """
 
     def goes_on(_status: int, _rest: int, _all: int) -> None:
         stop_if_cancelled()
@@ -44,10 +47,13 @@ def copy_database(
     with closing(database), database.reading() as source, database.failing("copied"):
         if source is None:
             return False
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with closing(sqlite3.connect(target)) as copy:
+        target.path.parent.mkdir(parents=True, exist_ok=True)
+        put_seal = target.maker()
+        with closing(sqlite3.connect(target.path)) as copy:
             source.backup(copy, pages=_PAGES, progress=goes_on, sleep=0)
             finish(copy)
+            with copy:
+                put_seal(copy)
     return True
 
 

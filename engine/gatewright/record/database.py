@@ -17,9 +17,10 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import ForeignStore, WorkspaceError
 from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import fork_safe_lock, renew_after_fork, require_whole
+from gatewright.record.home import HomeSeal
 
 _LOG, _INDEX, _JOURNAL = "-wal", "-shm", "-journal"
 _MOST_BYTES = 1 << 28
@@ -40,6 +41,7 @@ class Database:
     as ``refusal``, with a text that begins with ``what`` it is. ``make``: has the tables in a file that may have them
     already, or older ones. ``pragmas``: set where it is written. ``most_bytes``: the longest text or blob in it.
     ``virtual``: the virtual tables that it may have, by name, each with the very statement that made it.
+    ``home_seal``: the one that it has to bear.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Database:
         make: Callable[[Connection], object] | None = None,
         most_bytes: int = _MOST_BYTES,
         virtual: Mapping[str, str] = MappingProxyType({}),
+        home_seal: HomeSeal | None = None,
     ) -> None:
         self.identity: Identity = (0, 0)
         self.lock = fork_safe_lock()
@@ -68,6 +71,7 @@ class Database:
         self._make = make
         self._most_bytes = most_bytes
         self._virtual = virtual
+        self._home_seal = home_seal
         self._connection: Connection | None = None
         self._is_read_only = False
         renew_after_fork(self)
@@ -173,6 +177,7 @@ class Database:
         """Under the folder's lock, so that nobody replaces the file of another."""
         fresh = f".{self._name}.{secrets.token_hex(6)}.tmp"
         path = self._folder.path / fresh
+        put_seal = None if self._home_seal is None else self._home_seal.maker()
         with self._folder.locked():
             if self._folder.look(self._name) is not None:
                 return
@@ -185,6 +190,8 @@ class Database:
                     connection.execute("PRAGMA journal_mode = WAL").fetchone()
                     if self._make is not None:
                         self._make(connection)
+                    if put_seal is not None:
+                        put_seal(connection)
                 _sync(path)
                 path.rename(self.path)
             except BaseException:
@@ -203,6 +210,7 @@ class Database:
                 connection = self._readable(connection)
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, self._most_bytes)
             _require_plain(connection, self._virtual)
+            self._require_own(connection)
             if write:
                 if connection.execute("PRAGMA journal_mode").fetchone() != ("wal",):
                     connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -210,11 +218,23 @@ class Database:
                     connection.execute(f"PRAGMA {pragma}")
                 if self._make is not None:
                     self._make(connection)
+                if self._home_seal is not None and self._home_seal.is_of_another_name(connection):
+                    self._home_seal.maker()(connection)
         except BaseException:
             connection.close()
             raise
         self.identity, self._is_read_only = identity, not write
         return connection
+
+    def _require_own(self, connection: Connection) -> None:
+        """Raises ForeignStore for what was made with the keys of somebody else, or for another workspace."""
+        seal = self._home_seal
+        why = "" if seal is None or seal.adopts else seal.why_foreign(connection)
+        if why:
+            raise ForeignStore(
+                f"{self.what} is foreign and nothing of it is used: {why}. Move it away to begin anew; or, if you "
+                "trust what it holds, take it over with `gatewright memory adopt`"
+            )
 
     def _checked(self) -> Identity:
         """Which file it is, once it and those beside it are what they have to be."""

@@ -209,8 +209,8 @@ def assemble(
         book.tools(policy.catalogs),
     )
     rooted_tools.follow(policy, given, lambda: host.follow(given))
-    blocks = BlockStore(folders.state / BLOCKS, clock=clock)
-    shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock)
+    blocks = BlockStore(folders.state / BLOCKS, keys=folders.keys, clock=clock)
+    shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock, keys=folders.keys)
     ours = (policy_path, folder / PINS, folders.state, folders.keys, *(copy_of.closed if copy_of else ()))
     ground = copy_of.ground if copy_of else Ground()
     protection = GrowingProtection((*ours, *book.paths(policy.catalogs)), ground)

@@ -21,15 +21,15 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.filelock import lock
 from gatewright.gate import STATE_FOLDER
 from gatewright.memory.block_store import FILE_NAME as BLOCKS
-from gatewright.memory.notes import FOLDER as NOTES
-from gatewright.memory.notes import copy_notes
 from gatewright.memory.storecopy import copy_store
+from gatewright.record.home import HomeSeal
 from gatewright.sources.basefolder import FOLDER, BaseFolder
 from gatewright.sources.ground import Ground
 from gatewright.workspace.foldercopy import NOWHERE, Copied, CopyCancelled, CopyWatch, FolderCopy, clone
 from gatewright.workspace.location import place_file
 
 if TYPE_CHECKING:
+    from gatewright.memory.notes import NoteBook
     from gatewright.sources.manager import SourceManager
 
 __all__ = ["CopyCancelled", "CopyWatch", "Sandbox", "remove_dead_copies"]
@@ -47,6 +47,16 @@ class Original(Protocol):
     @property
     def state_folder(self) -> Path:
         """Where its blocks are."""
+        ...
+
+    @property
+    def key_folder(self) -> Path:
+        """Where the keys of these are."""
+        ...
+
+    @property
+    def notes(self) -> NoteBook:
+        """The notes of all users."""
         ...
 
     @property
@@ -144,8 +154,9 @@ def _copy_memory(origin: Original, copy: Original, run: FolderCopy) -> None:
                 return label[:at] + moved.label(relative)
         return label
 
-    copy_store(store, copy.state_folder / BLOCKS, relabel, run.watch.stop_if_cancelled)
-    copy_notes(origin.state_folder / NOTES, copy.state_folder / NOTES, run.spend, run.watch.stop_if_cancelled)
+    kept, copied = (HomeSeal(one.state_folder, one.key_folder, BLOCKS) for one in (origin, copy))
+    copy_store(kept, copied, relabel, run.watch.stop_if_cancelled)
+    origin.notes.copy_to(copy.state_folder, copy.key_folder, run.spend, run.watch.stop_if_cancelled)
 
 
 def _size(path: Path) -> int:

@@ -17,6 +17,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.report import shown
 from gatewright.gate import STATE_FOLDER, AuditLog
 from gatewright.gate.state import key_folder
+from gatewright.memory.adoption import foreign_stores
 from gatewright.policy.document import Policy
 from gatewright.policy.right import ToolRight
 from gatewright.policy.verdict import Verdict
@@ -140,6 +141,9 @@ def _added(folder: Path, said: _Manifest) -> Iterator[str]:
         foreign.add(state)
         if not _is_own(state):
             yield f"{shown(STATE_FOLDER)} was added"
+        else:
+            for path in foreign_stores(state, key_folder()):
+                yield f"{shown(path.relative_to(folder).as_posix())} was added"
     for place, folders, names in os.walk(folder):
         if not folders and not names and Path(place) != folder:
             yield f"{shown(f'{Path(place).relative_to(folder).as_posix()}/')} was added"

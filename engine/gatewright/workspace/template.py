@@ -10,7 +10,7 @@ from pathlib import Path
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.clock import SystemClock
 from gatewright.base.errors import WorkspaceError
-from gatewright.gate import state_folder
+from gatewright.gate import key_folder, state_folder
 from gatewright.policyfile import policy_schema
 from gatewright.workspace.location import POLICY_NAME
 
@@ -47,7 +47,7 @@ def create_workspace(folder: Path, template: str) -> Path:
             with as_file(origin) as place:
                 _copy_whole(place, folder)
             if template == "demo":
-                _fill_memory(state_folder(policy_path))
+                _fill_memory(state_folder(policy_path), key_folder())
         else:
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(policy_path, _EMPTY.encode("utf-8"))
@@ -90,7 +90,7 @@ def _copy_whole(origin: Path, folder: Path) -> None:
         raise
 
 
-def _fill_memory(state: Path) -> None:
+def _fill_memory(state: Path, keys: Path) -> None:
     """Blocks, archive, conversations and notes of the demo, where the state folder has no memory yet."""
     from gatewright.blocks.schemajson import schema_from_json
     from gatewright.memory.agentblocks import owner_of
@@ -104,7 +104,7 @@ def _fill_memory(state: Path) -> None:
     if (state / FILE_NAME).exists():
         return
     rows = json.loads((files("gatewright_resources") / "demo-memory.json").read_bytes())
-    with BlockStore(state / FILE_NAME) as store, store.exclusive():
+    with BlockStore(state / FILE_NAME, keys=keys) as store, store.exclusive():
         for row in rows["blocks"]:
             owner = owner_of(row["agent"]) if "agent" in row else ""
             BlockService(store, owner=owner, operator=True).create(
@@ -123,7 +123,7 @@ def _fill_memory(state: Path) -> None:
         for row in rows["conversations"]:
             Conversations(store, owner=owner_of(row["agent"]), user_id=row["user"]).append(row["role"], row["content"])
     if not NoteBook.why_absent():
-        book = NoteBook(state / FOLDER, SystemClock())
+        book = NoteBook(state / FOLDER, SystemClock(), keys=keys)
         for row in rows["notes"]:
             book.of(row["user"]).save(row["content"])
         book.close()

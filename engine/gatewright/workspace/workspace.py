@@ -233,6 +233,11 @@ class Workspace:
         return self._folders.state
 
     @property
+    def key_folder(self) -> Path:
+        """Where the keys of these are, and what was trusted."""
+        return self._folders.keys
+
+    @property
     def alarm(self) -> Alarm | None:
         """The alarm that lasts since the file could not be taken over; None while all is well."""
         return self.gate.alarm

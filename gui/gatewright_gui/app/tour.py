@@ -74,16 +74,18 @@ def _copy_of(workspace: Path | None) -> Generator[tuple[Path, Preferences], None
     with tempfile.TemporaryDirectory(prefix="gatewright-tour-", ignore_cleanup_errors=True) as holder:
         place = Path(holder)
         os.environ.pop("GATEWRIGHT_STATE", None)
-        os.environ["GATEWRIGHT_KEYS"] = str(place / "keys")
         QSettings.setPath(QSettings.Format.NativeFormat, QSettings.Scope.UserScope, str(place / "settings"))
         preferences = Preferences(place / "preferences.ini")
-        if workspace is None:
+        copy = None
+        if workspace is not None:
+            with Opener().open(workspace) as opened:  # by the keys of the user: its memory is theirs
+                copy = opened.sandbox()
+        os.environ["GATEWRIGHT_KEYS"] = str(place / "keys")
+        if copy is None:
             yield write_demo(place / "demo"), preferences
             return
-        with Opener().open(workspace) as opened:
-            copy = opened.sandbox()
         try:
-            policy = copy.folder / opened.policy_path.name
+            policy = copy.folder / copy.workspace.policy_path.name
             with Opener().open(policy) as shown:
                 copy.hand_memory_to(shown)
             yield policy, preferences

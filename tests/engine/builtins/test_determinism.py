@@ -12,6 +12,7 @@ import pytest
 from gatewright.adapters import shell as shells
 from gatewright.builtins import builtin_tools, file_tool, note_tools, root_tools
 from gatewright.gate import Status
+from gatewright.memory.adoption import adopt_memory
 from gatewright.tools.declaration import Determinism, SideEffect
 from gatewright.tools.tool import Tool
 from gatewright.workspace import Approval, ApprovalRequest, Workspace, create_workspace
@@ -115,6 +116,7 @@ async def results(origin: Path, place: Path, name: str) -> list[bytes]:
     shutil.copytree(origin, place)
     found: list[bytes] = []
     with Workspace.open(place) as workspace:
+        adopt_memory(workspace.state_folder, workspace.key_folder)
         calls = CALLS.get(name) or []
         if name in NOTED:
             [note_id] = {hit.note_id for hit in workspace.notes.of("station").search("depot", top_k=1)}

@@ -148,7 +148,7 @@ async def test_notes_of_the_time_before_the_extra_are_found_by_meaning_too(
 async def test_what_was_said_in_this_session_is_found_if_asked_for(bench: Bench) -> None:
     await bench.save("ada", "tea with lemon")
     sessions = {user: bench.workspace.session("a", user_id=user).session_id for user in ("ada", "bob")}
-    with BlockStore(bench.workspace.state_folder / "memory.sqlite") as store:
+    with BlockStore(bench.workspace.state_folder / "memory.sqlite", keys=bench.workspace.key_folder) as store:
         for user, session_id in sessions.items():
             Conversations(store, owner=owner_of("a"), user_id=user).append(
                 "user", f"{user} wants tea", session_id=session_id

@@ -143,7 +143,8 @@ async def test_message_to_a_group_reaches_all_of_it_or_nobody(opened: Open) -> N
 
 async def test_given_up_call_leaves_no_message(opened: Open) -> None:
     workspace = opened()
-    with BlockStore(workspace.state_folder / "memory.sqlite").exclusive():  # the message cannot be kept yet
+    store = BlockStore(workspace.state_folder / "memory.sqlite", keys=workspace.key_folder)
+    with store.exclusive():  # the message cannot be kept yet
         call = asyncio.ensure_future(send(workspace, AGENT))
         while not any(thread.name.startswith("asyncio_") for thread in threading.enumerate()):
             await asyncio.sleep(0.01)

@@ -21,7 +21,8 @@ import pytest
 from gatewright.base.pieces import last_of
 from gatewright.gate import AuditEntry, AuditLog, AuditReport, AuditRow, AuditUnavailable, RowKind
 from gatewright.gate.chain import verified
-from gatewright.gate.keys import Home, KeyRing
+from gatewright.gate.keys import KeyRing
+from gatewright.record.home import Home
 from tests.engine.gate.world import World
 
 ROOT = Path(__file__).parents[3]

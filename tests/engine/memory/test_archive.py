@@ -53,7 +53,7 @@ async def hits(bench: BlockBench, query: str, agent: str = "ann", **given: Any) 
 
 
 def stored(bench: BlockBench) -> BlockStore:
-    return BlockStore(bench.workspace.state_folder / "memory.sqlite")
+    return BlockStore(bench.workspace.state_folder / "memory.sqlite", keys=bench.workspace.key_folder)
 
 
 async def test_entry_is_found_again_with_its_metadata_time_and_score(bench: BlockBench) -> None:

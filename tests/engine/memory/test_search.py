@@ -88,7 +88,7 @@ async def test_operator_sees_with_whom_an_agent_talked_and_when_something_change
         talk(agent, user_id=user).append("user", "the tide")
         marks.append(bench.workspace.memory_mark())
     assert talk("ann").users() == ("bo", "dana")
-    with Workspace.open(bench.folder) as other:
+    with Workspace.open(bench.folder, keys=bench.workspace.key_folder) as other:
         other.blocks("ann").create("log", author="somebody else", content="x")
     marks.append(bench.workspace.memory_mark())
     assert len(set(marks)) == len(marks)

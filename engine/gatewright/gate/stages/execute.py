@@ -14,7 +14,7 @@ import time
 from typing import Any, cast
 
 from gatewright.base import aio
-from gatewright.base.errors import ToolFailure
+from gatewright.base.errors import ForeignStore, ToolFailure
 from gatewright.base.json_copy import copied
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.compile.finding import Finding
@@ -173,6 +173,9 @@ async def take_error(state: CallState, error: BaseException, status: Status) -> 
     raised = await read_error(error)
     if not raised.is_failure:
         raised.log(_log, "the tool `%s` raised", state.tool_name)
+    if type(error) is ForeignStore:
+        fail(state, error.code, message.FOREIGN, raised.text, status)
+        return
     text = state.plan.redactor(raised.text) if raised.is_failure else message.CRASHED
     fail(state, raised.code, text, raised.in_words("tool"), status)
 
