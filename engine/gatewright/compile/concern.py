@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.permission import Permission
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.rule import ANY_TOOL, ToolRule
 from gatewright.policy.tier import SafetyTier
@@ -97,14 +98,19 @@ def _sources(before: tuple[Source, ...], after: tuple[Source, ...], facts: Itera
 
 def _paths(old: Policy, new: Policy, facts: Iterable[ToolFacts]) -> Tools:
     """The tools with arguments that are or may be paths: what is below the base of any source has its level."""
-    if [_reach(one) for one in old.sources] == [_reach(one) for one in new.sources]:
+    before, after = ({one.source_id: one.levels for one in policy.sources} for policy in (old, new))
+    if before == after:
         return _NONE
+    texts = frozenset[Permission]().union(*before.values()) != frozenset[Permission]().union(*after.values())
     declared = {split_name(name)[0] for name, settings in new.tools.items() if settings.paths}
-    return frozenset(declared).union(row.name for row in facts if _names_paths(row))
+    return frozenset(declared).union(row.name for row in facts if _names_paths(row, texts=texts))
 
 
-def _names_paths(facts: ToolFacts) -> bool:
-    return any(op.paths or op.disk_actions or op.holds_texts or op.takes_others for op in facts.operations)
+def _names_paths(facts: ToolFacts, *, texts: bool) -> bool:
+    """Whether a call names places; ``texts``: also by what may be one, which any source may judge."""
+    return any(
+        op.paths or op.disk_actions or (texts and (op.holds_texts or op.takes_others)) for op in facts.operations
+    )
 
 
 def _for_all(policy: Policy) -> tuple[object, ...]:

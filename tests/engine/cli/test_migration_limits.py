@@ -179,7 +179,9 @@ def test_settings_that_forbid_nothing_more_are_taken_over(tmp_path: Path) -> Non
         "disabledMcpjsonServers": [],
         "enabledPlugins": {},
     }
-    assert imported(tmp_path / "settings.json", {"allow": ["Edit"], "defaultMode": "default"}, **more) == "read_write"
+    assert (
+        imported(tmp_path / "settings.json", {"allow": ["Edit"], "defaultMode": "default"}, **more) == "none"
+    )  # a secret
 
 
 def test_the_command_line_says_which_and_where(tmp_path: Path, run: Runner) -> None:

@@ -214,7 +214,7 @@ EDITS: dict[str, tuple[Policy, set[tuple[str, str]]]] = {
     ),
     "a level of the source": (
         replace(BASE, sources=(replace(DOCS, default_permission=Permission.NONE),)),
-        {(READER, FILES), (WRITER, FILES)},
+        {(a, n) for a in (READER, WRITER) for n in (NOTES, FILES, WEB)},  # a text may be a path
     ),
     "a pattern of the source": (
         replace(BASE, sources=(replace(DOCS, permission_rules=(PermissionRule("x/**", Permission.ADMIN),)),)),
@@ -281,7 +281,7 @@ OF_ALL: dict[str, tuple[Policy, Policy, set[str]]] = {
     "a level where an argument is a path": (
         PLACED,
         replace(PLACED, sources=(replace(DOCS, default_permission=Permission.NONE),)),
-        {NOTES, FILES},
+        {NOTES, FILES, WEB},
     ),
 }
 BETWEEN = {

@@ -168,12 +168,20 @@ def test_an_edit_refuses_once_the_rule_is_not_what_it_was() -> None:
     moved = apply(POLICY, remove_rule(POLICY, standing(0)))
 
     for edit in (
-        lambda: change_rule(moved, standing(1), MaxCalls(1)),
-        lambda: remove_rule(moved, standing(3)),
-        lambda: bind_rule(moved, CATALOG, standing(1), ("find",)),
+        lambda: change_rule(moved, standing(0), MaxCalls(1)),
+        lambda: remove_rule(moved, standing(0)),
+        lambda: bind_rule(moved, CATALOG, standing(0), ("find",)),
     ):
         with pytest.raises(EditRefused, match="is not what it was"):
             edit()
+
+
+def test_an_edit_follows_its_rule_to_where_it_stands_now() -> None:
+    moved = apply(POLICY, remove_rule(POLICY, standing(0)))
+
+    after = apply(moved, remove_rule(moved, standing(1)))
+
+    assert after.agents["a"].tool_rules == RULES[2:]
 
 
 WIDE = ToolFacts("wide", 1, (OperationFacts("", SIDE, parameters=tuple("abcdefghi")),), SIDE)
@@ -207,7 +215,7 @@ def test_what_an_edit_of_a_rule_cannot_be_about_is_refused_by_name() -> None:
             lambda: change_constraint(policy, CATALOG, standing(2), "text", "text", True),
             lambda: change_constraint(policy, CATALOG, standing(2), "page", "words", True),
             lambda: remove_constraint(policy, standing(1), "page"),
-            lambda: remove_rule(policy, RulePosition("a", 4, RULES[3])),
+            lambda: remove_rule(policy, RulePosition("a", 4, ToolRule("notes", MaxCalls(1)))),
             lambda: remove_rule(policy, RulePosition("c", 0, RULES[3])),
         )
     ] == [
