@@ -1,4 +1,7 @@
-"""The audit log: filters and a timeline above the calls, the chosen one at the right."""
+"""The audit log: filters and a timeline above the calls, the chosen one at the right.
+
+Over 450 lines, because every answer of the log and every button of its parts ends in a short method here.
+"""
 
 import asyncio
 
