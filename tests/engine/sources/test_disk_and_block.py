@@ -452,7 +452,7 @@ async def test_the_state_of_a_file_is_told_though_its_block_is_damaged_or_its_ba
     assert await bench.manager.status(at) == row
     assert await bench.manager.status(bench.place(".")) == [row]
     bench.blocks.put(bench.manager.label_of(at), source_id="docs", snapshot=b"junk", disk_digest="x")
-    damaged = "the stored block is damaged and cannot be opened"
+    damaged = "the stored block is damaged and cannot be opened; load the file to make it anew from disk"
     row = {"path": "a.md", "state": "conflict", "unsaved": True, "problem": damaged}
     assert await bench.manager.status(at) == row
 

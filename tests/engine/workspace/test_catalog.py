@@ -578,7 +578,8 @@ def test_tools_of_one_name_in_two_catalogs_are_told_apart_by_the_ids(folder: Pat
     assert workspace.decide("a", "store.ticket", {"action": "open"}).code == "tool-not-listed"
     assert workspace.selfcheck().differences == ()
     write(folder, HEAD + CATALOG + second + AGENT)
-    assert ("unknown-tool", "no tool is named `ticket`") in refused(folder)
+    several = "no tool is named `ticket`: 2 servers have it: choose one of `desk.ticket`, `store.ticket`"
+    assert ("unknown-tool", several) in refused(folder)
 
 
 def test_prefix_stands_before_the_names_of_a_catalogs_tools(folder: Path, opened: Any) -> None:

@@ -201,7 +201,7 @@ async def test_a_variable_that_a_server_repeats_reaches_neither_the_model_nor_th
     raw = server("repeats", way, more='env = ["TOKEN"]\n').replace("good_server.py", "bad_server.py")
     (tmp_path / "policy.toml").write_text(agent + raw)
     (tmp_path / "catalogs").mkdir()
-    listed = Listing.of([tool("one")], name="raw", version="0")
+    listed = Listing.of([tool("one", description="Uses [REDACTED].")], name="raw", version="0")
     (tmp_path / "catalogs" / "far.json").write_bytes(write_pin(accept(Pin(listed), None)))
     with Workspace.open(tmp_path, keys=tmp_path / "keys", trust=True) as workspace:
         outcome = await workspace.call("clerk", "one", {})
