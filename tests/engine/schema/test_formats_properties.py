@@ -193,6 +193,9 @@ HOMES: dict[str, Callable[[Schema], Schema]] = {
 }
 
 
+NULL_BUT_NOT: Schema = {"if": {"type": ["array", "null"]}, "then": {"type": ["array"]}, "type": ["null"]}
+
+
 @st.composite
 def type_lists(draw: st.DrawFn) -> Schema:
     """Some types as one list with keywords for some of them, somewhere in the arguments of a tool."""
@@ -207,6 +210,7 @@ def type_lists(draw: st.DrawFn) -> Schema:
 @given(schema=type_lists(), seed=st.integers(0, 10**6))
 @example(schema={"type": "object", "properties": {"x": {"type": ["array", "null"]}}}, seed=0)
 @example(schema={"type": "object", "properties": {"x": {"type": [*KINDS]}}}, seed=0)
+@example(schema={"type": "object", "properties": {"x": {"anyOf": [NULL_BUT_NOT, {"type": "boolean"}]}}}, seed=1)
 def test_type_lists_are_spelt_so_that_each_provider_takes_them(name: str, schema: Schema, seed: int) -> None:
     listing, rng = ToolListing("tool", "", schema), random.Random(seed)
     assert check_schema(schema) == ()

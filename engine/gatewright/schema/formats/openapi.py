@@ -32,6 +32,8 @@ _KEPT = {
     "object": frozenset({"minProperties", "maxProperties"}),
 }
 _ANY = "Any JSON value, as JSON text."
+_OF_NULL = ANNOTATIONS | {"type", "enum", "const"}
+"""What null is said with, and what says nothing of it."""
 TEXT: Step = Text()
 Tell = Callable[[str, Pointer, str], None]
 """Takes a code, the place in the shown schema, and the keyword or reason."""
@@ -88,8 +90,7 @@ class _Writer:
         parts = by_type(schema)
         if not parts:
             return self._text(schema, place, "no value fits")
-        nullable = any(part["type"] == "null" for part in parts)
-        parts = [part for part in parts if part["type"] != "null"]
+        nullable, parts = self._without_null(parts, place)
         if not parts:
             return _explained({"type": "string", "enum": ["null"]}, schema), Labels((("null", None),))
         if len(parts) > 1:
@@ -132,9 +133,17 @@ class _Writer:
                     joined = [merged({"type": rest["type"]}, branch) for branch in branches]
             branches = [branch for branch in joined if branch is not None]
         flat = [part for branch in branches for part in (_by_type(branch))]
-        nullable = any(part.get("type") == "null" for part in flat)
-        flat = [part for part in flat if part.get("type") != "null"]
+        nullable, flat = self._without_null(flat, (*place, keyword))
         return self._branches(flat, schema, nullable, (*place, keyword), inside)
+
+    def _without_null(self, parts: list[Schema], place: Pointer) -> tuple[bool, list[Schema]]:
+        """Whether null is one of the alternatives, and the others; what else is said of null cannot be sent."""
+        nulls = [part for part in parts if part.get("type") == "null"]
+        others = [part for part in parts if part.get("type") != "null"]
+        told = _OF_NULL.union(*others)
+        for keyword in sorted({keyword for part in nulls for keyword in part} - told):
+            self._tell("dropped", (*place, keyword), keyword)
+        return bool(nulls), others
 
     def _opened(self, branch: Schema, inside: tuple[str, ...]) -> Schema:
         """An alternative that is a bare reference, looked up, so that its type can be seen."""
