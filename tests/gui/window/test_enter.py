@@ -40,7 +40,7 @@ def check_enter(root: QWidget) -> int:
         for key in ENTER:
             was = button.isChecked()
             modifier = Qt.KeyboardModifier.KeypadModifier if key == Qt.Key.Key_Enter else Qt.KeyboardModifier.NoModifier
-            QTest.keyClick(root.windowHandle(), key, modifier)
+            QTest.keyClick(button, key, modifier)
             if button.isChecked() == was:
                 deaf.append(f"{button.objectName()} {key}")
         count += 1
