@@ -1,5 +1,6 @@
 """Patience ends where nothing moves and where something computes without end, and nowhere else."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -64,7 +65,7 @@ async def test_waiting_says_what_did_not_come(monkeypatch: pytest.MonkeyPatch) -
         pause_until(lambda: False, "the sun")
     with pytest.raises(TimeoutError):
         async with patient():
-            await until(lambda: False)
+            await asyncio.Event().wait()
 
 
 def test_command_that_moves_has_the_status_that_it_ends_with() -> None:
