@@ -166,6 +166,8 @@ def test_a_log_that_was_moved_goes_on_once_the_operator_says_so(
 
     for _ in range(2):
         assert verified(moved, capsys, "--moved") == (0, "")
+    assert main(["memory", "adopt", str(moved)]) == 0  # what is remembered does not move along by itself
+    capsys.readouterr()
     assert call(moved, capsys)[0] == 0
     assert verified(moved, capsys) == (0, "")
     main(["audit", "export", str(moved)])
