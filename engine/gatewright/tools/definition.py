@@ -26,7 +26,7 @@ MAX_CHARACTERS = 1024 * 1024
 _NAME = 128
 _SCHEMA_KEYS = ("inputSchema", "input_schema", "parameters")
 _OUTPUT_KEYS = ("outputSchema", "output_schema")
-_EXTRA_KEYS = frozenset({"version", "safety_tier", "operation_tiers", "operation_field", "operations"})
+_EXTRA_KEYS = frozenset({"version", "safety_tier", "destroys", "operation_tiers", "operation_field", "operations"})
 
 
 @frozen
@@ -148,14 +148,15 @@ def _definition(row: Schema) -> ToolDefinition:
         asked,
         _operations(said),
         output_fault,
-        _destroys(as_object(row.get("annotations")) or {}),
+        _destroys(said, as_object(row.get("annotations")) or {}),
     )
 
 
-def _destroys(hints: Schema) -> bool | None:
-    """What the annotations of an MCP tool say; what is said to change things destroys unless that is denied too."""
-    if isinstance(said := hints.get("destructiveHint"), bool):
-        return said
+def _destroys(said: Schema, hints: Schema) -> bool | None:
+    """What a manifest of ours says, else the annotations of an MCP tool: what changes things destroys unless denied."""
+    for told in (said.get("destroys"), hints.get("destructiveHint")):
+        if isinstance(told, bool):
+            return told
     reads = hints.get("readOnlyHint")
     return not reads if isinstance(reads, bool) else None
 

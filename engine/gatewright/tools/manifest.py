@@ -39,6 +39,8 @@ def definition_of(tool: Tool) -> Schema:
 
 def _extras(tool: Tool) -> Schema:
     said: Schema = {"version": tool.version, "safety_tier": str(tool.safety_tier)}
+    if tool.destroys is not None:
+        said["destroys"] = tool.destroys
     if tool.has_operations:
         said["operation_tiers"] = {spec.name: str(spec.tier) for spec in tool.operations}
     if not tool.declares_operations and _is_discovered(tool):

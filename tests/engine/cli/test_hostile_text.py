@@ -106,6 +106,7 @@ def calls(ws: Path) -> list[tuple[str, ...]]:
         ("context", policy, *agent),
         ("inbox", policy, *agent),
         ("inbox", policy, "--agent", H),
+        ("memory", "adopt", policy),
         ("audit", "list", policy),
         ("audit", "list", policy, "--agent", H, "--reason", H),
         ("context", policy, "--agent", H),
