@@ -106,7 +106,7 @@ def test_change_of_an_agent_concerns_what_it_is_about(
         ({"rules": ()}, {"rules": (replace(ASK, tools=None),)}, EVERY),
         ({}, {"sources": (X,)}, {"file", "copy"}),
         ({"sources": (X,)}, {"sources": (replace(X, base_path="z"),)}, NOTHING),
-        ({"sources": (X,)}, {"sources": (LIMITED,)}, {"file", "note", "copy"}),
+        ({"sources": (X,)}, {"sources": (LIMITED,)}, {"file", "note"}),
         ({"sources": (LIMITED,)}, {"sources": ()}, {"file", "note", "copy"}),
         ({"sources": (X,)}, {"sources": (replace(X, required_tools=(ToolRule("*", MaxCalls(1)),)),)}, EVERY),
         (
