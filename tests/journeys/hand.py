@@ -142,8 +142,9 @@ class Hand:
             await self.rest()
 
     async def go_to(self, page: str) -> None:
-        """Press the keys of a page, whichever they are."""
-        await self.key(self.window.actions_by_key[f"page.{page}"].shortcut().toString().lower())
+        """Press the keys of a page, whichever they are, or its button where it has none."""
+        keys = self.window.actions_by_key[f"page.{page}"].shortcut().toString().lower()
+        await (self.key(keys) if keys else self.click(self.find(f"rail.{page}", QWidget)))
 
     async def type(self, text: str, *, pause_ms: int = 4) -> None:
         """Type a text; nobody types without a pause between two keys."""

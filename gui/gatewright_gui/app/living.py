@@ -56,7 +56,9 @@ async def _live(app: QApplication, workspace: Path | None, theme: ThemeChoice | 
 
 
 def _go_on(window: MainWindow) -> None:
-    """With all that did not have to be there at once."""
+    """With all that did not have to be there at once; a window may be closed before it was painted."""
+    if window.tasks.closed:
+        return
     window.deriver.release()
     window.tasks.start(warm_up(window.document), "warm", stays=True)
 
