@@ -108,7 +108,8 @@ class Layers:
         unlisted, shut = self._unlisted(facts), shut or self._shut(facts, rules)
         whole = tuple([reason for reason in (unlisted, shut) if reason is not None]) if unlisted or shut else ()
         rows = _Rows(self, facts, rules, whole, unlisted is None)
-        return ToolRight(facts, unlisted is None, whole, _NOTHING if whole else rows.shown, rows.all)
+        shown = _NOTHING if whole else rows.shown
+        return ToolRight(facts, unlisted is None, whole, rows.ticked, shown, rows.all)
 
     def closing(self, facts: ToolFacts) -> Reason | None:
         """What of the policy, as it is written, closes the tool whole."""
@@ -167,6 +168,16 @@ class _Rows:
         self._rules = rules
         self._whole = whole
         self._listed = listed
+
+    @once
+    def ticked(self) -> frozenset[str]:
+        """The operations whose box is ticked: what the agent's own list and rules allow."""
+        left = self._facts.operations if self._listed else ()
+        for address, rule in self._rules:
+            kind = rule.rule_type
+            if address is not None and isinstance(kind, AllowedOperations):
+                left = [op for op in left if op.name in kind.operations]
+        return _shared(frozenset([op.name for op in left]))
 
     @once
     def shown(self) -> frozenset[str]:
@@ -249,8 +260,9 @@ class _Rows:
             by_text = stricter(self._by_text(op), verdict)
         if not (reasons or limits or by_path or by_value or by_block):
             return _plain(op.name, op.tier, by_text)
-        ticked = self._listed and all(reason.address is None for reason in left_out)
-        return OperationRight(op.name, ticked, verdict, op.tier, reasons, by_path, by_value, limits, by_block, by_text)
+        return OperationRight(
+            op.name, op.name in self.ticked, verdict, op.tier, reasons, by_path, by_value, limits, by_block, by_text
+        )
 
     def _depending(
         self, op: OperationFacts, verdict: Verdict, limits: tuple[Limit, ...]

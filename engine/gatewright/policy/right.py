@@ -283,24 +283,26 @@ class OperationRight:
 class ToolRight:
     """One tool of one agent: its facts and the right on each operation.
 
-    ``listed``: whether the agent's list has it; ``reasons``: what closes it whole; ``shown``: the operations that the
-    model sees. ``rows``: the rights on its operations in the tool's own order, or what works them out when they are
-    asked for: a list of tools only needs to know what is shown. It does not change.
+    ``listed``: whether the agent's list has it; ``reasons``: what closes it whole; ``ticked``: the operations whose box
+    is ticked; ``shown``: those that the model sees. ``rows``: the rights on its operations in the tool's own order, or
+    what works them out when they are asked for: a list of tools only needs to know what is shown. It does not change.
     """
 
-    __slots__ = ("_rows", "facts", "listed", "reasons", "shown")
+    __slots__ = ("_rows", "facts", "listed", "reasons", "shown", "ticked")
 
     def __init__(
         self,
         facts: ToolFacts,
         listed: bool,
         reasons: tuple[Reason, ...],
+        ticked: frozenset[str],
         shown: frozenset[str],
         rows: tuple[OperationRight, ...] | Callable[[], tuple[OperationRight, ...]],
     ) -> None:
         self.facts = facts
         self.listed = listed
         self.reasons = reasons
+        self.ticked = ticked
         self.shown = shown
         self._rows = rows
 
@@ -310,7 +312,7 @@ class ToolRight:
     __hash__ = None  # pyright: ignore[reportAssignmentType]  # its rows are worked out late
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ToolRight, (self.facts, self.listed, self.reasons, self.shown, self.operations)
+        return ToolRight, (self.facts, self.listed, self.reasons, self.ticked, self.shown, self.operations)
 
     @property
     def operations(self) -> tuple[OperationRight, ...]:
@@ -324,8 +326,3 @@ class ToolRight:
     def is_hidden(self) -> bool:
         """Whether the model does not see the tool at all."""
         return not self.shown
-
-    @property
-    def ticked_count(self) -> int:
-        """How many of its boxes are ticked."""
-        return sum(o.ticked for o in self.operations)

@@ -8,6 +8,7 @@ import asyncio
 import pickle
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from itertools import count, islice
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
@@ -21,6 +22,8 @@ T = TypeVar("T")
 P = ParamSpec("P")
 AT_A_TIME = 16
 """So many parts of a policy are sent at once; then the window has its turn."""
+AT_ONCE_BYTES = 32_768
+"""A longer answer is unpacked beside the window."""
 LOST = mark(
     "what is shown may be out of date: the process that works it out ended twice; the next edit starts it again"
 )
@@ -118,9 +121,12 @@ class Deriver:
                 answer = await self._answer_to(pack(question), snapshot_id, progress, is_apart=is_apart)
             except _Ended:
                 continue
-            if answer is None or snapshot_id != self._document.snapshot_id:
+            if answer is None:
                 return None
-            found = pickle.loads(answer.content)
+            load = partial(pickle.loads, answer.content)  # thousands of values take longer than the window may wait
+            found = load() if len(answer.content) <= AT_ONCE_BYTES else await self._document.in_worker(load)
+            if snapshot_id != self._document.snapshot_id:
+                return None
             if answer.kind == "error":
                 raise found
             return found

@@ -79,6 +79,15 @@ class Column:
 
 
 @frozen
+class Basis:
+    """A column with what it was made of: the agent's sources and its rights."""
+
+    source_ids: tuple[str, ...]
+    rights: Mapping[str, ToolRight]
+    column: Column
+
+
+@frozen
 class GridTool:
     """A tool of the grid: its operations in order (`("",)` for a plain tool), and where the first of them stands."""
 
@@ -147,11 +156,23 @@ def texts_of(tool: GridTool) -> tuple[str, ...]:
     )
 
 
-def column_of(layout: GridLayout, rights: Mapping[str, ToolRight], source_ids: tuple[str, ...]) -> Column:
-    """The column of an agent with these rights and sources."""
-    cells, limits = bytearray(layout.size), array(LIMITS, bytes(8 * layout.size))
+def column_under(
+    layout: GridLayout, policy: Policy, agent_id: str, rights: Mapping[str, ToolRight], basis: Basis | None = None
+) -> Column:
+    """The column of an agent of a policy with these rights.
+
+    ``basis``, of the same layout: tools whose right is the same object as there are not looked at again.
+    """
+    source_ids = source_ids_of(policy, agent_id)
+    if basis is None or basis.source_ids != source_ids:
+        basis = Basis(source_ids, {}, Column(bytes(layout.size), bytes(8 * layout.size)))
+    cells, limits = bytearray(basis.column.cells), array(LIMITS, basis.column.limits)
     for tool in layout.tools:
-        right = rights.get(tool.name)
+        right, former = rights.get(tool.name), basis.rights.get(tool.name)
+        if right is former:
+            continue
+        every = slice(tool.start, tool.start + len(tool.operations))
+        cells[every], limits[every] = bytes(len(tool.operations)), array(LIMITS, bytes(8 * len(tool.operations)))
         if right is None:
             continue
         rows = right.operations
@@ -242,10 +263,9 @@ def columns_of(workspace: Workspace, agent_ids: Iterable[str]) -> dict[str, Colu
     return found
 
 
-def column_under(layout: GridLayout, policy: Policy, agent_id: str, rights: Mapping[str, ToolRight]) -> Column:
-    """The column of an agent of a policy."""
-    sources = policy.sources_of(policy.agents[agent_id])
-    return column_of(layout, rights, tuple(source.source_id for source in sources))
+def source_ids_of(policy: Policy, agent_id: str) -> tuple[str, ...]:
+    """The sources of an agent."""
+    return tuple([source.source_id for source in policy.sources_of(policy.agents[agent_id])])
 
 
 def shown_count(workspace: Workspace, agent_id: str) -> tuple[int, int]:

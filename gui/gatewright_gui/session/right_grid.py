@@ -7,7 +7,15 @@ from PySide6.QtCore import QObject, Signal
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session.derive import Deriver
 from gatewright_gui.session.document import ChangeSet, Document
-from gatewright_gui.session.right_columns import Column, GridLayout, column_under, columns_of, layout_of
+from gatewright_gui.session.right_columns import (
+    Basis,
+    Column,
+    GridLayout,
+    column_under,
+    columns_of,
+    layout_of,
+    source_ids_of,
+)
 from gatewright_gui.session.selection import Selection
 from gatewright_gui.session.tool_groups import ToolGroup, group_of
 
@@ -34,9 +42,12 @@ class RightGrid(QObject):
         self._columns: dict[str, Column] = {}
         self._current: set[str] = set()
         """Those of the known columns that are of the policy as it is now."""
+        self._basis: dict[str, Basis] = {}
+        """Of the chosen agent."""
         self._wanted: tuple[str, ...] = ()
         document.closed.connect(self._start_anew)
         document.policy_changed.connect(self._follow)
+        selection.agent_changed.connect(self._note_basis)
 
     def want(self, agent_ids: Iterable[str]) -> None:
         """Look at these agents, the first ones first; the former ones are not worked out any more."""
@@ -93,8 +104,10 @@ class RightGrid(QObject):
             for gone in changes.agents - document.policy.agents.keys():
                 self._columns.pop(gone, None)
             # the edit of one agent costs the tools it concerns; several agents or many tools are the worker's
-            if chosen in self._columns and changes.agents == frozenset({chosen}) and document.has_rights(chosen):
-                self._take({chosen: column_under(self.layout, document.policy, chosen, document.rights(chosen))})
+            basis = self._basis.get(chosen) if chosen else None
+            if chosen and basis and changes.agents == frozenset({chosen}) and document.has_rights(chosen):
+                rights = document.rights(chosen)
+                self._take({chosen: column_under(self.layout, document.policy, chosen, rights, basis)})
         self._work_out()
 
     def _lacking(self) -> list[str]:
@@ -116,5 +129,15 @@ class RightGrid(QObject):
         changed = frozenset(name for name, column in found.items() if self._columns.get(name) != column)
         self._columns.update(found)
         self._current |= found.keys()
+        self._note_basis()
         if changed:
             self.columns_changed.emit(changed)
+
+    def _note_basis(self, _why: object = None) -> None:
+        """Keep what the column of the chosen agent is made of, so that an edit costs the tools that it concerns."""
+        chosen, document = self._selection.agent_id, self._document
+        self._basis.clear()
+        if chosen in self._current and document.has_rights(chosen):
+            self._basis[chosen] = Basis(
+                source_ids_of(document.policy, chosen), document.rights(chosen), self._columns[chosen]
+            )

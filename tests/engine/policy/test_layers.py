@@ -437,7 +437,7 @@ def test_settings_of_a_tool_change_its_tiers_and_with_them_what_asks() -> None:
     assert overridden(policy, right.facts) == right.facts
     other = rights_by_layers(policy_of(), "a", (FILE,))["file"]
     assert (right == rights_by_layers(policy, "a", (FILE,))["file"], right == other) == (True, False)
-    assert (right.ticked_count, right.is_hidden) == (3, False)
+    assert (len(right.ticked), right.is_hidden) == (3, False)
 
 
 def test_settings_of_one_major_come_before_those_of_the_name() -> None:

@@ -280,7 +280,7 @@ async def test_reset_shows_what_it_would_open_before_it_gives_a_tool_its_own_def
     await until(lambda: window.document.policy != before)
 
     right = window.document.rights("researcher")["file"]
-    assert right.ticked_count == len(right.operations)
+    assert len(right.ticked) == len(right.operations)
     assert ticked(window, "file", None) == PART  # `load` is ticked, and a policy rule turns it off
     assert window.document.undo_stack.undoText() == "reset file for researcher"
     window.undo()

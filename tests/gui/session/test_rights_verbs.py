@@ -79,7 +79,7 @@ async def test_reset_of_many_tools_is_one_edit(tmp_path: Path) -> None:
 
         assert document.undo_stack.undoText() == "reset 2 tools for researcher"
         right = document.rights("researcher")
-        assert right["file"].ticked_count == len(FILE)
+        assert len(right["file"].ticked) == len(FILE)
         assert right["block"].operations[0].verdict is Verdict.ALLOW
 
 

@@ -22,8 +22,10 @@ class Watching:
     `pace` is asked at once after what took long: others may be busy for a second only.
     """
 
-    def __init__(self, dog: Watchdog, pace: Callable[[], float] = lambda: 1.0) -> None:
-        self.dog, self._pace = dog, pace
+    def __init__(
+        self, dog: Watchdog, pace: Callable[[], float] = lambda: 1.0, wait_limit_s: float = WAIT_LIMIT_S
+    ) -> None:
+        self.dog, self._pace, self._wait_limit_s = dog, pace, wait_limit_s
         self._paces: dict[str, float] = {}
 
     @asynccontextmanager
@@ -54,7 +56,7 @@ class Watching:
 
     def _is_long(self, interaction: str, pace: float) -> bool:
         block = self.dog.worst.get(interaction)
-        return block is not None and (block.own_s >= LIMIT_S * pace or block.held_s >= WAIT_LIMIT_S * pace)
+        return block is not None and (block.own_s >= LIMIT_S * pace or block.held_s >= self._wait_limit_s * pace)
 
 
 @pytest_asyncio.fixture

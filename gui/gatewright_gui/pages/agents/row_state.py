@@ -45,8 +45,7 @@ def operation_state(right: OperationRight) -> RowState:
 
 def tool_state(right: ToolRight) -> RowState:
     """Of a tool with all its operations: on where every one of them is ticked, and no other layer turns it off."""
-    ticked = right.ticked_count
-    if not ticked:
+    if not right.ticked:
         return RowState.OFF
     on = sum([op.ticked and not op.is_hidden for op in right.operations])
     if not on:

@@ -33,7 +33,7 @@ class Advice:
 
 def advice_for(policy: Policy, agent: Agent, rights: Iterable[ToolRight]) -> Advice | None:
     """The next step for an agent of a policy with these rights; None when there is none to name."""
-    ticked = (right for right in rights if right.shown or right.ticked_count)
+    ticked = (right for right in rights if right.shown or right.ticked)
     first = next(ticked, None)
     stranded = bool(policy.file_sources) and not policy.sources_of(agent)
     if first is None:

@@ -112,18 +112,18 @@ class Fit:
 
     def _fitting(self, right: ToolRight, limited: "_Limited | None") -> Sequence[int]:
         """The places of the operations that fit; none where the tool does not."""
-        rows, filters = right.operations, self.filters
-        places: Sequence[int] = range(len(rows))
+        operations, filters = right.facts.operations, self.filters
+        places: Sequence[int] = range(len(operations))
         if filters.origins and right.facts.origin not in filters.origins:
             return ()
         if filters.has_problem and right.facts.name not in self.problems:
             return ()
-        if filters.states and not (State.MIXED in filters.states and 0 < len(right.shown) < len(rows)):
-            places = [at for at in places if self._in_state(rows[at])]
+        if filters.states and not (State.MIXED in filters.states and 0 < len(right.shown) < len(operations)):
+            places = [at for at in places if self._in_state(right.operations[at])]
         if filters.tiers:
-            places = [at for at in places if rows[at].tier in filters.tiers]
+            places = [at for at in places if operations[at].tier in filters.tiers]
         if limited is not None and places:
-            places = limited.of(right.facts, rows, places)
+            places = limited.of(right.facts, right.operations, places)
         return self._with_words(right.facts, places) if self.words and places else places
 
     def _with_words(self, facts: ToolFacts, places: Sequence[int]) -> Sequence[int]:

@@ -144,16 +144,13 @@ class ToolTreeModel(QAbstractItemModel):
         other_rules = agent.tool_rules != self._agent.tool_rules or sources != self._sources
         self._agent, self._sources = agent, sources
         other = [row for row, (before, after) in enumerate(zip(old, new, strict=True)) if before is not after]
-        changed: list[int] = []
+        if len(other) > MANY_ROWS:  # to look at each takes longer than to paint what is seen of them
+            self.dataChanged.emit(self.index(other[0], Column.VERDICT), self.index(other[-1], Column.TOKENS))
+            self.many_changed.emit()
+            return
         for row in other:
             if other_rules or not looks_alike(old[row], new[row]):
-                changed.append(row)
-            if len(changed) > MANY_ROWS:  # to look at the rest takes longer than to paint what is seen of it
-                self.dataChanged.emit(self.index(changed[0], Column.VERDICT), self.index(other[-1], Column.TOKENS))
-                self.many_changed.emit()
-                return
-        for row in changed:
-            self._tell_whole(row, Column.NAME)
+                self._tell_whole(row, Column.NAME)
 
     def _tell_whole(self, row: int, start: Column) -> None:
         """A tool with its operations is to be painted again."""
@@ -423,7 +420,7 @@ def _check_state(tool: ToolRight, operation: OperationRight | None) -> Qt.CheckS
     if operation is not None:
         return Qt.CheckState.Checked if operation.ticked else Qt.CheckState.Unchecked
     state = tool_state(tool)
-    if state is RowState.OVERRULED and tool.ticked_count == len(tool.operations):
+    if state is RowState.OVERRULED and len(tool.ticked) == len(tool.operations):
         return Qt.CheckState.Checked
     return BOXES[state]
 
