@@ -1,4 +1,4 @@
-"""Edits of catalogs: added, removed. What the policy says of their tools goes along."""
+"""Edits of catalogs: added, removed, and what the process of a server gets. What is said of their tools goes along."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gatewright.base.errors import EditRefused
-from gatewright.policy.document import Catalog, Policy
+from gatewright.policy.document import Catalog, Confine, PlaceUse, Policy
 from gatewright.policy.edit import (
     AgentChange,
     CatalogChange,
@@ -18,6 +18,8 @@ from gatewright.policy.edit import (
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
+
+_TO_DO = {PlaceUse.READ: "read", PlaceUse.WRITE: "change", PlaceUse.SNAPSHOT: "change in a copy"}
 
 
 def add_catalog(policy: Policy, catalog: Catalog) -> Edit:
@@ -44,6 +46,43 @@ def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = 
     return Edit(
         f"remove catalog `{catalog_id}`", (*follow, CatalogChange(catalog, None, policy.catalogs.index(catalog)))
     )
+
+
+def set_places(policy: Policy, catalog_id: str, places: Mapping[str, PlaceUse]) -> Edit:
+    """What the process of a server gets: sources by id and folders. Its tools are seen from then on."""
+    catalog = _process(policy, catalog_id)
+    named = ", ".join(f"`{place}` to {_TO_DO[use]}" for place, use in places.items())
+    label = f"give the server of `{catalog_id}` {named or 'no place'}"
+    if len(label) > 120:
+        label = f"give the server of `{catalog_id}` {len(places)} places"
+    return Edit(label, (CatalogChange(catalog, replace(catalog, places=dict(places))),))
+
+
+def confine(policy: Policy, catalog_id: str | None) -> Edit:
+    """Have the policy hold in the kernel for a server, or (None) for shell commands."""
+    return _confine(policy, catalog_id, Confine.POLICY, "confine")
+
+
+def unconfine(policy: Policy, catalog_id: str | None) -> Edit:
+    """Let a server, or (None) shell commands, do all that the user may. For a person who was told what that gives away.
+
+    Nothing else of ours writes it.
+    """
+    return _confine(policy, catalog_id, Confine.NONE, "no longer confine")
+
+
+def _confine(policy: Policy, catalog_id: str | None, to: Confine, verb: str) -> Edit:
+    if catalog_id is None:
+        return Edit(f"{verb} shell commands", (FieldChange("shell", policy.shell, replace(policy.shell, confine=to)),))
+    catalog = _process(policy, catalog_id)
+    return Edit(f"{verb} the server of `{catalog_id}`", (CatalogChange(catalog, replace(catalog, confine=to)),))
+
+
+def _process(policy: Policy, catalog_id: str) -> Catalog:
+    catalog = _catalog(policy, catalog_id)
+    if catalog.command is None:
+        raise EditRefused(f"no process of its own serves catalog `{catalog_id}`: there is nothing to confine")
+    return catalog
 
 
 def _without(policy: Policy, gone: frozenset[str]) -> Iterator[Change]:

@@ -11,23 +11,8 @@ from dataclasses import field
 
 from gatewright.base.frozen import frozen
 from gatewright.base.word import Word
-from gatewright.policy.document import PermissionRule
+from gatewright.policy.document import PermissionRule, PlaceUse
 from gatewright.policy.permission import Permission
-
-
-class Confine(Word):
-    """``confine`` of a catalog: what the policy says holds in the kernel, or its processes may do what the user may."""
-
-    POLICY = "policy"
-    NONE = "none"
-
-
-class PlaceUse(Word):
-    """What a process may do in a place. snapshot: in a private copy, of which the gate writes back what it judged."""
-
-    READ = "read"
-    WRITE = "write"
-    SNAPSHOT = "snapshot"
 
 
 class View(Word):

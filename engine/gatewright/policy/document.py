@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import cast
 
 from gatewright.base.frozen import frozen
+from gatewright.base.word import Word
 from gatewright.policy.endpoint import Endpoints, need_of
 from gatewright.policy.identity import new_identity
 from gatewright.policy.kinds.capability import Capability
@@ -163,6 +164,27 @@ class CatalogType(StrEnum):
     HOST = "host"
 
 
+class Confine(Word):
+    """``confine`` of a catalog or the shell: what the policy says holds in the kernel, or no more than for the user."""
+
+    POLICY = "policy"
+    NONE = "none"
+
+
+class PlaceUse(Word):
+    """What a process may do in a place. snapshot: in a private copy, of which the gate writes back what it judged."""
+
+    READ = "read"
+    WRITE = "write"
+    SNAPSHOT = "snapshot"
+
+
+def is_folder_place(place: str) -> bool:
+    """Whether a key of ``places`` is a path (`/...`, `./...`, `../...`, `C:/...`), not the id of a source."""
+    drive = place[:1].isascii() and place[:1].isalpha() and place[1:3] in {":/", ":\\"}
+    return drive or place in {".", ".."} or place.startswith(("/", "./", "../", "\\", ".\\", "..\\"))
+
+
 @frozen
 class Catalog:
     """``[[catalogs]]``: tools that come from outside; ``trusted``: whether what they say of their tiers counts.
@@ -170,6 +192,8 @@ class Catalog:
     ``prefix``: its tools are named ``prefix.name``. ``manifest``: what defines those that the program itself runs,
     relative to the policy file. An MCP server is a ``command`` with ``args``, started in ``cwd`` with the environment
     variables that ``env`` names, or a ``url`` with the headers of ``headers_env``, each from the variable named there.
+    A command is a process of its own: ``confine`` says what holds for it, ``places`` which sources (by id) and folders
+    (as written) it gets, None before anybody accepted what.
     """
 
     catalog_id: str
@@ -183,12 +207,24 @@ class Catalog:
     cwd: str | None = None
     url: str | None = None
     headers_env: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    confine: Confine = Confine.POLICY
+    places: Mapping[str, PlaceUse] | None = field(default=None, hash=False)
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     @property
     def file(self) -> str:
         """What says which tools it has, relative to the policy file: the manifest, or the pin of an MCP server."""
         return f"{PINS}/{self.catalog_id}.json" if self.kind is CatalogType.MCP else self.manifest
+
+    @property
+    def is_confined(self) -> bool:
+        """Whether a process of its own serves it, for which the policy holds in the kernel."""
+        return self.command is not None and self.confine is Confine.POLICY
+
+    @property
+    def waits_for_places(self) -> bool:
+        """Whether nobody accepted yet what its process gets: until then it is not started, nor are its tools seen."""
+        return self.is_confined and self.places is None
 
     @property
     def runs(self) -> str:
@@ -270,13 +306,15 @@ class ShellSettings:
     """``[workspace] shell``: what a shell command may start.
 
     ``allow`` and ``deny`` are names of programs (``*``: every one that is not there to run others), in ``allow`` also
-    ``program option`` and ``NAME=``, a variable that may be set. ``deny`` beats ``allow``.
+    ``program option`` and ``NAME=``, a variable that may be set. ``deny`` beats ``allow``. ``confine``: what holds for
+    the process that runs it.
     """
 
     backend: ShellBackend = ShellBackend.DISABLED
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     allow_substitution: bool = False
+    confine: Confine = Confine.POLICY
 
 
 class Dialect(StrEnum):

@@ -11,7 +11,7 @@ from dataclasses import field, fields, replace
 from enum import StrEnum
 
 from gatewright.base.frozen import frozen
-from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.document import Agent, Confine, PlaceUse, Policy, Source
 from gatewright.policy.kinds.capability import Capability
 from gatewright.policy.permission import Permission, is_more_open
 from gatewright.policy.right import OperationRight, RightWord, ToolRight
@@ -242,7 +242,6 @@ def _other_rules(agent: Agent) -> list[ToolRule]:
 
 _OTHERS = {
     "default": "[policy] default",
-    "catalogs": "catalogs",
     "roots": "[workspace] roots",
     "web": "[workspace] web",
     "shell": "[workspace] shell",
@@ -270,9 +269,46 @@ def _parts(old: Policy, new: Policy) -> Iterator[PartChange]:
         if old.tools.get(name) != new.tools.get(name):
             sides = [NONE if policy.tools.get(name) is None else "set" for policy in (old, new)]
             yield PartChange(f"settings of {name}", sides[0], _changed(*sides), opens=True)
+    yield from _confine_part("[workspace] shell", old.shell.confine, new.shell.confine)
+    yield from _catalog_parts(old, new)
+    old = replace(old, shell=replace(old.shell, confine=new.shell.confine))
     for name, words in _OTHERS.items():
         if getattr(old, name) != getattr(new, name):
             yield PartChange(words, "", "changed", opens=True)
+
+
+def _catalog_parts(old: Policy, new: Policy) -> Iterator[PartChange]:
+    """What a server gets, place by place; all else of the catalogs in one row."""
+    for after in new.catalogs:
+        before = old.catalog(after.catalog_id)
+        if before is None:
+            continue
+        name = f"catalog {after.catalog_id}"
+        yield from _confine_part(name, before.confine, after.confine)
+        was, now = before.places or {}, after.places or {}
+        if (before.places is None) != (after.places is None) and not (was or now):
+            sides = ["not accepted" if one.places is None else "none" for one in (before, after)]
+            yield PartChange(f"{name}: places", *sides, opens=before.places is None)
+        for place in dict.fromkeys((*was, *now)):
+            one, other = was.get(place), now.get(place)
+            if one is not other:
+                sides = [NONE if use is None else str(use) for use in (one, other)]
+                yield PartChange(f"{name}: place {place}", *sides, opens=_USES.index(other) > _USES.index(one))
+    ours = {one.catalog_id: one for one in new.catalogs}
+    held = [
+        replace(one, confine=same.confine, places=same.places) if (same := ours.get(one.catalog_id)) else one
+        for one in old.catalogs
+    ]
+    if tuple(held) != new.catalogs:
+        yield PartChange("catalogs", "", "changed", opens=True)
+
+
+_USES = (None, PlaceUse.READ, PlaceUse.SNAPSHOT, PlaceUse.WRITE)
+
+
+def _confine_part(what: str, before: Confine, after: Confine) -> Iterator[PartChange]:
+    if before is not after:
+        yield PartChange(f"{what}: confine", str(before), str(after), opens=after is Confine.NONE)
 
 
 def _source_parts(name: str, old: Source | None, new: Source | None) -> Iterator[PartChange]:

@@ -1,6 +1,6 @@
 """Edits of sources and their levels: rules set, added, removed, moved; sources added, changed, removed.
 
-Agents name sources, so they go along when one is renamed or removed.
+Agents and places of servers name sources, so they go along when one is renamed or removed.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.plural import plural
-from gatewright.policy.document import PermissionRule, Policy, Source
-from gatewright.policy.edit import AgentChange, Edit, SourceChange, moved
+from gatewright.policy.document import PermissionRule, Policy, Source, is_folder_place
+from gatewright.policy.edit import AgentChange, CatalogChange, Edit, SourceChange, moved
 from gatewright.policy.permission import Permission
 
 
@@ -77,27 +77,28 @@ def add_source(policy: Policy, source: Source) -> Edit:
 
 
 def remove_source(policy: Policy, source_id: str) -> Edit:
-    """Take a source out of the policy and out of the agents' lists. Nothing on disk is touched."""
+    """Take a source out of the policy, of the agents' lists and the places of servers. Nothing on disk is touched."""
     source = _source(policy, source_id)
-    agents = _renamed(policy, source_id, ())
+    agents, servers = _renamed(policy, source_id, ()), _places_renamed(policy, source_id, None)
+    holders = [plural(len(rows), what) for rows, what in ((agents, "agent"), (servers, "server")) if rows]
     name = f"remove source `{source_id}`"
-    if agents:
-        name += f" and take it from {plural(len(agents), 'agent')}"
-    return Edit(name, (*agents, SourceChange(source, None, policy.sources.index(source))))
+    if holders:
+        name += f" and take it from {' and '.join(holders)}"
+    return Edit(name, (*agents, *servers, SourceChange(source, None, policy.sources.index(source))))
 
 
 def change_source(policy: Policy, source_id: str, after: Source) -> Edit:
-    """Other settings for a source, where it stands; lists of agents follow another id."""
+    """Other settings for a source, where it stands; lists of agents and places of servers follow another id."""
     before = _source(policy, source_id)
-    agents: tuple[AgentChange, ...] = ()
+    follow: tuple[AgentChange | CatalogChange, ...] = ()
     if after.source_id != source_id:
         if after.source_id.casefold() != source_id.casefold():
             _check_new(policy, after.source_id)
         _check_id(after.source_id)
-        agents = _renamed(policy, source_id, (after.source_id,))
+        follow = *_renamed(policy, source_id, (after.source_id,)), *_places_renamed(policy, source_id, after.source_id)
     told = _told(before, after)
     name = f"{told[0]} of `{source_id}`" if len(told) == 1 else f"change source `{source_id}`"
-    return Edit(name, (SourceChange(before, after), *agents))
+    return Edit(name, (SourceChange(before, after), *follow))
 
 
 def _told(before: Source, after: Source) -> list[str]:
@@ -120,6 +121,17 @@ def _renamed(policy: Policy, source_id: str, instead: tuple[str, ...]) -> tuple[
             at = agent.sources.index(source_id)
             listed = (*agent.sources[:at], *instead, *agent.sources[at + 1 :])
             changes.append(AgentChange(agent, replace(agent, sources=listed)))
+    return tuple(changes)
+
+
+def _places_renamed(policy: Policy, source_id: str, to: str | None) -> tuple[CatalogChange, ...]:
+    """The servers that have a source as a place, with it under another id, or without it."""
+    changes: list[CatalogChange] = []
+    for catalog in policy.catalogs:
+        if catalog.places is not None and source_id in catalog.places and not is_folder_place(source_id):
+            places = {to if one == source_id else one: use for one, use in catalog.places.items()}
+            kept = {one: use for one, use in places.items() if one is not None}
+            changes.append(CatalogChange(catalog, replace(catalog, places=kept)))
     return tuple(changes)
 
 

@@ -104,6 +104,8 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
             yield f"the operations declared for {_on_one_line(name)}"
     for catalog in policy.catalogs:
         yield f"the catalog {_on_one_line(catalog.catalog_id)}: its tools must be known there by other means"
+        if catalog.is_confined:
+            yield f"the confinement of {_on_one_line(catalog.catalog_id)}: there its server may do what its user may"
     for name in policy.roots.folders:
         yield f"the root {name}"
     lost = {

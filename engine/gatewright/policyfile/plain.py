@@ -12,6 +12,7 @@ from gatewright.policy.document import (
     DEFAULT_MAX_FILE_BYTES,
     Agent,
     Catalog,
+    Confine,
     Defaults,
     PermissionRule,
     Policy,
@@ -104,7 +105,17 @@ def plain_catalog(catalog: Catalog) -> Plain:
         "prefix": catalog.prefix,
         "trusted": catalog.trusted,
     }
-    return data | {key: value for key, value in filled.items() if value}
+    data |= {key: value for key, value in filled.items() if value}
+    return (
+        data
+        | plain_confine(catalog.confine)
+        | _present({"places": None if catalog.places is None else _texts(catalog.places)})
+    )
+
+
+def plain_confine(confine: Confine) -> Plain:
+    """``confine`` where it is not the default."""
+    return {} if confine is Confine.POLICY else {"confine": str(confine)}
 
 
 def plain_workspace(policy: Policy) -> Plain:
@@ -135,7 +146,7 @@ def plain_shell(shell: ShellSettings) -> Plain:
     """The value of ``shell`` in ``[workspace]``."""
     data: Plain = {} if shell.backend is ShellBackend.DISABLED else {"backend": str(shell.backend)}
     data |= {key: list(words) for key, words in (("allow", shell.allow), ("deny", shell.deny)) if words}
-    return data | ({"allow_substitution": True} if shell.allow_substitution else {})
+    return data | ({"allow_substitution": True} if shell.allow_substitution else {}) | plain_confine(shell.confine)
 
 
 def plain_endpoints(endpoints: Endpoints) -> Plain:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import cast
 from urllib.parse import urlsplit
 
 from gatewright.base.frozen import frozen
@@ -11,12 +12,14 @@ from gatewright.base.printable import is_visible
 from gatewright.base.problem import Severity
 from gatewright.base.regex import late_regex
 from gatewright.base.report import RawPath, Report, shown
-from gatewright.base.row import Row
+from gatewright.base.row import Raw, Row
 from gatewright.base.shape import FLAG, NAME, TEXT, Shape, by_name, one_of, several, table, told
-from gatewright.policy.document import Catalog, CatalogType
+from gatewright.policy.document import Catalog, CatalogType, Confine, PlaceUse, Source, SourceType, is_folder_place
 from gatewright.policyfile.known import KnownTools
 
 TYPES = {str(kind): kind for kind in CatalogType}
+CONFINES = {str(one): one for one in Confine}
+_USES = {str(one): one for one in PlaceUse}
 _WHO_RUNS = {
     CatalogType.HOST: "whose tools the program that loads the policy runs",
     CatalogType.MCP: "whose server says itself which tools it has",
@@ -35,6 +38,15 @@ STARTED: dict[str, Shape] = {
     "args": told(several(TEXT), "What the command is given; no shell reads it", []),
     "env": told(several(NAME), "The names of the environment variables that it gets", []),
     "cwd": told(NAME, "Where it is started"),
+    "confine": told(
+        one_of(CONFINES),
+        "`policy`: it gets its `places` and nothing else; `none`: all that you may read and change",
+        str(Confine.POLICY),
+    ),
+    "places": told(
+        by_name(one_of(_USES)),
+        "What it gets: sources by id, folders (`./...`, `/...`); `snapshot`: a copy, written back as levels allow",
+    ),
 }
 KEYS_OF: dict[CatalogType, dict[str, Shape]] = {
     CatalogType.HOST: {"manifest": told(NAME, "The file with the tools' definitions, relative to this file")},
@@ -180,9 +192,51 @@ def _server(row: Row, catalog: Catalog) -> Catalog | None:
         row.report.error(row.at("headers_env"), "key-of-other-type", message, at_value=False)
     command, cwd = _path(row, "command"), _path(row, "cwd")
     args, env = _arguments(row), _variables(row)
+    confine, places = row.choice("confine", CONFINES) or Confine.POLICY, _places(row)
     if command is None or args is None or env is None:
         return None
-    return replace(catalog, command=command, args=args, env=env, cwd=cwd)
+    return replace(catalog, command=command, args=args, env=env, cwd=cwd, confine=confine, places=places)
+
+
+def _places(row: Row) -> dict[str, PlaceUse] | None:
+    """Source or folder to what may be done there; None where nothing was said."""
+    table = row.table("places")
+    if table is None:
+        return None
+    found: dict[str, PlaceUse] = {}
+    for place in table.raw:
+        use = table.choice(place, _USES)
+        if why := _place_error(place):
+            table.report.error(table.at(place), "bad-value", f"a place {why}", at_value=False)
+        elif use is not None:
+            found[place] = use
+    return found
+
+
+def _place_error(place: str) -> str | None:
+    if not place.strip():
+        return "may not be blank"
+    if not is_visible(place):
+        return "may not hold characters that cannot be seen"
+    return "is a path as it stands: `~` stands for no folder" if place.startswith("~") else None
+
+
+def check_places(rows: list[Row], sources: Iterable[Source]) -> None:
+    """Every place that is no folder is a source of files of the policy."""
+    kinds = {source.source_id: source.kind for source in sources}
+    files = [name for name, kind in kinds.items() if kind is SourceType.FILE]
+    for row in rows:
+        places = row.raw.get("places")
+        for place in cast("Raw", places) if isinstance(places, dict) else ():
+            if _place_error(place) or is_folder_place(place) or place in files:
+                continue
+            path, near = row.at("places", place), row.report.near(place, files)
+            if place in kinds:
+                message = f"{shown(place)} is a stream of changes, which no process gets: name its folder"
+                row.report.error(path, "bad-value", message, at_value=False)
+                continue
+            message = f"no source is named {shown(place)} (a folder is written `./{place}`)"
+            row.report.error(path, "unknown-source", message, near=near, at_value=False)
 
 
 def _arguments(row: Row) -> tuple[str, ...] | None:

@@ -22,7 +22,7 @@ from gatewright.policyfile.known import KnownTools
 from gatewright.policyfile.names import Names
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.readagent import AGENT_KEYS, DEFAULTS_KEYS, read_agents, read_defaults
-from gatewright.policyfile.readcatalog import catalog_shape, read_catalogs
+from gatewright.policyfile.readcatalog import catalog_shape, check_places, read_catalogs
 from gatewright.policyfile.readdeclaration import Declaration
 from gatewright.policyfile.readpolicy import POLICY_KEYS, read_policy_rules
 from gatewright.policyfile.readsource import read_sources, source_shape
@@ -153,7 +153,8 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
     row.only(TOP_KEYS, "a policy file")
     for entry in row.rows("compositions"):
         row.report.error(entry.path, "not-supported", "`[[compositions]]` are not supported yet", at_value=False)
-    catalogued = read_catalogs(row.rows("catalogs"), known)
+    rows = row.rows("catalogs")
+    catalogued = read_catalogs(rows, known)
     known = catalogued.known.with_rooted() if catalogued.known is not None else None
     tools = row.table("tools")
     declared: Mapping[str, Declaration] = {}
@@ -163,6 +164,8 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
     settings = read_tool_settings(tools, names, declared) if tools else {}
     policy = replace(_rest(row, names), catalogs=catalogued.catalogs, tools=settings)
     catalogued.report_missing(row.report, names.unread)
+    if known is not None:
+        check_places(rows, policy.sources)
     return policy, known
 
 

@@ -15,6 +15,7 @@ from gatewright.base.row import Raw, Row, kind_of, option
 from gatewright.base.shape import FLAG, NAME, TEXT, Shape, one_of, several, table, told
 from gatewright.policy.document import (
     ROOT_NAMES,
+    Confine,
     Roots,
     SearchEngine,
     SearchProvider,
@@ -23,6 +24,7 @@ from gatewright.policy.document import (
     Web,
 )
 from gatewright.policy.endpoint import Endpoints
+from gatewright.policyfile.readcatalog import CONFINES
 from gatewright.policyfile.readendpoint import ENDPOINTS, VARIABLE, read_endpoints
 from gatewright.policyfile.readsource import path_error
 
@@ -51,6 +53,11 @@ _SHELL: dict[str, Shape] = {
     "allow": told(several(TEXT), "Programs, `program option`, and `NAME=`: a variable that may be set", []),
     "deny": told(several(TEXT), "Programs that may not be started, whatever `allow` says", []),
     "allow_substitution": told(FLAG, "Whether `$(...)` may stand in a command", default=False),
+    "confine": told(
+        one_of(CONFINES),
+        "`policy`: levels and hosts hold for whatever a command starts; `none`: they do not",
+        str(Confine.POLICY),
+    ),
 }
 _WEB: dict[str, Shape] = {
     "allow_private": told(FLAG, "Whether addresses of private networks and this machine may be reached", default=False),
@@ -140,6 +147,7 @@ def _shell(row: Row) -> ShellSettings:
         _entries(row, "allow"),
         _entries(row, "deny"),
         row.flag("allow_substitution", otherwise=False),
+        row.choice("confine", CONFINES) or Confine.POLICY,
     )
 
 

@@ -1,17 +1,20 @@
 """Edits of catalogs, and what the policy says of their tools."""
 
+import ast
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy import catalogedit
-from gatewright.policy.document import Agent, Catalog, CatalogType, Defaults, Policy, ToolSettings
+from gatewright.policy.document import Agent, Catalog, CatalogType, Confine, Defaults, PlaceUse, Policy, ToolSettings
 from gatewright.policy.edit import CatalogChange, Edit, apply, change_set, inverse
 from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.rule import MaxCalls, ToolRule
 from gatewright.policy.verdict import Verdict
 
+ROOT = Path(__file__).parents[3]
 GIT = Catalog("git", CatalogType.MCP, command="mcp-server-git")
 HUB = Catalog("hub", CatalogType.MCP, url="https://hub.example/mcp")
 POLICY = Policy(
@@ -96,3 +99,52 @@ def test_catalog_says_what_runs_it_and_where_its_tools_are_written_down() -> Non
     host = Catalog("own", CatalogType.HOST, manifest="own.json")
     assert (host.file, host.runs) == ("own.json", "")
     assert replace(GIT, args=("-v", "a b")).runs == "mcp-server-git -v 'a b'"
+
+
+def test_places_are_given_to_a_server_and_taken_back() -> None:
+    edit = catalogedit.set_places(POLICY, "git", {"notes": PlaceUse.WRITE, "./x": PlaceUse.READ})
+    after = apply(POLICY, edit)
+
+    assert edit.name == "give the server of `git` `notes` to change, `./x` to read"
+    assert (POLICY.catalogs[0].waits_for_places, after.catalogs[0].waits_for_places) == (True, False)
+    assert after.catalogs[0].places == {"notes": PlaceUse.WRITE, "./x": PlaceUse.READ}
+    assert apply(after, inverse(edit)) == POLICY
+    assert catalogedit.set_places(POLICY, "git", {}).name == "give the server of `git` no place"
+    with pytest.raises(EditRefused, match="no process of its own serves catalog `hub`"):
+        catalogedit.set_places(POLICY, "hub", {})
+
+
+def test_a_person_may_end_the_confinement_of_a_server_and_of_the_shell_and_begin_it_again() -> None:
+    free = apply(apply(POLICY, catalogedit.unconfine(POLICY, "git")), catalogedit.unconfine(POLICY, None))
+
+    assert (free.catalogs[0].confine, free.shell.confine) == (Confine.NONE, Confine.NONE)
+    held = apply(free, catalogedit.confine(free, None))
+    assert apply(held, catalogedit.confine(held, "git")) == POLICY
+    with pytest.raises(EditRefused, match="there is nothing to confine"):
+        catalogedit.unconfine(POLICY, "hub")
+
+
+def test_nothing_of_ours_but_one_edit_gives_a_confinement_up() -> None:
+    """`Confine.NONE` is compared with everywhere, given in `unconfine` alone, and made from a word by the reader."""
+    given: list[str] = []
+    for folder in ("engine", "gui", "packaging"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            text = path.read_text("utf-8")
+            if "Confine" not in text and "confine" not in text:
+                continue
+            tree = ast.parse(text)
+            compared = {id(one) for node in ast.walk(tree) if isinstance(node, ast.Compare) for one in ast.walk(node)}
+            within = {
+                id(one): node.name
+                for node in ast.walk(tree)
+                if isinstance(node, ast.FunctionDef)
+                for one in ast.walk(node)
+            }
+            for node in ast.walk(tree):
+                is_none = isinstance(node, ast.Attribute) and ast.unparse(node) == "Confine.NONE"
+                is_made = isinstance(node, ast.Call) and ast.unparse(node.func) == "Confine"
+                written = isinstance(node, ast.Constant) and str(node.value).startswith('confine = "none"')
+                if (is_none or is_made or written) and id(node) not in compared:
+                    given.append(f"{path.stem}.{within.get(id(node))}")
+
+    assert given == ["catalogedit.unconfine"]

@@ -6,7 +6,7 @@ import pytest
 
 from gatewright.base.errors import EditRefused
 from gatewright.policy import sourceedit
-from gatewright.policy.document import Agent, PermissionRule, Policy, Source
+from gatewright.policy.document import Agent, Catalog, CatalogType, PermissionRule, PlaceUse, Policy, Source
 from gatewright.policy.edit import apply, inverse
 from gatewright.policy.permission import Permission
 
@@ -67,6 +67,20 @@ def test_renamed_source_is_followed_by_the_lists_of_agents() -> None:
     assert [one.source_id for one in after.sources] == ["one", "deux", "three"]
     assert after.agents["some"].sources == ("one", "deux")
     assert apply(after, inverse(edit)) == POLICY
+
+
+def test_places_of_servers_follow_a_renamed_source_and_lose_one_that_goes() -> None:
+    server = Catalog("s", CatalogType.MCP, command="c", places={"two": PlaceUse.WRITE, "./x": PlaceUse.READ})
+    policy = replace(POLICY, catalogs=(replace(server, catalog_id="bare", places=None), server))
+
+    renamed = sourceedit.change_source(policy, "two", replace(POLICY.sources[1], source_id="deux"))
+    assert apply(policy, renamed).catalogs[1].places == {"deux": PlaceUse.WRITE, "./x": PlaceUse.READ}
+    removed = sourceedit.remove_source(policy, "two")
+    assert removed.name == "remove source `two` and take it from 1 agent and 1 server"
+    assert apply(policy, removed).catalogs[1].places == {"./x": PlaceUse.READ}
+    for edit in (renamed, removed):
+        assert apply(policy, edit).catalogs[0].places is None
+        assert apply(apply(policy, edit), inverse(edit)) == policy
 
 
 SPACES = "the name of a source has no spaces around it and no control characters"

@@ -14,8 +14,10 @@ from gatewright.policy.document import (
     Agent,
     Catalog,
     CatalogType,
+    Confine,
     Defaults,
     PermissionRule,
+    PlaceUse,
     Policy,
     Source,
     ToolSettings,
@@ -405,6 +407,8 @@ def catalogs(catalog_id: str) -> st.SearchStrategy[Catalog]:
         args=st.lists(_words.filter(is_visible) | st.just(""), max_size=4).map(tuple),
         env=st.lists(variables, max_size=3, unique=True).map(tuple),
         cwd=st.none() | st.just("work/ü"),
+        confine=st.sampled_from(Confine),
+        places=st.none() | st.dictionaries(st.sampled_from(["./notes", "/srv/ü b"]), st.sampled_from(PlaceUse)),
         **common,
     )
     reached = st.builds(

@@ -3,7 +3,7 @@
 import pytest
 
 from gatewright.base.problem import Place, Severity
-from gatewright.policy.document import Catalog, CatalogType
+from gatewright.policy.document import Catalog, CatalogType, Confine, PlaceUse
 from gatewright.policy.right import ToolFacts
 from gatewright.policyfile import CatalogFacts, KnownTools
 from tests.engine.policyfile.catalog import BARE, FACTS, load, policy_of, stranger
@@ -42,6 +42,10 @@ def test_a_tool_of_a_catalog_is_declared_in_the_same_file() -> None:
     assert policy_of(f"{HEAD}{declared}{USE}{rule}{ENTRY}").tools["calendar"].operations == ("add", "drop")
 
 
+SOURCES = (
+    "[[sources]]\nid = 'notes'\ntype = 'file'\nbase_path = 'n'\n"
+    "[[sources]]\nid = 'news'\ntype = 'folder_changes'\nbase_path = 's'\n"
+)
 FAULTS = [
     ("[[catalogs]]\ntype = 'host'\nmanifest = 'm.json'\n", "missing-key", 2, 1, None),
     ("[[catalogs]]\nid = 'x'\nmanifest = 'm.json'\n", "missing-key", 2, 1, None),
@@ -93,6 +97,19 @@ FAULTS = [
     (f"{SERVER.replace('srv', '../x')}command = 'c'\n", "bad-value", 3, 6, None),
     (f"{SERVER.replace('srv', 'CON.x')}command = 'c'\n", "bad-value", 3, 6, None),
     (f"{SERVER.replace('srv', 'x.')}command = 'c'\n", "bad-value", 3, 6, None),
+    (f"{SERVER}command = 'c'\nconfine = 'nnoe'\n", "unknown-variant", 6, 11, "none"),
+    (f"{SERVER}command = 'c'\nconfine = false\n", "wrong-type", 6, 11, None),
+    (f"{SERVER}command = 'c'\nplaces = ['notes']\n", "wrong-type", 6, 10, None),
+    (f"{SERVER}command = 'c'\nplaces = {{ './a' = 'wirte' }}\n", "unknown-variant", 6, 20, "write"),
+    (f"{SERVER}command = 'c'\nplaces = {{ '~/a' = 'read' }}\n", "bad-value", 6, 12, None),
+    (f"{SERVER}command = 'c'\nplaces = {{ ' ' = 'read' }}\n", "bad-value", 6, 12, None),
+    (f"{SERVER}command = 'c'\nplaces = {{ notse = 'read' }}\n{SOURCES}", "unknown-source", 6, 12, "notes"),
+    (f"{SERVER}command = 'c'\nplaces = {{ 'a/b' = 'read' }}\n{SOURCES}", "unknown-source", 6, 12, None),
+    (f"{SERVER}command = 'c'\nplaces = {{ news = 'read' }}\n{SOURCES}", "bad-value", 6, 12, None),
+    (f"{SERVER}url = 'https://h'\nplaces = {{}}\n", "key-of-other-type", 6, 1, None),
+    (f"{SERVER}url = 'https://h'\nconfine = 'none'\n", "key-of-other-type", 6, 1, None),
+    (f"{ENTRY}places = {{}}\n", "key-of-other-type", 6, 1, None),
+    (f"{ENTRY}confine = 'policy'\n", "key-of-other-type", 6, 1, None),
     ("catalogs = 3\n", "wrong-type", 2, 12, None),
     ("[catalogs]\nid = 'x'\n", "wrong-type", 2, 1, None),
 ]
@@ -137,6 +154,21 @@ def test_a_server_is_an_address_with_headers_from_variables() -> None:
             headers_env={"Authorization": "HUB_TOKEN"},
         ),
     )
+
+
+def test_a_server_gets_its_places_and_without_any_word_of_them_waits_until_they_are_accepted() -> None:
+    def server(keys: str) -> Catalog:
+        (catalog,) = policy_of(f"{HEAD}{SERVER}command = 'c'\n{keys}{SOURCES}").catalogs
+        return catalog
+
+    assert (server("").confine, server("").places, server("").waits_for_places) == (Confine.POLICY, None, True)
+    assert (server("places = {}\n").places, server("places = {}\n").waits_for_places) == ({}, False)
+    assert not server("confine = 'none'\n").waits_for_places
+    assert server("places = { notes = 'write', './d' = 'snapshot', '/srv/x' = 'read' }\n").places == {
+        "notes": PlaceUse.WRITE,
+        "./d": PlaceUse.SNAPSHOT,
+        "/srv/x": PlaceUse.READ,
+    }
 
 
 @pytest.mark.parametrize("keys", ["env = ['TOKEN=hunter2']", "env = { TOKEN = 'hunter2' }"])

@@ -83,6 +83,8 @@ command = "c"
 args = ["x"]
 env = ["E"]
 cwd = "d"
+confine = "policy"
+places = { s = "read", "./d" = "snapshot" }
 [[catalogs]]
 id = "u"
 type = "mcp"
@@ -107,7 +109,7 @@ when = { properties = { path = { const = "x" } } }
 message = "m"
 [workspace]
 roots = { shared = "a", tmp = "b", vault = "c" }
-shell = { backend = "host", allow = ["ls"], deny = ["rm"], allow_substitution = false }
+shell = { backend = "host", allow = ["ls"], deny = ["rm"], allow_substitution = false, confine = "policy" }
 [workspace.web]
 allow_private = true
 search = ["duckduckgo", { engine = "google", api_key_env = "A", engine_id_env = "B" }]

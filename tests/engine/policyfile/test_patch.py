@@ -9,7 +9,7 @@ import pytest
 
 from gatewright.base.errors import NotSupported, WeMustFix
 from gatewright.policy import agentedit, rights, sourceedit
-from gatewright.policy.document import Catalog, CatalogType, PermissionRule, Policy, ToolSettings
+from gatewright.policy.document import Catalog, CatalogType, Confine, PermissionRule, PlaceUse, Policy, ToolSettings
 from gatewright.policy.edit import Edit, ToolSettingsChange, apply, inverse
 from gatewright.policy.kinds.capability import AdvancedEdit, Capability, EnvRead, Exec, FsRead, NetRead
 from gatewright.policy.permission import Permission
@@ -749,6 +749,9 @@ STRANGER_EDITS: list[tuple[str, Callable[[Policy], Policy], list[str]]] = [
             '+prefix = "git"',
         ],
     ),
+    ("places that were accepted", _server(places={"./x": PlaceUse.READ}), ['+places = { "./x" = "read" }']),
+    ("no place, which was accepted", _server(places={}), ["+places = {}"]),
+    ("a server that is not confined", _server(confine=Confine.NONE), ['+confine = "none"']),
     (
         "another id for the first catalog",
         _catalogs(lambda rows: (replace(rows[0], catalog_id="days"), rows[1])),
