@@ -81,6 +81,14 @@ def stack_of(*parts: QWidget) -> QStackedWidget:
     return stack
 
 
+def keep_room(widget: WidgetT) -> WidgetT:
+    """``widget``, which has its room also while it is hidden: nothing moves when it comes."""
+    policy = widget.sizePolicy()
+    policy.setRetainSizeWhenHidden(True)
+    widget.setSizePolicy(policy)
+    return widget
+
+
 def named(widget: WidgetT, name: str = "", *, spoken: str = "", tip: str = "", kind: str = "") -> WidgetT:
     """``widget`` with its object name, what a screen reader says, its tooltip, and its kind in the style sheet."""
     if name:

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import (
 
 from gatewright_gui.models.keys import KEYS, KeysModel
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import Gap, Part, aligned, column_of, holding, named, row_of, stack_of, stretch
+from gatewright_gui.qt.layout import Gap, Part, aligned, column_of, holding, keep_room, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.copy_button import CopyButton
 from gatewright_gui.qt.widget.item_view import TableView
@@ -79,9 +79,7 @@ class HelpDialog(QDialog):
         self.resize(*SIZE)
 
     def _lay_out(self) -> None:
-        policy = self.search.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        self.search.setSizePolicy(policy)
+        keep_room(self.search)
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         for button in (self.file_button, self.close_button):
             button.setAutoDefault(False)

@@ -23,7 +23,7 @@ from gatewright_gui.models.selfcheck import (
     report_text,
 )
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
+from gatewright_gui.qt.layout import column_of, keep_room, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import Role
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
@@ -81,9 +81,7 @@ class SelfCheckDialog(QDialog):
 
     def _lay_out(self) -> None:
         self.progress.setTextVisible(False)
-        policy = self.progress.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        self.progress.setSizePolicy(policy)
+        keep_room(self.progress)
         self.progress.setFixedHeight(4)
         for view, model, wide in ((self.agent_view, self.agents, 0), (self.note_view, self.notes, WHAT)):
             widths = {column: 88 for column in range(model.columnCount()) if column != wide}

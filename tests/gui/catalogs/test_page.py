@@ -305,6 +305,14 @@ async def test_failed_server_says_why_and_what_to_do(window: MainWindow, tmp_pat
     assert "no-such-server-anywhere" in page.detail.bar.text
     assert page.detail.bar.action_button.text() == "Try again"
 
+    page.detail.bar.close_button.click()
+    page.page_shown()
+    assert not page.detail.bar.isVisible()
+    page.detail.bar.action_button.click()
+    await settled(window)
+    await until(lambda: page.current is not None and page.current.status[0] == "failed")
+    assert page.detail.bar.isVisible()
+
 
 async def test_file_that_is_dropped_is_read(window: MainWindow, tmp_path: Path) -> None:
     page = page_of(window)

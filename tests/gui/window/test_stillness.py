@@ -1,16 +1,28 @@
 """Nothing that one can click moves while one only looks: rows are chosen, bars come and go, and every control stays."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractButton, QAbstractItemView, QComboBox, QLineEdit, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QComboBox,
+    QLineEdit,
+    QPushButton,
+    QStackedWidget,
+    QWidget,
+)
 
 from gatewright_gui.app.driver import lay_out
 from gatewright_gui.pages.memory import MemoryPage
+from gatewright_gui.pages.page import Page, PageRow
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
+from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.pages import PAGES
 from tests.gui.dress import dressed
 from tests.gui.session.opened import agents_page, settled
 
@@ -87,28 +99,78 @@ async def test_a_bar_that_comes_or_goes_moves_nothing(window: MainWindow, page: 
     assert window.bars.height() == 0
 
 
-@pytest.mark.parametrize("page", ["files", "console", "audit", "memory"])
-async def test_a_bar_of_a_part_of_a_page_moves_nothing(window: MainWindow, page: str) -> None:
-    dressed(window)
-    window.show_page(page)
-    await settled(window)
-    shown = window.shelf.page(page)
-    if isinstance(shown, MemoryPage):
-        shown.part.set_current("archive")
+async def parts(window: MainWindow, page: Page) -> AsyncIterator[str]:
+    """Every part of a page that has parts, chosen one after the other."""
+    yield ""
+    if not isinstance(page, MemoryPage):
+        return
+    for part in page.part.keys[1:]:
+        page.part.set_current(part)
         await settled(window)
+        yield part
+
+
+def is_there(place: QWidget | None) -> bool:
+    return place is not None and place.isVisible()
+
+
+def arise(bar: QWidget) -> QPushButton:
+    """Have a bar say something long; the button that one presses then."""
+    if isinstance(bar, ProgressStrip):
+        bar.start("Something is under way, " * 20, at_once=True)
+        return bar.cancel_button
+    assert isinstance(bar, MessageBar)
+    bar.show_message("error", "Something happened, " * 20, action="Do it", other="Or that", more="Show")
+    return bar.action_button
+
+
+@pytest.mark.parametrize("row", PAGES, ids=lambda row: row.key)
+async def test_no_bar_of_a_page_moves_anything_when_it_comes_and_when_it_goes(window: MainWindow, row: PageRow) -> None:
+    dressed(window)
+    window.show_page(row.key)
+    await settled(window)
+    page = window.shelf.page(row.key)
+    seen = set[QWidget]()
+    async for part in parts(window, page):
+        lay_out()
+        found = [bar for kind in (MessageBar, ProgressStrip) for bar in page.findChildren(kind)]
+        for bar in [bar for bar in found if is_there(bar.parentWidget())]:
+            seen.add(bar)
+            bar.hide()
+            place = bar.parentWidget()
+            without = (bar, *place.views) if isinstance(place, FootBars) else (bar,)
+            before = controls(window, *without)
+            button = arise(bar)
+            now = controls(window, *without)
+            assert not moved(before, now), (part, bar.objectName())
+            assert before.keys() == now.keys(), (part, bar.objectName())
+            at = button.mapTo(window, button.rect().center())
+            assert window.childAt(at) is button, (part, bar.objectName())
+            bar.hide()
+            assert not moved(before, controls(window, *without)), (part, bar.objectName())
+    assert seen == {bar for kind in (MessageBar, ProgressStrip) for bar in page.findChildren(kind)}
+
+
+@pytest.mark.parametrize("key", ["problems", "files"])
+async def test_the_last_row_under_a_bar_that_stays_can_be_scrolled_into_sight(window: MainWindow, key: str) -> None:
+    dressed(window)
+    window.show_page(key)
+    await settled(window)
+    (place,) = [place for place in window.shelf.page(key).findChildren(FootBars) if place.views]
+    (view,) = place.views
+    host = place.parentWidget()
+    assert isinstance(host, QStackedWidget)
+    host.setCurrentWidget(view)
     lay_out()
-    places = [place for place in shown.findChildren(FootBars) if place.isVisible()]
-    assert places
-    for place in places:
-        before = controls(window, place)
-        (bar,) = place.findChildren(MessageBar)
-        bar.show_message("error", "Something happened, " * 20, action="Do it")
-        assert not moved(before, controls(window, place)), bar.objectName()
-        at = bar.action_button.mapTo(window, bar.action_button.rect().center())
-        assert window.childAt(at) is bar.action_button
-        QTest.mouseClick(bar.close_button, Qt.MouseButton.LeftButton)
-        assert not moved(before, controls(window, place)), bar.objectName()
-        assert place.height() == 0
+    whole = view.geometry()
+    for bar in place.findChildren(MessageBar):
+        bar.show_message("error", "Something happened", action="Do it")
+        lay_out()
+        assert view.geometry().topLeft() == whole.topLeft()
+        assert view.geometry().bottom() + 1 == place.y() < whole.bottom()
+        bar.dismiss()
+        lay_out()
+        assert view.geometry() == whole
 
 
 async def test_one_bar_covers_the_foot_and_nothing_of_the_page(window: MainWindow) -> None:

@@ -22,7 +22,7 @@ ABOVE, BELOW, MOST_KNOWN = 200, 100, 5_000
 """So many rows above and below the lowest one that is seen are read at once, and so many are kept."""
 CALL_ROLE = Qt.ItemDataRole.UserRole + 1
 """LoggedCall of a row; None while it is not read."""
-_LONG_MS = 999_999.0
+_LONG_MS = (888.8, 888_888.0)
 
 
 class CallModel(FlatModel):
@@ -168,7 +168,7 @@ def took_words(elapsed_ms: float | None) -> str:
 
 def size_columns(view: QTableView) -> None:
     """Give the columns their widths; what a call came to, and how long that took, are never cut."""
-    took = view.fontMetrics().horizontalAdvance(took_words(_LONG_MS)) + 4 * PAD
+    took = max(view.fontMetrics().horizontalAdvance(took_words(elapsed_ms)) for elapsed_ms in _LONG_MS) + 4 * PAD
     verdict = verdict_width(view, 106, outcomes())
     for column, width in ((TIME, 108), (AGENT, 84), (VERDICT, verdict), (CLIENT, 84), (TOOK, took)):
         view.setColumnWidth(column, width)

@@ -437,8 +437,8 @@ class AuditPage(Page):
         for at, share in enumerate((5, 1)):
             split.setStretchFactor(at, share)
         self._stack.installEventFilter(self)
-        column_of(self.header, self.filters, self.timeline, stretch(split), self.strip, into=self)
-        FootBars(self, self.message)
+        column_of(self.header, self.filters, self.timeline, stretch(split), into=self)
+        FootBars(self, self.strip, self.message)
 
 
 def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:

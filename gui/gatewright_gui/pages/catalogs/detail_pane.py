@@ -7,12 +7,12 @@ from PySide6.QtWidgets import QComboBox, QHeaderView, QPushButton, QWidget
 
 from gatewright_gui.pages.catalogs.tool_table import TIER, TOOL, WHY, ToolLine, ToolModel, lines_of, tool_view
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
+from gatewright_gui.qt.layout import column_of, holding, keep_room, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
-from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import SizeStore, split_of
@@ -48,6 +48,9 @@ class DetailPane(QWidget):
         self.setObjectName("catalogs.detail")
         self.row: CatalogRow | None = None
         self._stderr = ""
+        self._state: tuple[str, str] | None = None
+        self._read: tuple[str, str] | None = None
+        """The state that somebody read and closed: it is not told again until another one came."""
         self.header = SectionHeader(tr("Catalog"))
         self.bar = named(MessageBar(), "catalogs.bar")
         self.trust_button = _button(
@@ -59,7 +62,8 @@ class DetailPane(QWidget):
         self.part = named(Segmented(tr("What to show of the catalog")), "catalogs.part")
         for key, words in (("tools", tr("Tools")), ("server", tr("Server")), ("stderr", tr("Its messages"))):
             self.part.add_segment(key, words)
-        for control in (self.part, self.trust_button, self.run_button, self.ask_button, self.remove_button):
+        # what comes and goes stands where it moves nothing else: *Ask for tools*, which comes with *Stop*, is the first
+        for control in (self.ask_button, self.part, self.trust_button, self.run_button, self.remove_button):
             self.header.add_control(control)
         for control in (self.trust_button, self.run_button, self.ask_button):
             control.hide()  # which of them there are is known with the first catalog; all at once are too wide
@@ -75,19 +79,16 @@ class DetailPane(QWidget):
         self.all_button = named(QPushButton(tr("None")), "catalogs.all", spoken=tr("Tick none of what waits"))
         self.accept_button = named(QPushButton(tr("Accept")), "catalogs.accept", kind="primary")
         self.accept_note = named(Label(), "catalogs.accept_note", kind="muted")
-        self._accept_bar = holding(
-            row_of(
-                stretch(self.accept_note), self.all_button, self.tier, self.accept_button, space=2, margins=(2, 1, 2, 1)
-            )
-        )
+        accept = (stretch(self.accept_note), self.all_button, self.tier, self.accept_button)
+        self._accept_bar = keep_room(holding(row_of(*accept, space=2, margins=(2, 1, 2, 1))))
         self.no_tools = EmptyState("package", tr("No tools yet"), "")
         self.definition = named(CodeView(tr("Definition of the server")), "catalogs.definition")
         self.stderr = named(CodeView(tr("What the server wrote on standard error")), "catalogs.stderr")
         panes = (self.view, holding(column_of(self.tool_header, stretch(self.code))))
         self._splitter = split_of(Qt.Orientation.Vertical, "catalogs.tools", sizes, panes, (260, 240))
-        self._tools = holding(column_of(stretch(self._splitter), self._accept_bar))
-        self._stack = stack_of(self._tools, self.no_tools, self.definition, self.stderr)
-        column_of(self.header, self.bar, stretch(self._stack), into=self)
+        self._stack = stack_of(self._splitter, self.no_tools, self.definition, self.stderr)
+        column_of(self.header, stretch(self._stack), self._accept_bar, into=self)
+        FootBars(self._stack, self.bar)
         self._connect()
 
     def show_row(self, row: CatalogRow, stderr: str, digest: str) -> None:
@@ -140,22 +141,33 @@ class DetailPane(QWidget):
         self.all_button.clicked.connect(lambda: self.model.tick_all(not self.model.ticked))
         self.try_button.clicked.connect(self._try)
         self.part.current_changed.connect(self._show_part)
+        self.part.current_changed.connect(self._tell_ticks)
         self.model.ticks_changed.connect(self._tell_ticks)
         self.view.selectionModel().currentChanged.connect(self._show_tool)
         self.bar.action_requested.connect(self._act)
+        self.bar.closed.connect(self._keep_read)
 
     def _tell_state(self, row: CatalogRow) -> None:
         server = row.server
-        if server is not None and server.reason:
-            tone = "error" if row.is_trusted else "warning"
-            action = tr("Try again") if row.is_trusted else tr("Trust...")
-            text = ". ".join(_sentence(part) for part in (server.reason, _advice(row), *server.notes) if part)
-            self.bar.show_message(tone, text, action=action)
-        elif server is not None and server.notes:
-            self.bar.show_message("info", ". ".join(map(_sentence, server.notes)))
-        else:
+        text = ""
+        if server is not None and (server.reason or server.notes):
+            advice = _advice(row) if server.reason else ""
+            text = ". ".join(_sentence(part) for part in (server.reason, advice, *server.notes) if part)
+        state = row.catalog_id, text
+        if state == self._read:
+            return
+        self._read = None
+        if server is None or not text:
             self.bar.hide()
-        self.bar.close_button.hide()
+        elif server.reason:
+            tone = "error" if row.is_trusted else "warning"
+            self.bar.show_message(tone, text, action=tr("Try again") if row.is_trusted else tr("Trust..."))
+        else:
+            self.bar.show_message("info", text)
+        self._state = state
+
+    def _keep_read(self) -> None:
+        self._read = self._state
 
     def _act(self) -> None:
         if self.row is not None:
@@ -181,7 +193,7 @@ class DetailPane(QWidget):
             self.no_tools.set_state("package", tr("No tools yet"), way)
             self._stack.setCurrentWidget(self.no_tools)
             return
-        parts = {"tools": self._tools, "server": self.definition, "stderr": self.stderr}
+        parts = {"tools": self._splitter, "server": self.definition, "stderr": self.stderr}
         self._stack.setCurrentWidget(parts[part or "tools"])
         self._show_tool()
 
@@ -210,10 +222,10 @@ class DetailPane(QWidget):
         else:
             self.code.set_plain(visible(line.note))
 
-    def _tell_ticks(self) -> None:
+    def _tell_ticks(self, _why: object = None) -> None:
         waits = sum(line.waiting is not None for line in self.model.rows)
         number = self.model.ticked_count
-        self._accept_bar.setVisible(waits > 0)
+        self._accept_bar.setVisible(waits > 0 and self.part.current == "tools")
         self.accept_button.setText(tr("Accept {number}", number=number) if number else tr("Accept"))
         self.accept_button.setEnabled(number > 0)
         self.all_button.setText(tr("None") if number else tr("All"))

@@ -10,7 +10,7 @@ from gatewright_gui.pages.console.outcome import OutcomePanel
 from gatewright_gui.pages.console.request import RequestPanel
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.qt.layout import named, row_of, stretch
+from gatewright_gui.qt.layout import keep_room, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import text_button
 from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, StageRow
@@ -53,9 +53,7 @@ class CallBar(QWidget):
         self.run_button = text_button(tr(RUN), "console.run", self.run)
         self.cancel_button = text_button(tr("Cancel"), "console.cancel", self.cancel, tr("Give the call up (Esc)"))
         tie_icon(self.cancel_button, "circle-stop")
-        policy = self.cancel_button.sizePolicy()
-        policy.setRetainSizeWhenHidden(True)
-        self.cancel_button.setSizePolicy(policy)
+        keep_room(self.cancel_button)
         self.live_button = named(QPushButton(tr("Go live")), "console.live", spoken=tr("Go live"), kind="danger")
         self.live_button.setToolTip(tr("Run in the real workspace (Ctrl+Shift+L)"))
         buttons = (self.decide_button, self.run_button, self.cancel_button)

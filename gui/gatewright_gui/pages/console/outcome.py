@@ -200,6 +200,5 @@ class OutcomePanel(QWidget):
         split.restore((348, 300))
         self._spare = QWidget()
         self._spare.hide()
-        heads = (self.strip, self.approval, self.verdict)
-        column_of(*heads, stretch(split, 20), stretch(self._spare), into=self)
-        FootBars(self, self.message)
+        column_of(self.approval, self.verdict, stretch(split, 20), stretch(self._spare), into=self)
+        FootBars(self, self.strip, self.message)

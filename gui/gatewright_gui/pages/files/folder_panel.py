@@ -39,6 +39,7 @@ from gatewright_gui.qt.widget import (
     TreeView,
 )
 from gatewright_gui.qt.widget.delegate import Delegate
+from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.session.courtesy import painting
 
 _ICON = 16
@@ -282,6 +283,7 @@ class FolderPanel(QWidget):
         header.add_control(self.help_button)
         header.add_control(self.refresh_button)
         path = column_of(self._path, margins=(2, 0, 2, 1))
-        column_of(header, path, self.use_bar, self.bar, self.strip, stretch(self._stack), into=self)
+        column_of(header, path, self.bar, stretch(self._stack), into=self)
+        FootBars(self._stack, self.strip, self.use_bar, views=(self.tree,))
         for before, after in pairwise((self.help_button, self.refresh_button, *self.bar.stops, self.tree)):
             QWidget.setTabOrder(before, after)

@@ -365,11 +365,10 @@ class RulesPanel(QWidget):
             stretch(self.table),
             self.fault,
             self.trial,
-            self.strip,
             self.roots,
             into=self,
         )
-        FootBars(self, self.message)
+        FootBars(self, self.strip, self.message)
 
 
 def _order(source: Source) -> list[int]:

@@ -13,7 +13,7 @@ from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
-from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
 from gatewright_gui.qt.widget.splitter import SizeStore
@@ -70,7 +70,8 @@ class BlockPane(QWidget):
         self._stack = stack_of(*self._parts.values())
         tabs = row_of(self.part, stretch(), margins=(2, 0, 2, 1))
         about = row_of(stretch(self.place), margins=(2, 0, 2, 1))
-        column_of(self.header, about, self.bar, tabs, stretch(self._stack), into=self)
+        column_of(self.header, about, tabs, stretch(self._stack), into=self)
+        FootBars(self, self.bar)
         self.part.current_changed.connect(self._show_part)
         self.archive_button.clicked.connect(self.archive_requested)
         self.delete_button.clicked.connect(self.delete_requested)

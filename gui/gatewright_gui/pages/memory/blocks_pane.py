@@ -20,7 +20,7 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import ROW
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.row_list import RowList
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
@@ -72,7 +72,8 @@ class BlocksPane(QWidget):
         left = holding(column_of(self.header, row_of(stretch(self.filter), margins=(2, 0, 2, 1)), stretch(self._list)))
         self._whole = Splitter(Qt.Orientation.Horizontal, "memory", context.sizes)
         self._stack = QStackedWidget()
-        column_of(self.bar, stretch(self._stack), into=self)
+        column_of(stretch(self._stack), into=self)
+        FootBars(self, self.bar)
         for part in (self._whole, self.empty):
             self._stack.addWidget(part)
         for part in (left, self.detail):

@@ -17,7 +17,7 @@ from gatewright_gui.qt.menu import popup_menu
 from gatewright_gui.qt.plaintext import label_text, tip_text
 from gatewright_gui.qt.prose import ProseLabel, plain
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.message_bar import MessageBar
+from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.session.causes import mends_of, mends_of_all
@@ -182,7 +182,8 @@ class ProblemsPage(Page):
             margins=(2, 0, 2, 2),
         )
         self._foot = holding(column_of(self.whole, buttons))
-        column_of(self.header, self.bar, stretch(self._stack), self._foot, into=self)
+        column_of(self.header, stretch(self._stack), self._foot, into=self)
+        FootBars(self._stack, self.bar, views=(self.view,))
 
     def focus_search(self) -> None:
         """Into the filter over the table."""

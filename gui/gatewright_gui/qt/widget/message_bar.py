@@ -1,5 +1,6 @@
 """A bar that says something and goes away again, and its place at the foot of the window; it never blocks."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
@@ -13,6 +14,8 @@ from gatewright_gui.qt.widget.button import IconButton
 from gatewright_gui.qt.widget.icon_label import IconLabel
 
 Tone = Literal["info", "warning", "error"]
+_NO_LIMIT = 16_777_215
+"""QWIDGETSIZE_MAX of Qt, the height that limits no widget."""
 _TONES: dict[Tone, tuple[str, Role]] = {
     "info": ("info", "accent"),
     "warning": ("triangle-alert", "ask"),
@@ -118,11 +121,14 @@ class MessageBar(QWidget):
 
 
 class FootBars(QWidget):
-    """Bars over the lower edge of `host`, above each other: nothing moves when one comes or goes."""
+    """Bars over the lower edge of `host`, above each other: nothing moves when one comes or goes.
 
-    def __init__(self, host: QWidget, *bars: QWidget) -> None:
+    `views`: pages of the host, a stack, that end above the bars, so that their last rows can be scrolled into sight.
+    """
+
+    def __init__(self, host: QWidget, *bars: QWidget, views: Sequence[QWidget] = ()) -> None:
         super().__init__(host)
-        self._host = host
+        self._host, self.views = host, views
         column = self._column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -148,3 +154,5 @@ class FootBars(QWidget):
         high = 0 if column.isEmpty() else max(column.totalHeightForWidth(width), column.totalMinimumSize().height())
         self.setGeometry(0, self._host.height() - high, width, high)
         self.raise_()
+        for view in self.views:
+            view.setMaximumHeight(self._host.height() - high if high else _NO_LIMIT)

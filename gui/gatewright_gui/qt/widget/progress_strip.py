@@ -85,6 +85,7 @@ class ProgressStrip(QWidget):
         del event
         palette = current_look().palette
         painter = QPainter(self)
+        painter.fillRect(self.rect(), QColor(palette.background))
         painter.fillRect(0, 0, self.width(), _LINE, QColor(palette.border))
         width = self.width()
         if self._fraction is not None:

@@ -2,6 +2,7 @@
 
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from gatewright_gui.qt.layout import keep_room
 from gatewright_gui.qt.look import current_look
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.label import Label
@@ -55,8 +56,4 @@ class SectionHeader(QWidget):
 
     def add_control(self, control: QWidget, *, keeps_room: bool = False) -> None:
         """Put a control at the right, after those that are there; `keeps_room`: also while it is hidden."""
-        if keeps_room:
-            policy = control.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)
-            control.setSizePolicy(policy)
-        self._row.addWidget(control)
+        self._row.addWidget(keep_room(control) if keeps_room else control)
