@@ -34,7 +34,7 @@ async def test_call_that_waits_in_the_gateway_is_approved_and_the_next_refused(
         asked = asyncio.to_thread(served.ask, number, "tools/call", name="file", arguments=APPEND)
         return asyncio.create_task(asked)
 
-    await until(lambda: hand.window.waiting._attached is not None, "the window to hear of calls")  # pyright: ignore[reportPrivateUsage]
+    await until(lambda: hand.window.waiting.is_known, "the window to hear of calls")
 
     # every page tells that it waits; one sees what is asked, and approves it
     first = call(1)

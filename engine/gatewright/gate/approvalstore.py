@@ -2,7 +2,8 @@
 
 The gate looks approvals up here, and a PermissionBroker waits for answers. One file, ``approvals.sqlite`` in the state
 folder, readable by its owner only; see `SealedTable` for why it cannot be forged.
-A question vanishes with its time, its withdrawal, or the process that waits for its answer.
+A question vanishes with its time, its withdrawal, or the process that waits for its answer. Who only listens writes
+nothing here; see `Presence`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.ids import new_id
 from gatewright.base.jsonvalue import JsonValue, canonical_json
 from gatewright.gate.approval import Approval, ApprovalRequest
-from gatewright.gate.lifeline import Lifeline, is_alive
+from gatewright.gate.lifeline import Lifeline, Presence, is_alive
 from gatewright.record.sealedtable import SealedRow, SealedTable, Version
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ MOST_BYTES = 1 << 20
 """The size of the largest question that is kept: nobody reads more before answering."""
 MOST_QUESTIONS = 1000
 """How many calls wait at the same time in a workspace, whoever asks."""
-_KINDS = _REQUEST, _ANSWER, _GRANT, _LISTENER = "request", "answer", "grant", "listener"
+_KINDS = _REQUEST, _ANSWER, _GRANT = "request", "answer", "grant"
 
 
 class QuestionTooLarge(WorkspaceError):
@@ -53,6 +54,7 @@ class ApprovalStore:
         self._rows = SealedTable(None if state is None else state / FILE_NAME, keys, _KINDS, "approvals")
         self._clock = clock or SystemClock()
         self._lifeline = Lifeline(state)
+        self._presence = Presence(state, keys)
         self._grants: tuple[Version, tuple[Grant, ...]] = ((), ())
 
     @property
@@ -193,23 +195,17 @@ class ApprovalStore:
     def attach(self) -> str:
         """Say that an operator listens here, until ``detach`` or the end of the process. Raises WorkspaceError."""
         listener = new_id("listener")
-        with self._lifeline.released_on_error(listener), self._rows.changing() as change:
-            self._purge(change)
-            change.put(SealedRow(_LISTENER, listener, "", "", self._lifeline.hold(listener), None, "{}"))
+        self._presence.begin(listener)
         return listener
 
     def detach(self, listener: str) -> None:
-        """The operator listens no more. Raises WorkspaceError."""
-        try:
-            with self._rows.changing() as change:
-                change.delete(row for row in change.rows if row.row_id == listener)
-        finally:
-            self._lifeline.let_go(listener)
+        """The operator listens no more."""
+        self._presence.end(listener)
 
     def has_listener(self) -> bool:
         """Whether an operator listens in some process."""
         try:
-            return any(row.kind == _LISTENER for row in self._alive(self._rows.rows()))
+            return self._presence.is_anybody()
         except WorkspaceError as error:
             self._rows.note(str(error))
             return False
@@ -222,6 +218,7 @@ class ApprovalStore:
         """Let go of the file; what waits here is over."""
         self._rows.close()
         self._lifeline.close()
+        self._presence.close()
 
     def _granted(self) -> tuple[Grant, ...]:
         """Every grant in the store, expired ones too, oldest first; read once per version."""

@@ -159,6 +159,9 @@ class PermissionBroker:
             except WorkspaceError as error:
                 _log.warning("other processes do not see the operator here: %s", error)
         with self._lock:
+            if self._closed:  # by another thread, meanwhile
+                self._store.detach(listener)
+                return lambda: None
             self._listeners[key] = callback
             self._watched()
 
@@ -166,8 +169,7 @@ class PermissionBroker:
             with self._lock:
                 self._listeners.pop(key, None)
             if listener:
-                with suppress(WorkspaceError):
-                    self._store.detach(listener)
+                self._store.detach(listener)
 
         return leave
 

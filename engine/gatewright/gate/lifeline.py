@@ -1,10 +1,11 @@
-"""Whether a process is still there: a file that it holds locked while it lives.
+"""Files that processes hold locked while they live, by which others see that they are there.
 
 The system lets go of the lock when the process ends in whatever way, so nobody has to write a heartbeat.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -18,13 +19,18 @@ from gatewright.record.folder import PrivateFolder
 from gatewright.record.fork import fork_safe_lock, renew_after_fork
 
 _OWNER = late_regex(r"owner-[0-9a-f]{16}")
+_SUFFIX = ".alive"
 
 
 class Lifeline:
-    """The life of this process as others see it in ``folder``, a file while anything hangs on it; None: in memory."""
+    """The life of this process as others see it in ``folder``, a file while anything hangs on it; None: in memory.
 
-    def __init__(self, folder: Path | None) -> None:
+    ``mark``: what the name of the file begins with.
+    """
+
+    def __init__(self, folder: Path | None, mark: str = "") -> None:
         self._folder = folder
+        self._mark = mark
         self._lock = fork_safe_lock()
         self._descriptor: int | None = None
         self.renew()
@@ -39,19 +45,21 @@ class Lifeline:
 
     def hold(self, what: str) -> str:
         """The owner that ``what`` hangs on from now on. Raises WorkspaceError."""
-        if self._folder is None:
-            return ""
         with self._lock:
             try:
-                if self._descriptor is None:
+                if self._folder is not None and self._descriptor is None:
                     how = os.O_RDWR | os.O_CREAT | os.O_EXCL
-                    self._descriptor = PrivateFolder(self._folder).open(f"{self._owner}.alive", how)
+                    self._descriptor = PrivateFolder(self._folder).open(self._name, how)
                     lock(self._descriptor, 0)
             except OSError as error:
-                text = f"the state folder `{self._folder}` cannot be written: {error.strerror}"
-                raise WorkspaceError(text) from error
+                raise WorkspaceError(f"the folder `{self._folder}` cannot be written: {error.strerror}") from error
             self._hanging.add(what)
-            return self._owner
+            return "" if self._folder is None else self._owner
+
+    @property
+    def is_held(self) -> bool:
+        """Whether anything hangs on it."""
+        return bool(self._hanging)
 
     @contextmanager
     def released_on_error(self, what: str) -> Generator[None]:
@@ -77,15 +85,71 @@ class Lifeline:
 
     def _end(self) -> None:
         if self._folder is not None and self._descriptor is not None:
-            PrivateFolder(self._folder).end(f"{self._owner}.alive", self._descriptor)
+            PrivateFolder(self._folder).end(self._name, self._descriptor)
             self._descriptor = None
 
+    @property
+    def _name(self) -> str:
+        return f"{self._mark}{self._owner}{_SUFFIX}"
 
-def is_alive(folder: Path, owner: str) -> bool:
+
+class Presence:
+    """The operators of a state folder, there or not: none of them writes into it. Each holds a file in the key folder,
+    whose name says which state folder is meant. Without folders they are those of this object.
+
+    Methods may be called from any thread, and raise WorkspaceError.
+    """
+
+    def __init__(self, state: Path | None, keys: Path | None) -> None:
+        place = "" if state is None else os.path.realpath(state)
+        self._mark = f"operator-{hashlib.sha256(os.fsencode(place)).hexdigest()[:16]}-"
+        self._is_shared = state is not None
+        self._keys = keys if self._is_shared else None
+        self._lifeline = Lifeline(self._keys, self._mark)
+
+    def begin(self, operator: str) -> None:
+        """The operator is there, until ``end``, ``close`` or the end of the process."""
+        if not self._is_shared:
+            self._lifeline.hold(operator)
+            return
+        if self._keys is None:
+            raise WorkspaceError("there is no key folder")
+        keys = PrivateFolder(self._keys)
+        try:
+            keys.make()
+            with self._lifeline.released_on_error(operator), keys.locked():
+                self._lifeline.hold(operator)
+        except OSError as error:
+            raise WorkspaceError(f"the folder `{self._keys}` cannot be written: {error.strerror}") from error
+
+    def end(self, operator: str) -> None:
+        """The operator is gone."""
+        self._lifeline.let_go(operator)
+
+    def is_anybody(self) -> bool:
+        """Whether an operator is there, in whatever process."""
+        if self._keys is None:
+            return self._lifeline.is_held
+        keys = PrivateFolder(self._keys)
+        try:
+            found = [name for name in keys.names() if name.startswith(self._mark)]
+            if not found:
+                return False
+            with keys.locked():  # nobody is between making the file and holding it
+                return any(is_alive(self._keys, name[len(self._mark) : -len(_SUFFIX)], self._mark) for name in found)
+        except OSError as error:
+            raise WorkspaceError(f"the folder `{self._keys}` cannot be read: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Every operator of this object is gone."""
+        self._lifeline.close()
+
+
+def is_alive(folder: Path, owner: str, mark: str = "") -> bool:
     """Whether the owner still holds its file; one left by a process that died is removed."""
     if not _OWNER.fullmatch(owner):
         return False
-    own, name = PrivateFolder(folder), f"{owner}.alive"
+    own, name = PrivateFolder(folder), f"{mark}{owner}{_SUFFIX}"
     try:
         descriptor = own.open(name)
     except OSError:

@@ -1,7 +1,7 @@
 """Calls of other processes on the open workspace that wait for an operator.
 
-A workspace that nobody enforces yet has no state folder, and nothing is written into it. Once it has one the app says
-in the store of approvals that an operator is there, and is told by the engine's own thread what waits.
+Other processes see outside the workspace that an operator is there, and the engine's own thread tells what waits:
+nothing is written into a workspace that nobody enforces yet.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 from shiboken6 import isValid
 
 from gatewright.workspace.api import GatewrightError, Workspace
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 
 WHO = "the operator in the app"
-LOOK_MS = 1000
-"""How often it is looked whether the workspace came to be enforced."""
 
 
 class Waiting(QObject):
@@ -42,12 +40,9 @@ class Waiting(QObject):
         self.is_known = False
         """Whether it was looked what waits in the open workspace."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._attached: Workspace | None = None
         self._answered: set[str] = set()
         self._known: dict[str, tuple[ApprovalRequest, PendingApproval]] = {}
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="gatewright-waiting")
-        self._look = QTimer(self, interval=LOOK_MS)
-        self._look.timeout.connect(self._attach)
         document.closed.connect(self._follow)
         document.opened.connect(self._follow)
 
@@ -58,7 +53,6 @@ class Waiting(QObject):
 
     def close(self) -> None:
         """Follow nothing any more; an answer that is being written is written."""
-        self._look.stop()
         self._workspace = None
         self._worker.shutdown(wait=True)
 
@@ -66,17 +60,9 @@ class Waiting(QObject):
         self._workspace = self._document.workspace if self._document.is_open else None
         self.is_known = False
         self._put(())
-        if self._workspace is None:
-            self._look.stop()
-            return
-        self._loop = asyncio.get_running_loop()
-        self._look.start()
-        self._attach()
-
-    def _attach(self) -> None:
-        workspace = self._workspace
-        if workspace is not None:
-            self._send(self._subscribe, workspace)
+        if self._workspace is not None:
+            self._loop = asyncio.get_running_loop()
+            self._send(self._subscribe, self._workspace)
 
     def _send(self, work: Callable[..., object], *values: object) -> None:
         with contextlib.suppress(RuntimeError):  # the worker has ended
@@ -85,14 +71,8 @@ class Waiting(QObject):
     # beside the window
 
     def _subscribe(self, workspace: Workspace) -> None:
-        if self._workspace is not workspace or self._attached is workspace:
-            return
-        if not workspace.state_folder.is_dir():
-            self._tell(self._take, workspace, ())  # nobody ever asked
-            return
-        workspace.broker.subscribe(partial(self._heard, workspace))
-        self._attached = workspace
-        self._tell(self._look.stop)
+        if self._workspace is workspace:
+            workspace.broker.subscribe(partial(self._heard, workspace))
 
     def _heard(self, workspace: Workspace, requests: "tuple[ApprovalRequest, ...]") -> None:
         from gatewright_gui.session.question import question_of

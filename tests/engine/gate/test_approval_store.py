@@ -6,6 +6,7 @@ import os
 import sqlite3
 import stat
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -244,11 +245,8 @@ def test_what_is_over_leaves_the_file(tmp_path: Path, store: ApprovalStore, cloc
     store.post(a_request(request_id="ask-1", expires_wall_s=clock.wall_s() + 45.0), 10)
     assert rows_of(tmp_path) == [("request", "ask-1")]
     clock.advance(45.0)
-    listener = store.attach()
-    assert rows_of(tmp_path) == [("listener", listener)]
-    assert listener.startswith("listener-")
-    store.detach(listener)
-    assert rows_of(tmp_path) == []
+    store.remember(a_request(), TEN_MINUTES)
+    assert [kind for kind, _ in rows_of(tmp_path)] == ["grant"]
 
 
 @pytest.mark.parametrize("seconds", [None, 0.0, -5.0, float("nan"), float("inf"), 1e12])
@@ -338,7 +336,7 @@ def test_without_its_key_nothing_counts(tmp_path: Path, store: ApprovalStore, cl
     assert other.notes
 
 
-@pytest.mark.parametrize("how", ["find", "pending", "has_listener", "spend"])
+@pytest.mark.parametrize("how", ["find", "pending", "spend"])
 def test_file_that_is_no_store_is_an_error_for_writers_and_nothing_for_readers(
     tmp_path: Path, clock: ManualClock, how: str
 ) -> None:
@@ -433,14 +431,55 @@ def test_agent_has_only_so_many_calls_waiting(store: ApprovalStore, monkeypatch:
 
 def test_life_file_is_gone_once_nothing_hangs_on_it(tmp_path: Path, store: ApprovalStore) -> None:
     store.post(a_request(request_id="ask-1"), 10)
-    listener = store.attach()
-    alive = list((tmp_path / "state").glob("*.alive"))
+    listener, other = store.attach(), store.attach()
+    alive = [len(list((tmp_path / where).glob("*.alive"))) for where in ("state", "keys")]
     store.withdraw("ask-1")
     store.detach(listener)
+    store.detach(other)
 
-    assert len(alive) == 1
-    assert list((tmp_path / "state").glob("*.alive")) == []
+    assert alive == [1, 1]
+    assert list(tmp_path.rglob("*.alive")) == []
     assert not store.has_listener()
+
+
+def test_operator_attends_the_state_folder_that_is_meant_by_whatever_name_and_no_other(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("one/.gatewright", "two/.gatewright", "one/.gatewright/below")]
+    stores = [ApprovalStore(folder, tmp_path / "keys") for folder in folders]
+    for number, store in enumerate(stores):
+        listener = store.attach()
+        assert [other.has_listener() for other in stores] == [other is store for other in stores]
+        assert not folders[number].exists()
+        store.detach(listener)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "one")
+    stores[0].attach()
+    assert ApprovalStore(tmp_path / "link/.gatewright", tmp_path / "keys").has_listener()
+    assert not ApprovalStore(folders[0], tmp_path / "other_keys").has_listener()
+    for store in stores:
+        store.close()
+
+
+def test_operators_that_come_and_go_are_seen_by_all_who_look_meanwhile(tmp_path: Path) -> None:
+    """Making the file and holding it are two steps, and who looks removes files that nobody holds."""
+    stays = small_store(tmp_path)
+    stays.attach()
+
+    def come_and_go(_: int) -> int:
+        seen = 0
+        for _ in range(20):
+            store = small_store(tmp_path)
+            listener = store.attach()
+            seen += small_store(tmp_path).has_listener()
+            store.detach(listener)
+            seen += small_store(tmp_path).has_listener()
+            store.close()
+        return seen
+
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(come_and_go, range(6))) == [40] * 6
+    stays.close()
+    assert not small_store(tmp_path).has_listener()
+    assert list((tmp_path / "keys").glob("*.alive")) == []
 
 
 def test_operator_who_leaves_takes_no_other_one_away(store: ApprovalStore) -> None:
@@ -648,12 +687,13 @@ def test_key_of_the_wrong_size_is_an_error(tmp_path: Path, store: ApprovalStore)
         store.remember(a_request(), TEN_MINUTES)
 
 
-def test_a_file_that_cannot_be_read_has_no_listener_and_says_so(tmp_path: Path, store: ApprovalStore) -> None:
-    store.attach()
-    (tmp_path / "state" / FILE_NAME).write_bytes(b"no database at all" * 100)
-    other = small_store(tmp_path, ManualClock())
-    assert not other.has_listener()
-    assert any("cannot be read" in note for note in other.notes)
+def test_a_key_folder_that_cannot_be_read_has_no_listener_and_says_so(tmp_path: Path, store: ApprovalStore) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "keys").symlink_to(tmp_path / "elsewhere")
+    assert not store.has_listener()
+    assert any("cannot be read" in note for note in store.notes)
+    with pytest.raises(WorkspaceError, match="cannot be written"):
+        store.attach()
 
 
 def test_question_that_was_withdrawn_and_is_put_back_is_not_asked_again(

@@ -105,7 +105,7 @@ async def test_unannounced_operator_is_attached_here_alone(tmp_path: Path, clock
 async def test_operator_whom_other_processes_cannot_see_is_attached_here_and_told_so(
     tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / "state").write_text("a file where the folder should be", "utf-8")
+    (tmp_path / "keys").write_text("a file where the folder should be", "utf-8")
     broker = PermissionBroker(small_store(tmp_path, clock), clock)
     leave = broker.subscribe(lambda _: None)
 

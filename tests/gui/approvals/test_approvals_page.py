@@ -83,7 +83,7 @@ async def deployed(tmp_path: Path) -> AsyncIterator[Deployed]:
             await workspace.call(
                 "archivist", "file", {"op": "list"}
             )  # enforced from now on; of the operator it would be a pause
-            await until(lambda: window.waiting._attached is not None)  # pyright: ignore[reportPrivateUsage]
+            await until(lambda: window.waiting.is_known)
             made = Deployed(window, workspace)
             window.activateWindow()  # keys go to the window that is active
             await until(window.isActiveWindow)

@@ -94,7 +94,7 @@ async def test_waiting_call_over_http_is_shown_and_a_click_leads_to_the_question
     with served_over_http(place) as gate:
         token = place.token("writer", user_id="bob")
         await until(page.served.isVisible)
-        await until(lambda: window.waiting._attached is not None)  # pyright: ignore[reportPrivateUsage]
+        await until(lambda: window.waiting.is_known)
         with calling(connected(gate, place.token("writer", user_id="eve"))) as first:
             before = first("file", other)
             await until(lambda: len(window.waiting.questions) == 1)
