@@ -183,6 +183,11 @@ def _bubblewrap() -> tuple[str, str]:
     return "", f"bubblewrap does not work on this system ({said or f'exit code {tried.returncode}'})"
 
 
+def why_not_confined() -> str:
+    """Why no process can be confined on this system; empty where it can."""
+    return _bubblewrap()[1]
+
+
 def isolation_words() -> str:
     """How far shells are kept apart from the rest of the system, in plain words."""
     tool, why = _bubblewrap()

@@ -9,6 +9,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "tour": ("tour --out pictures",),
     "check": ("check work", "check work --json"),
     "context": ("context work --agent archivist",),
+    "confinement": ("confinement work --agent archivist",),
     "inbox": ("inbox work", "inbox work --agent archivist --take"),
     "preview": (
         "preview work --agent archivist --format openai",

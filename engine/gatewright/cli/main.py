@@ -21,6 +21,7 @@ NAMES = frozenset(
         "call",
         "catalog",
         "check",
+        "confinement",
         "context",
         "decide",
         "export",

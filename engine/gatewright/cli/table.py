@@ -25,6 +25,7 @@ COMMANDS = {
     "tour": ("app", "tour"),
     "check": ("check", "check"),
     "context": ("block", "context"),
+    "confinement": ("confinement", "confinement"),
     "inbox": ("inbox", "inbox"),
     "preview": ("preview", "preview"),
     "rules": ("preview", "rules"),

@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gatewright.policy.document import Agent
+from gatewright.policy.granted import exec_limits, widest
 from gatewright.policy.kinds.capability import (
     Capability,
     CapabilityKind,
     DbRead,
     DbWrite,
     EnvRead,
-    Exec,
     FsRead,
     FsWrite,
     NetRead,
@@ -79,12 +79,11 @@ def bounds_of(bounds: ResourceBounds, kinds: Iterable[CapabilityKind], agent: Ag
     needed = frozenset(kinds)
     cpu_s, memory = bounds.cpu_s, bounds.memory_bytes
     if CapabilityKind.EXEC in needed:
-        held = [one for _, one in granted(agent, CapabilityKind.EXEC) if isinstance(one, Exec)]
-        cpu_s = _narrower(cpu_s, _widest([one.cpu_limit for one in held]))
-        memory = _narrower(memory, _widest([one.mem_limit for one in held]))
+        granted_cpu_s, granted_memory = exec_limits(agent)
+        cpu_s, memory = _narrower(cpu_s, granted_cpu_s), _narrower(memory, granted_memory)
     if CapabilityKind.WASM_EXEC in needed:
         modules = [one for _, one in granted(agent, CapabilityKind.WASM_EXEC) if isinstance(one, WasmExec)]
-        memory = _narrower(memory, _widest([one.memory for one in modules]))
+        memory = _narrower(memory, widest([one.memory for one in modules]))
     return replace(bounds, cpu_s=cpu_s, memory_bytes=None if memory is None else int(memory))
 
 
@@ -95,11 +94,6 @@ def _resolved(prefix: str, folder: str | None, real: Callable[[str], str]) -> st
         return real(os.path.join(folder or _TOP, prefix))  # noqa: PTH118 - plain texts
     except (OSError, ValueError):
         return None
-
-
-def _widest(limits: Sequence[float | None]) -> float | None:
-    known = [limit for limit in limits if limit is not None]
-    return max(known) if known and len(known) == len(limits) else None
 
 
 def _narrower(own: float | None, grant: float | None) -> float | None:

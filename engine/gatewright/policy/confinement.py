@@ -13,6 +13,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.word import Word
 from gatewright.policy.document import PermissionRule, PlaceUse
 from gatewright.policy.permission import Permission
+from gatewright.policy.prefix import covers
 
 
 class View(Word):
@@ -47,6 +48,11 @@ class Tree:
     base: str
     default: Permission
     rules: tuple[PermissionRule, ...] = ()
+
+    @property
+    def closes(self) -> bool:
+        """Whether some path in it has a level at which no process sees it."""
+        return View.ABSENT in {_VIEWS[self.default], *(_VIEWS[rule.permission] for rule in self.rules)}
 
 
 @frozen
@@ -92,3 +98,14 @@ class Confinement:
     """Where it begins."""
     agent_id: str = field(default="", compare=False)
     subject: str = field(default="", compare=False)
+
+    @property
+    def windows(self) -> tuple[Place, ...]:
+        """The places to be changed in which levels close names: such a name is hidden only once it appeared."""
+        closing = [tree.base for tree in self.trees if tree.closes]
+        return tuple(
+            place
+            for place in self.places
+            if place.use is PlaceUse.WRITE
+            and any(covers(base, place.path) or covers(place.path, base) for base in closing)
+        )

@@ -222,6 +222,11 @@ class Catalog:
         return self.command is not None and self.confine is Confine.POLICY
 
     @property
+    def place_folders(self) -> list[str]:
+        """Its places that are no sources, as written."""
+        return [place for place in self.places or () if is_folder_place(place)]
+
+    @property
     def waits_for_places(self) -> bool:
         """Whether nobody accepted yet what its process gets: until then it is not started, nor are its tools seen."""
         return self.is_confined and self.places is None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gatewright.base.problem import Address
 from gatewright.policy.document import Agent
-from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind, kind_of
+from gatewright.policy.kinds.capability import SCOPED, Capability, CapabilityKind, Exec, kind_of
 from gatewright.policy.right import Layer, OperationFacts, Reason, ToolFacts
 from gatewright.policy.verdict import Verdict
 
@@ -34,6 +34,19 @@ def bounded(agent: Agent, op: OperationFacts) -> tuple[Capability, ...]:
     """The agent's grants of kinds that the operation needs where they leave something out."""
     kinds = {kind for kind in op.capabilities & SCOPED if not _is_whole(agent, kind)}
     return tuple(one for one in agent.capabilities if kind_of(one) in kinds)
+
+
+def exec_limits(agent: Agent) -> tuple[float | None, int | None]:
+    """Seconds of a processor and bytes that each process of the agent may use up; None: not limited by its grants."""
+    held = [one for one in agent.capabilities if isinstance(one, Exec)]
+    memory = widest([one.mem_limit for one in held])
+    return widest([one.cpu_limit for one in held]), None if memory is None else int(memory)
+
+
+def widest(limits: Sequence[float | None]) -> float | None:
+    """What several grants of one kind come to: the largest limit; None where one of them has none, or there is none."""
+    known = [limit for limit in limits if limit is not None]
+    return max(known) if known and len(known) == len(limits) else None
 
 
 def _and(kinds: Iterable[CapabilityKind]) -> str:

@@ -1,4 +1,4 @@
-"""The folders that the sources and roots of a workspace are opened on, kept from one policy to the next.
+"""The folders that the sources, roots and places of a workspace are opened on, kept from one policy to the next.
 
 An edit leaves a source on the folder that it was opened on. Only when the policy is read again are paths followed anew,
 and what leads out of the workspace and is not trusted is refused then, whatever else the policy says.
@@ -40,6 +40,9 @@ class Attachments:
         self._records = records
         self._ground, self._known = ground or Ground(), known
         self._held: dict[Key, BaseFolder] = {}
+        self._places: dict[Key, BaseFolder] = {}
+        self.mark: object = object()
+        """Another object once a folder is another one, or may be."""
 
     @property
     def names(self) -> dict[Key, str]:
@@ -51,7 +54,14 @@ class Attachments:
         sources: list[Key] = [("source", source.source_id, source.base_path) for source in policy.sources]
         roots: list[Key] = [("root", name, written) for name, written in policy.roots.folders.items()]
         before, self._held = self._held, {key: self._folder(key, afresh=afresh) for key in (*sources, *roots)}
-        return before != self._held
+        places: list[Key] = [
+            ("place", one.catalog_id, written) for one in policy.catalogs for written in one.place_folders
+        ]
+        were, self._places = self._places, {key: self._folder(key, afresh=afresh) for key in places}
+        is_another = before != self._held or were != self._places
+        if is_another:
+            self.mark = object()
+        return is_another
 
     def sources(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:
         """The sources of files of the policy that is followed, each with its folder."""
@@ -68,15 +78,23 @@ class Attachments:
         """The folders of its roots, by name."""
         return {name: folder for (kind, name, _), folder in self._held.items() if kind == "root"}
 
+    def places(self, catalog_id: str) -> dict[str, str]:
+        """The places of a server that are no sources, as written, and where they stand; none that may not be used."""
+        return {
+            written: folder.path
+            for (_, name, written), folder in self._places.items()
+            if name == catalog_id and not folder.refused
+        }
+
     def folders(self) -> tuple[BaseFolder, ...]:
         """All of them."""
         return tuple(self._held.values())
 
     def _folder(self, key: Key, *, afresh: bool) -> BaseFolder:
-        held = self._held.get(key)
-        if held is not None and not afresh:
-            return held
+        held = self._held.get(key) or self._places.get(key)
         kind, name, written = key
+        if held is not None and not afresh and not (kind == "place" and held.refused):  # it may be trusted by now
+            return held
         if (known := self._known.get(key)) is not None:
             return BaseFolder(known, place=self._ground.place(known))
         try:
@@ -86,7 +104,7 @@ class Attachments:
         base = self._policy_path.parent
         is_trusted = is_inside(path, base) or self._records.trusts_folder(kind, self._policy_path, name, path)
         refused = "" if is_trusted else f"the folder of this {kind} is outside, and not trusted"
-        if held is not None and (held.path, held.refused) == (str(path), refused) and held.stands:
+        if held is not None and (held.path, held.refused) == (str(path), refused) and (held.stands or refused):
             return held
         return BaseFolder(str(path), refused, place=self._ground.place(str(path)))
 

@@ -14,11 +14,12 @@ from typing import Literal
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.jsonvalue import digest
-from gatewright.policy.document import Catalog, Policy
+from gatewright.policy.document import Catalog, Confine, Policy
 from gatewright.policyfile.plain import plain_endpoints
 from gatewright.record.folder import PrivateFolder
+from gatewright.workspace.location import is_inside, resolved
 
-FolderKind = Literal["source", "root"]
+FolderKind = Literal["source", "root", "place"]
 """What a folder is named by."""
 _FILE = "trusted"
 _MOST_BYTES = 1 << 24
@@ -46,15 +47,17 @@ class TrustRecords:
 
     def trust_manifest(self, policy_path: Path, catalog_id: str, manifest: Path, content: bytes) -> None:
         """Remember it with this content. Raises WorkspaceError when the key folder cannot be written."""
-        self._add(_digest("manifest", policy_path, catalog_id, manifest), _sha256(content))
+        self._add(_digest("manifest", policy_path, catalog_id, manifest), content=_sha256(content))
 
     def trusts_server(self, policy_path: Path, catalog: Catalog) -> bool:
-        """Whether exactly this definition of a server (its command or address, and what is passed on) was trusted."""
-        return server_digest(policy_path, catalog) in self._read()
+        """Whether exactly this definition of a server (its command or address, and what is passed on) was trusted,
+        and each place of it that lies outside.
+        """
+        return self._read().keys() >= _records_of(policy_path, catalog)
 
     def trust_server(self, policy_path: Path, catalog: Catalog) -> None:
         """Remember it. Raises WorkspaceError when the key folder cannot be written."""
-        self._add(server_digest(policy_path, catalog))
+        self._add(*_records_of(policy_path, catalog))
 
     def trusts_endpoint(self, policy_path: Path, policy: Policy, target: str) -> bool:
         """Whether exactly this definition of an endpoint that connects was trusted."""
@@ -64,8 +67,8 @@ class TrustRecords:
         """Remember it. Raises WorkspaceError when the key folder cannot be written."""
         self._add(endpoint_digest(policy_path, policy, target))
 
-    def _add(self, record: str, content: str = "") -> None:
-        records = sorted({**self._read(), record: content}.items())
+    def _add(self, *fresh: str, content: str = "") -> None:
+        records = sorted({**self._read(), **dict.fromkeys(fresh, content)}.items())
         try:
             self._keys.replace(_FILE, "".join(f"{name} {held}".rstrip() + "\n" for name, held in records).encode())
         except OSError as error:
@@ -86,10 +89,19 @@ def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
     return digest([kind, str(policy_path.resolve()), name, str(folder)])
 
 
+def _records_of(policy_path: Path, catalog: Catalog) -> set[str]:
+    """What is remembered of a server that is trusted: its definition, and each of its places that lies outside."""
+    folder = policy_path.parent
+    paths = [resolved(place, folder) for place in catalog.place_folders]
+    outside = {_digest("place", policy_path, catalog.catalog_id, path) for path in paths if not is_inside(path, folder)}
+    return {server_digest(policy_path, catalog), *outside}
+
+
 def server_digest(policy_path: Path, catalog: Catalog) -> str:
     """SHA-256 of the definition of a server, as it is trusted for this policy file; 64 hexadecimal digits."""
     how = [catalog.command, list(catalog.args), list(catalog.env), catalog.cwd, catalog.url, dict(catalog.headers_env)]
-    return digest(["server", str(policy_path.resolve()), catalog.catalog_id, *how])
+    free = [str(catalog.confine)] if catalog.confine is Confine.NONE else []
+    return digest(["server", str(policy_path.resolve()), catalog.catalog_id, *how, *free])
 
 
 def endpoint_digest(policy_path: Path, policy: Policy, target: str) -> str:

@@ -73,11 +73,13 @@ if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockService
     from gatewright.memory.context import AgentContext
     from gatewright.memory.inbox import Inbox
+    from gatewright.policy.confinement import Confinement
     from gatewright.policy.edit import ChangeSet, Edit
     from gatewright.policy.rightsdiff import PolicyDiff
     from gatewright.policyfile.editfault import Fault
     from gatewright.schema import Survey
     from gatewright.sources.ground import Ground
+    from gatewright.workspace.confining import Confinements
     from gatewright.workspace.pathrow import PathRow
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.servers import Servers
@@ -306,6 +308,34 @@ class Workspace:
 
         hidden, fixed = (self._folders.state, self._folders.keys), (self.policy_path, self.folder / PINS)
         return Shells(self.folder, lambda: self.policy, hidden=hidden, fixed=fixed)
+
+    @once
+    def _confinements(self) -> Confinements:
+        from gatewright.workspace.confining import Confinements
+
+        return Confinements(
+            self.folder,
+            lambda: self.policy,
+            self._parts.attachments,
+            closed=(self._folders.state, self._folders.keys),
+            fixed=lambda: (self.policy_path, self.folder / PINS, *self._state.book.paths(self.policy.catalogs)),
+        )
+
+    def confinement(self, agent_id: str, catalog_id: str | None = None) -> Confinement | None:
+        """What the kernel is to hold for the server of a catalog when it serves the agent's calls, or (None) for the
+        agent's shell commands; the same object while nothing of it changes.
+
+        None where nothing is confined: ``confine = "none"``, a server with a ``url``, tools of the program. Raises
+        WorkspaceError for an agent or a catalog that is not there.
+        """
+        return self._confinements.of(agent_id, catalog_id)
+
+    @staticmethod
+    def why_not_confined() -> str:
+        """Why no process can be confined on this system; empty where it can. Tried once, which starts a program."""
+        from gatewright.adapters.shell import why_not_confined
+
+        return why_not_confined()
 
     @once
     def messages(self) -> Messages:
@@ -933,6 +963,8 @@ class Workspace:
     def trust_server(self, catalog_id: str) -> None:
         """Remember, by the operator's word, that this server may be started or asked. Raises WorkspaceError."""
         self._records.trust_server(self.policy_path, self._pins.server(catalog_id))
+        with self._changing:
+            self._parts.attachments.follow(self.policy)
 
     def trust_endpoint(self, target: str) -> None:
         """Remember, by the operator's word, that this endpoint may connect. Raises WorkspaceError."""

@@ -104,6 +104,8 @@ def calls(ws: Path) -> list[tuple[str, ...]]:
         ("block", "list", policy, *agent),
         ("block", "show", policy, H),
         ("context", policy, *agent),
+        ("confinement", policy, *agent),
+        ("confinement", policy, *agent, "--catalog", H),
         ("inbox", policy, *agent),
         ("inbox", policy, "--agent", H),
         ("memory", "adopt", policy),

@@ -1,0 +1,244 @@
+"""The files that a command line means on this disk: what it needs to run, and the places that it names.
+
+It proposes and never grants. What it finds stays narrow: no home folder, none above one, nothing that holds what
+``guarded`` names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from gatewright.base.frozen import frozen
+from gatewright.policy.document import Catalog, PlaceUse
+from gatewright.policy.prefix import covers
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""What every process sees of the system to be read."""
+_SCRIPTED = re.compile(r"(python|pypy|node|deno|bun|ruby|perl|php|bash|sh|dash|zsh|tsx|ts-node)[0-9.]*")
+_WITH_VALUE = frozenset({"-W", "-X", "-r", "--require", "--import", "--loader", "-I", "--conditions", "-C"})
+"""Options of interpreters behind which a value stands, so that no script follows at once."""
+_INSTEAD = frozenset({"-m", "-c", "-e", "-p", "--eval", "--print"})
+"""Options of interpreters that take the place of a script."""
+_WRITERS = ("filesystem", "memory", "sqlite", "git")
+"""Words in the name of a server that is there to write: its places are proposed for that. Others are to be read."""
+_MOST_FIRST_LINE = 512
+_MOST_STEPS = 8
+
+
+@frozen
+class Guarded:
+    """What no program's folder may hold: the ``folders`` themselves, or anything above them; ``trees``: nor lie in."""
+
+    folders: tuple[str, ...] = ()
+    trees: tuple[str, ...] = ()
+
+    def refuses(self, path: str, *, strict: bool = False) -> bool:
+        """Whether a folder holds what is guarded; ``strict``: or lies in a tree."""
+        held = (*self.folders, *self.trees, *_homes())
+        if any(covers(path, one) for one in held) or covers(path, "/tmp") or covers(path, "/var"):
+            return True
+        return strict and any(covers(tree, path) for tree in self.trees)
+
+
+def program_files(command: str, args: Sequence[str], folder: Path, guarded: Guarded) -> tuple[str, ...]:
+    """What has to be readable for a command to start, beside the system's own folders.
+
+    The program, with its virtual environment and the Python that this was made with, or the prefix of Node; what its
+    first line names; the script among the arguments, with its folder where that holds nothing else that counts.
+    """
+    found: dict[str, None] = {}
+    start = located(command, folder)
+    if start is not None:
+        found.update(dict.fromkeys(_of_program(start, guarded, _MOST_STEPS)))
+    if (script := script_of(command, args, folder)) is not None:
+        found.update(dict.fromkeys(_of_script(script, guarded)))
+    return tuple(_outermost(path for path in found if not is_of_system(path)))
+
+
+def located(command: str, folder: Path) -> str | None:
+    """The file that a command starts, as it is called; None where there is none."""
+    if "/" in command:
+        path = os.path.normpath(folder / command)
+        return path if Path(path).is_file() else None
+    return shutil.which(command)
+
+
+def is_of_system(path: str) -> bool:
+    """Whether it lies in the folders of the system that every process sees."""
+    return any(covers(one, path) for one in SYSTEM)
+
+
+def script_of(command: str, args: Sequence[str], folder: Path) -> str | None:
+    """The script that an interpreter is given, absolute; None for any other program and where there is none."""
+    if not _SCRIPTED.fullmatch(Path(command).name):
+        return None
+    words = iter(args)
+    for word in words:
+        if word in _INSTEAD:
+            return None
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif not word.startswith("-"):
+            path = os.path.normpath(folder / word)
+            return path if Path(path).is_file() else None
+    return None
+
+
+def _of_program(path: str, guarded: Guarded, steps: int) -> Iterator[str]:
+    real = os.path.realpath(path)
+    yield path
+    yield real
+    if steps == 0:
+        return
+    environments = dict.fromkeys(found for one in (path, real) if (found := _environment_of(one)) is not None)
+    for environment in environments:
+        if not guarded.refuses(environment):
+            yield environment
+        if (base := _base_of(environment)) is not None and not guarded.refuses(base):
+            yield base
+    if not environments and (prefix := _prefix_of(real)) is not None and not guarded.refuses(prefix):
+        yield prefix
+    if (interpreter := _interpreter_of(real)) is not None:
+        yield from _of_program(interpreter, guarded, steps - 1)
+
+
+def _of_script(script: str, guarded: Guarded) -> Iterator[str]:
+    real = os.path.realpath(script)
+    yield real
+    folder = str(Path(real).parent)
+    if not guarded.refuses(folder, strict=True):
+        yield folder
+
+
+def _environment_of(path: str) -> str | None:
+    """The virtual environment that a program lies in."""
+    folder = Path(path).parent
+    for one in (folder, folder.parent):
+        if (one / "pyvenv.cfg").is_file():
+            return os.path.realpath(one)
+    return None
+
+
+def _base_of(environment: str) -> str | None:
+    """The installation that a virtual environment was made with."""
+    try:
+        lines = Path(environment, "pyvenv.cfg").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return None
+    home = next(
+        (value.strip() for key, sep, value in (line.partition("=") for line in lines) if key.strip() == "home" and sep),
+        None,
+    )
+    return None if home is None else _python_prefix(os.path.realpath(home))
+
+
+def _python_prefix(binaries: str) -> str | None:
+    prefix = Path(binaries).parent
+    return str(prefix) if any(prefix.glob("lib/python3*")) else None
+
+
+def _prefix_of(real: str) -> str | None:
+    """The folder of an installation that is whole in itself: of Python, of Node, or one of ``/opt``."""
+    binaries = Path(real).parent
+    if covers("/opt", real):
+        return str(Path(*Path(real).parts[:3]))
+    if binaries.name == "bin":
+        prefix = binaries.parent
+        if (binaries / "node").is_file() and (prefix / "lib/node_modules").is_dir():
+            return str(prefix)
+        return _python_prefix(str(binaries))
+    for folder in Path(real).parents:
+        if (
+            folder.name == "node_modules"
+            and folder.parent.name == "lib"
+            and (folder.parent.parent / "bin/node").exists()
+        ):
+            return str(folder.parent.parent)
+    modules = [folder for folder in Path(real).parents if folder.name == "node_modules"]
+    return str(modules[-1]) if modules else None
+
+
+def _interpreter_of(path: str) -> str | None:
+    """What the first line of a script says runs it."""
+    try:
+        with Path(path).open("rb") as stream:
+            first = stream.readline(_MOST_FIRST_LINE)
+    except OSError:
+        return None
+    words = first[2:].decode("utf-8", "replace").split() if first.startswith(b"#!") else []
+    if not words:
+        return None
+    if Path(words[0]).name != "env":
+        return words[0] if Path(words[0]).is_file() else None
+    named = next((word for word in words[1:] if not word.startswith("-") and "=" not in word), None)
+    return None if named is None else shutil.which(named)
+
+
+def _homes() -> tuple[str, ...]:
+    """The home folders of users, this one's and those beside it."""
+    home = os.path.realpath(Path.home())
+    return (home, f"{home}/.local", f"{home}/.config", f"{home}/.cache", "/root", "/home")
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """Without those that lie in another one of them."""
+    found: list[str] = []
+    for path in sorted(paths):
+        if not any(covers(one, path) for one in found):
+            found.append(path)
+    return found
+
+
+def propose_places(catalog: Catalog, folder: Path, sources: Mapping[str, str]) -> dict[str, PlaceUse]:
+    """The places that the command line of a server names: existing folders and files among its arguments, and its
+    ``cwd``. ``sources``: their folders by id, which stand for them.
+
+    To be read, but for a server whose name says that it is there to write. Never a home folder or one above, never
+    the system's; not its own script. A person accepts them.
+    """
+    start = folder / (catalog.cwd or ".")
+    script = script_of(catalog.command or "", catalog.args, start)
+    words = list(_words(catalog.args, start))
+    if catalog.cwd is not None:
+        words.append(str(start))
+    by_path = {path: name for name, path in sources.items()}
+    named = " ".join((Path(catalog.command or "").name, *catalog.args, catalog.catalog_id)).casefold()
+    use = PlaceUse.WRITE if any(word in named for word in _WRITERS) else PlaceUse.READ
+    found: dict[str, PlaceUse] = {}
+    for word in words:
+        path = os.path.realpath(start / word)
+        if os.path.normpath(start / word) == script or _is_too_much(path):
+            continue
+        found[by_path.get(path) or as_written(path, folder)] = use
+    return found
+
+
+def as_written(path: str, folder: Path) -> str:
+    """A real path as a policy in ``folder`` writes it as a place."""
+    top = os.path.realpath(folder)
+    if not covers(top, path):
+        return path
+    rest = os.path.relpath(path, top)
+    return "." if rest == "." else f"./{rest}"
+
+
+def _words(args: Sequence[str], start: Path) -> Iterator[str]:
+    """The arguments, or what stands behind a ``=`` in them, that are something on disk."""
+    behind_option = False
+    for word in args:
+        is_option = word.startswith("-")
+        value = word.partition("=")[2] if is_option else word
+        if value and "\0" not in value and os.path.lexists(start / value):
+            is_path = "/" in value or value.startswith(".") or is_option or behind_option
+            if is_path or (start / value).is_dir():
+                yield value
+        behind_option = is_option and "=" not in word
+
+
+def _is_too_much(path: str) -> bool:
+    """Whether it is the whole disk, a home or above one, or the system's."""
+    return any(covers(path, one) for one in (*_homes(), "/tmp", "/var", "/etc")) or is_of_system(path)

@@ -1,0 +1,108 @@
+"""The confinement of each process that a workspace may start, made of its policy and of where its folders stand.
+
+The same value as long as nothing of it changed, so that whoever keeps a process for one need only compare.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gatewright.base.errors import WorkspaceError
+from gatewright.compile.confinement import ServerFiles, Whereabouts, confinement_of, shell_confinement
+from gatewright.gate.scope import prefixes_of
+from gatewright.policy.confinement import Confinement
+from gatewright.policy.document import Agent, Catalog, Confine, Policy
+from gatewright.policy.kinds.capability import FsRead, FsWrite
+from gatewright.workspace.attachment import Attachments
+from gatewright.workspace.commandfiles import Guarded, located, program_files
+
+_OURS = ("PATH", "HOME")
+"""Variables that a room gives itself, whatever a catalog names."""
+_USUAL = ("LANG",)
+"""Variables that every process gets."""
+_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+_Key = tuple[str, str | None]
+
+
+class Confinements:
+    """Those of one workspace. ``closed``: what no process sees, ``fixed``: what none changes, beside what is policy."""
+
+    def __init__(
+        self,
+        folder: Path,
+        policy: Callable[[], Policy],
+        attachments: Attachments,
+        *,
+        closed: Sequence[Path],
+        fixed: Callable[[], Sequence[Path]],
+    ) -> None:
+        self._folder, self._policy, self._attachments = folder, policy, attachments
+        self._closed, self._fixed = closed, fixed
+        self._made: dict[_Key, tuple[Policy, object, Confinement]] = {}
+
+    def of(self, agent_id: str, catalog_id: str | None) -> Confinement | None:
+        """What holds for the server of a catalog when it serves the agent, or (None) for the agent's shell commands.
+
+        None where nothing is confined: by ``confine = "none"``, and where no process of its own serves the catalog.
+        Raises WorkspaceError for an agent or a catalog that is not there.
+        """
+        policy, mark = self._policy(), self._attachments.mark
+        agent = policy.agents.get(agent_id)
+        if agent is None:
+            raise WorkspaceError(f"no agent `{agent_id}`")
+        catalog = None
+        if catalog_id is not None:
+            catalog = policy.catalog(catalog_id)
+            if catalog is None:
+                raise WorkspaceError(f"no catalog `{catalog_id}`")
+        if not (policy.shell.confine is Confine.POLICY if catalog is None else catalog.is_confined):
+            return None
+        key, held = (agent_id, catalog_id), self._made.get((agent_id, catalog_id))
+        if held is not None and held[0] is policy and held[1] is mark:
+            return held[2]
+        fresh = self._shell(policy, agent) if catalog is None else self._server(policy, agent, catalog)
+        if held is not None and held[2] == fresh:
+            fresh = held[2]
+        self._made[key] = policy, mark, fresh
+        return fresh
+
+    def _shell(self, policy: Policy, agent: Agent) -> Confinement:
+        folder = str(self._folder)
+        reads, writes = (
+            [path for one in agent.capabilities if isinstance(one, kind) for path in prefixes_of(one, folder)]
+            for kind in (FsRead, FsWrite)
+        )
+        return shell_confinement(policy, agent, self._whereabouts(policy), reads=reads, writes=writes)
+
+    def _server(self, policy: Policy, agent: Agent, catalog: Catalog) -> Confinement:
+        where, start = self._whereabouts(policy), self._folder / (catalog.cwd or ".")
+        top = os.path.realpath(self._folder)
+        guarded = Guarded((top, *where.closed, *where.roots.values()), tuple(where.sources.values()))
+        command = catalog.command or ""
+        program = located(command, start)
+        own = "" if program is None else f"{Path(program).parent}:"
+        names = (*_USUAL, *(name for name in catalog.env if name not in _OURS))
+        files = ServerFiles(
+            os.path.realpath(start),
+            self._attachments.places(catalog.catalog_id),
+            program_files(command, catalog.args, start, guarded),
+            {"PATH": f"{own}{_SYSTEM_PATH}", **{name: os.environ[name] for name in names if name in os.environ}},
+        )
+        return confinement_of(policy, agent, catalog, where, files)
+
+    def _whereabouts(self, policy: Policy) -> Whereabouts:
+        opened = self._attachments.sources(policy)
+        return Whereabouts(
+            {source.source_id: folder.path for source, folder in opened},
+            frozenset(source.source_id for source, folder in opened if folder.refused),
+            {name: folder.path for name, folder in self._attachments.roots().items() if not folder.refused},
+            _real(self._closed),
+            _real(self._fixed()),
+        )
+
+
+def _real(paths: Sequence[Path]) -> tuple[str, ...]:
+    """Each as it is called and without links, once."""
+    return tuple(dict.fromkeys(one for path in paths for one in (str(path), os.path.realpath(path))))
