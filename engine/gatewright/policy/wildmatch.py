@@ -13,6 +13,8 @@ from functools import cache
 from gatewright.base.frozen import frozen
 
 MAX_PATTERN = 4096
+_MAX_STEPS = 100
+"""How many folders of a pattern are told apart where it is asked what may match below one."""
 _SPECIAL = frozenset("*?[\\")
 _SLASH = ord("/")
 _LAST_SPACES = re.compile(r"(\\.?)| +\Z", re.DOTALL)
@@ -158,6 +160,43 @@ def path_regex(pattern: GitPattern, *, folder: bool) -> str:
     above = Wild.DEEP_FOLDERS.value if pattern.basename else ""
     named = "".join(token.value if isinstance(token, Wild) else _byte_class(token) for token in pattern.tokens)
     return f"{above}{named}" + ("/.*" if pattern.folders_only and not folder else "(?:/.*)?")
+
+
+def above_regex(pattern: GitPattern) -> str:
+    """A regular expression of the folders (their bytes) strictly below which the pattern may match something.
+
+    It may match more folders than that, never fewer.
+    """
+    if pattern.tokens is None:
+        return r"[^\x00-\xff]"
+    if pattern.basename:
+        return ".*"
+    steps = [""]
+    for token in pattern.tokens:
+        if isinstance(token, Wild) and token is not Wild.STAR:
+            return _nested([*steps[:-1], f"{steps[-1]}.*"])
+        if token == frozenset({_SLASH}):
+            if len(steps) == _MAX_STEPS:
+                return _nested([*steps, ".*"])
+            steps.append("")
+        else:
+            steps[-1] += token.value if isinstance(token, Wild) else _byte_class(token)
+    return _nested(steps[:-1])
+
+
+def _nested(steps: list[str]) -> str:
+    """The first step, or that and the second, and so on."""
+    return "(?:/".join(steps) + ")?" * (len(steps) - 1)
+
+
+def literal_path(pattern: GitPattern) -> str | None:
+    """The one path that the pattern names, or the one name in every folder (``basename``); None: it has wildcards."""
+    codes: list[int] = []
+    for token in pattern.tokens if pattern.tokens is not None else (Wild.STAR,):
+        if isinstance(token, Wild) or len(token) != 1:
+            return None
+        codes.extend(token)
+    return bytes(codes).decode("utf-8", "surrogateescape")
 
 
 def _byte_class(members: frozenset[int]) -> str:

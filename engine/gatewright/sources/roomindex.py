@@ -1,0 +1,172 @@
+"""The folders of a room's places as they were listed last: which names in them are seen in another way than the rest.
+
+A folder is listed again where its device, inode or times are others than they were, so that after the first time a
+large tree costs one look at each folder. The index is kept on disk, for one set of places and rules.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gatewright.base.atomicfile import write_atomically
+from gatewright.policy.confinement import Confinement, View
+from gatewright.sources.roomview import FolderView, RoomViews
+
+MAX_PATH = 3_500
+"""How long a path of a folder may be, in bytes, for what is in it to be seen: ours of hidden names are longer."""
+_FORMAT = 1
+_FINE_NS, _COARSE_NS = 100_000_000, 2_500_000_000
+"""How much later than its last change a folder has to be listed for a next change to show in its times."""
+PLAIN, LINK, SPECIAL = "f", "l", "s"
+"""Kinds of what is no folder; special: sockets, pipes, devices."""
+
+
+class Odd(NamedTuple):
+    """A name that is no folder and is seen in another way than a new file would be, or is none.
+
+    In a closed folder of which some names are seen, every name that is no folder.
+    """
+
+    name: str
+    kind: str
+    view: str
+    inode: int
+
+
+class Row(NamedTuple):
+    """One folder. ``folders``: of each name how it is seen, how a new name in it is, and whether all below is alike.
+
+    ``inodes``: of the plain files that are not odd; None where nobody asked.
+    """
+
+    device: int
+    inode: int
+    modified_ns: int
+    changed_ns: int
+    listed_ns: int
+    folders: tuple[tuple[str, str, str, bool], ...]
+    odd: tuple[Odd, ...]
+    inodes: tuple[int, ...] | None
+
+    def is_of(self, status: os.stat_result) -> bool:
+        """Whether the folder is as it was when it was listed."""
+        margin = _FINE_NS if self.modified_ns % 1_000_000 else _COARSE_NS
+        return (
+            status.st_ctime_ns == self.changed_ns
+            and status.st_mtime_ns == self.modified_ns
+            and status.st_ino == self.inode
+            and status.st_dev == self.device
+            and self.listed_ns - max(self.modified_ns, self.changed_ns) > margin
+        )
+
+
+class FolderIndex:
+    """The rows of one confinement; ``rows`` of ``known`` are asked first. For one thread."""
+
+    def __init__(self, views: RoomViews, known: dict[str, Row]) -> None:
+        self._views, self._known = views, known
+        self.rows: dict[str, Row] = {}
+        self.listed = 0
+        """How many folders had to be listed."""
+
+    def row(self, folder: FolderView, *, with_inodes: bool) -> Row | None:
+        """The row of a folder as it is now; None where it cannot be listed. Raises FileNotFoundError."""
+        path = folder.path
+        if len(os.fsencode(path)) > MAX_PATH:
+            return None
+        try:
+            status = os.lstat(path)
+            known = self._known.get(path)
+            if known is None or not known.is_of(status) or (with_inodes and known.inodes is None):
+                if not stat.S_ISDIR(status.st_mode):
+                    raise FileNotFoundError(path)
+                known = self._listed(folder, status, with_inodes=with_inodes)
+        except (FileNotFoundError, NotADirectoryError):
+            raise FileNotFoundError(path) from None
+        except OSError:
+            return None
+        self.rows[path] = known
+        return known
+
+    def _listed(self, folder: FolderView, status: os.stat_result, *, with_inodes: bool) -> Row:
+        listed_ns = time.time_ns()
+        self.listed += 1
+        folders: list[str] = []
+        names: list[str] = []
+        kinds: list[tuple[str, int]] = []
+        with os.scandir(folder.path) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
+                else:
+                    plain = entry.is_file(follow_symlinks=False)
+                    names.append(entry.name)
+                    kinds.append((PLAIN if plain else LINK if entry.is_symlink() else SPECIAL, entry.inode()))
+        views = [folder.generic] * len(names) if folder.is_settled else self._views.names(folder.path, names)
+        found = [Odd(name, kind, view, inode) for name, (kind, inode), view in zip(names, kinds, views, strict=True)]
+        shows_some = folder.generic is View.ABSENT and any(one.view is not folder.generic for one in found)
+        odd = [one for one in found if shows_some or one.view is not folder.generic or one.kind != PLAIN]
+        plain = () if shows_some else (one.inode for one in found if one.view is folder.generic and one.kind == PLAIN)
+        return Row(
+            status.st_dev,
+            status.st_ino,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+            listed_ns,
+            tuple(self._inner(folder, name) for name in sorted(folders)),
+            tuple(odd),
+            tuple(plain) if with_inodes else None,
+        )
+
+    def _inner(self, folder: FolderView, name: str) -> tuple[str, str, str, bool]:
+        if folder.is_settled:
+            return name, folder.generic, folder.generic, True
+        inner = self._views.folder(f"{folder.path.rstrip('/')}/{name}")
+        return name, inner.own, inner.generic, inner.is_settled
+
+
+class IndexFile:
+    """Where the rows of a confinement are kept. Several processes may use one: each writes it whole."""
+
+    def __init__(self, cache: Path, confinement: Confinement, cuts: tuple[str, ...]) -> None:
+        said = repr(
+            (
+                _FORMAT,
+                [(place.path, place.use) for place in confinement.places],
+                [
+                    (tree.base, tree.default, [(r.pattern, r.permission) for r in tree.rules])
+                    for tree in confinement.trees
+                ],
+                confinement.closed,
+                confinement.fixed,
+                cuts,
+            )
+        )
+        self.path = cache / f"index-{hashlib.sha256(os.fsencode(said)).hexdigest()[:32]}.json"
+
+    def load(self) -> dict[str, Row]:
+        """The rows; none where there are none that can be read."""
+        try:
+            held: dict[str, list[Any]] = json.loads(self.path.read_bytes())
+            return {path: _row(row) for path, row in held.items()}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
+
+    def save(self, rows: dict[str, Row]) -> None:
+        """Keep the rows; where that cannot be done, nothing is kept."""
+        with suppress(OSError):
+            write_atomically(self.path, json.dumps(rows, separators=(",", ":")).encode(), mode=0o600, follow=False)
+
+
+def _row(held: list[Any]) -> Row:
+    device, inode, modified, changed, listed, folders, odd, inodes = held
+    inner = tuple((name, own, generic, settled) for name, own, generic, settled in folders)
+    others = tuple(Odd(*one) for one in odd)
+    return Row(device, inode, modified, changed, listed, inner, others, None if inodes is None else tuple(inodes))

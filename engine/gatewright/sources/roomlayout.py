@@ -1,0 +1,337 @@
+"""The mounts of a room, worked out folder by folder: what shows a folder right, and what differs in it.
+
+A folder in which a new name would be read is an overlay with whiteouts, one in which it would be written is itself with
+covers over what may not; one that is closed but for folders in it is empty with these mounted. Names that came later
+than they were looked for are hidden by whoever watches (`sources.roomwatch`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Set
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
+from gatewright.base.word import Word
+from gatewright.policy.confinement import View
+from gatewright.sources.protection import is_below, status_at
+from gatewright.sources.roomindex import LINK, PLAIN, SPECIAL, FolderIndex, Row
+from gatewright.sources.roommount import Mount, MountKind
+from gatewright.sources.roomview import FolderView, RoomViews, refuse
+
+MAX_DEPTH = 150
+"""How many folders below a place are looked into; what lies deeper where it would have to be looked into is hidden."""
+MAX_LINKED, FEW_LINKED = 200_000, 20_000
+"""How many closed files are looked at for names elsewhere, and how many before all folders are looked into instead."""
+MANY_FOLDERS = 500
+"""In how many folders names that are closed everywhere are hidden before anything has them."""
+_COVERS = {View.ABSENT: MountKind.HIDE_FILE, View.READ: MountKind.READ, View.WRITE: MountKind.WRITE}
+
+
+class Ground(Word):
+    """What a name in a room stands on: nothing of ours, an overlay, the folder itself."""
+
+    EMPTY = "empty"
+    OVERLAY = "overlay"
+    ITSELF = "itself"
+
+
+@frozen
+class Region:
+    """A mount and what is below it, as far as no other mount lies over that."""
+
+    ground: Ground
+    top: str
+
+
+@frozen
+class Found:
+    """What a folder, or a file, comes to. ``nodes``: names to be hidden in the overlay that it lies in."""
+
+    is_seen: bool
+    mounts: tuple[Mount, ...] = ()
+    nodes: tuple[str, ...] = ()
+
+
+@frozen
+class MountPoints:
+    """What is mounted below the places. ``hidden``: what no process gets a view of (`/proc` and the like)."""
+
+    all: tuple[str, ...] = ()
+    hidden: frozenset[str] = frozenset()
+    closed: frozenset[str] = frozenset()
+
+
+_UNSEEN = Found(is_seen=False)
+
+
+class RoomLayout:
+    """The mounts of one confinement as the disk is now. ``is_deep``: every folder is looked into, and so are inodes.
+
+    ``nodes``: the hidden names of each overlay. ``regions``: of each folder that was looked into. ``windows``:
+    writable folders in which closed names may appear. Raises ToolFailure.
+    """
+
+    def __init__(self, views: RoomViews, index: FolderIndex, points: MountPoints, *, is_deep: bool) -> None:
+        self.views, self._index, self._points, self._is_deep = views, index, points, is_deep
+        self.nodes: dict[str, set[str]] = {}
+        self.regions: dict[str, Region] = {}
+        self.hidden: list[str] = []
+        self.windows: set[str] = set()
+        self._rows: list[tuple[FolderView, Row]] = []
+        self.mounts: list[Mount] = []
+
+    def lay(self) -> None:
+        """Work out the mounts of all places."""
+        outer = ""
+        for path in self.views.uses:
+            if outer and is_below(path, outer):
+                continue
+            outer = path
+            self.mounts += self._place(path).mounts
+        if self._is_deep:
+            self._part_names()
+
+    def name(self, folder: str, name: str) -> Found:
+        """What a name comes to that appeared in a folder that was looked into."""
+        region, path = self.regions[folder], f"{folder.rstrip('/')}/{name}"
+        status = status_at(path)
+        if status is None:
+            return Found(is_seen=True)
+        if stat.S_ISDIR(status.st_mode):
+            return self._inner(self.views.folder(path), region, 0)
+        kind = PLAIN if stat.S_ISREG(status.st_mode) else LINK if stat.S_ISLNK(status.st_mode) else SPECIAL
+        return self._file(path, kind, self.views.view(path, folder=False), region)
+
+    def has_linked(self) -> bool:
+        """Whether a closed file has more than one name, or so many files are closed that this cannot be said soon."""
+        try:
+            return any(True for _ in self._linked([*self.hidden, *self._closed_elsewhere()], FEW_LINKED))
+        except ToolFailure:
+            return True
+
+    def _place(self, path: str) -> Found:
+        status = status_at(path)
+        if status is None:
+            return _UNSEEN
+        if path == "/" or os.path.realpath(path) != path:
+            raise refuse("a place is not a folder or file of its own path, or is all there is")
+        if path in self._points.closed:
+            return _UNSEEN
+        nowhere = Region(Ground.EMPTY, "")
+        if stat.S_ISDIR(status.st_mode):
+            return self._folder(self.views.folder(path), nowhere, 0)
+        kind = PLAIN if stat.S_ISREG(status.st_mode) else SPECIAL
+        return self._file(path, kind, self.views.view(path, folder=False), nowhere)
+
+    def _folder(self, folder: FolderView, region: Region, depth: int) -> Found:
+        path = folder.path
+        if path in self._points.all and path not in self.views.uses:
+            if path in self._points.closed:
+                return _UNSEEN
+            if path in self._points.hidden:
+                return Found(folder.own is not View.ABSENT, (Mount(MountKind.HIDE_FOLDER, path),))
+            if region.ground is Ground.OVERLAY:  # which shows what lies below what is mounted
+                region = Region(Ground.EMPTY, "")
+        if path in self.views.own:
+            return _UNSEEN
+        if folder.is_settled and not self._is_deep:
+            return self._whole(folder, region)
+        if depth > MAX_DEPTH:
+            return _UNSEEN
+        row = self._index.row(folder, with_inodes=self._is_deep)
+        if row is None:
+            return _UNSEEN
+        if self._is_deep:
+            self._rows.append((folder, row))
+        return self._looked_into(folder, row, region, depth)
+
+    def _whole(self, folder: FolderView, region: Region) -> Found:
+        """A folder in which everything is seen alike."""
+        path = folder.path
+        if folder.generic is View.ABSENT:
+            return Found(folder.own is not View.ABSENT, (Mount(MountKind.HIDE_FOLDER, path),))
+        if folder.generic is View.READ:
+            if region.ground is Ground.OVERLAY:
+                return Found(is_seen=True)
+            self.nodes[path] = set()
+            return Found(is_seen=True, mounts=(Mount(MountKind.OVERLAY, path),))
+        mounts = () if region.ground is Ground.ITSELF else (Mount(MountKind.WRITE, path),)
+        return Found(is_seen=True, mounts=mounts)
+
+    def _looked_into(self, folder: FolderView, row: Row, region: Region, depth: int) -> Found:
+        path, top = folder.path, f"{folder.path.rstrip('/')}/"
+        new = folder.generic
+        if new is View.WRITE and self._cannot_be_written(path, row):
+            new = View.READ
+        shown = any(one.view != View.ABSENT and one.kind != SPECIAL for one in row.odd)
+        ground = {View.WRITE: Ground.ITSELF, View.READ: Ground.OVERLAY}.get(
+            new, Ground.OVERLAY if shown else Ground.EMPTY
+        )
+        inside = region if region.ground is ground and ground is not Ground.EMPTY else Region(ground, path)
+        self.regions[path] = inside
+        if ground is Ground.ITSELF and not folder.is_settled:
+            self.windows.add(inside.top)
+        parts = [self._file(top + one.name, one.kind, View(one.view), inside) for one in row.odd]
+        if new is not folder.generic:
+            parts += self._plain_files(folder, row, inside)
+        parts += self._mounted_files(path, inside)
+        inner = [
+            self._inner(FolderView(top + name, View(own), View(generic), settled), inside, depth + 1)
+            for name, own, generic, settled in row.folders
+        ]
+        is_seen = folder.own is not View.ABSENT or new is not View.ABSENT
+        if not (is_seen or shown or any(one.is_seen for one in inner)):
+            return _UNSEEN
+        mounts = tuple(mount for one in (*parts, *inner) for mount in one.mounts)
+        nodes = {node for one in (*parts, *inner) for node in one.nodes}
+        if ground is Ground.OVERLAY:
+            nodes |= self._beforehand(path)
+        return self._standing(path, inside, region, mounts, nodes)
+
+    def _standing(self, path: str, inside: Region, region: Region, mounts: tuple[Mount, ...], nodes: Set[str]) -> Found:
+        """A folder with what is mounted in it and hidden in it, on its own ground or on that of the folder above."""
+        if inside.ground is Ground.EMPTY:
+            return Found(is_seen=True, mounts=(Mount(MountKind.HIDE_FOLDER, path), *mounts))
+        if inside.ground is Ground.ITSELF:
+            is_fixed = inside is not region or bool(mounts) or self.views.has_below(self.views.literals, path)
+            return Found(is_seen=True, mounts=(Mount(MountKind.WRITE, path), *mounts) if is_fixed else ())
+        if inside is region:
+            return Found(is_seen=True, mounts=mounts, nodes=tuple(nodes))
+        self.nodes[path] = set(nodes)
+        return Found(is_seen=True, mounts=(Mount(MountKind.OVERLAY, path), *mounts))
+
+    def _inner(self, folder: FolderView, region: Region, depth: int) -> Found:
+        """A folder in one that was looked into; hidden where nothing of it is seen."""
+        path = folder.path
+        try:
+            found = self._folder(folder, region, depth)
+        except FileNotFoundError:
+            return Found(is_seen=False)
+        if found.is_seen:
+            return found
+        self.hidden.append(path)
+        if region.ground is Ground.OVERLAY:
+            return Found(is_seen=False, nodes=(path,))
+        return Found(False, (Mount(MountKind.HIDE_FOLDER, path),) if region.ground is Ground.ITSELF else ())
+
+    def _file(self, path: str, kind: str, view: View, region: Region) -> Found:
+        """A name that is no folder."""
+        if kind == SPECIAL:
+            view = View.ABSENT
+        if view is View.ABSENT:
+            self.hidden.append(path)
+            if region.ground is Ground.ITSELF and kind == LINK:  # nothing can be mounted on a link
+                return Found(is_seen=False)
+            if region.ground is Ground.OVERLAY:
+                return Found(is_seen=False, nodes=(path,))
+            return Found(False, (Mount(MountKind.HIDE_FILE, path),) if region.ground is Ground.ITSELF else ())
+        is_as_it_stands = (region.ground is Ground.ITSELF) if view is View.WRITE else region.ground is Ground.OVERLAY
+        if is_as_it_stands or kind == LINK:
+            return Found(is_seen=True)
+        return Found(is_seen=True, mounts=(Mount(_COVERS[view], path),))
+
+    def _cannot_be_written(self, path: str, row: Row) -> bool:
+        """Whether a folder may get no new names: what is protected would be one, or a link in it cannot be covered."""
+        top = f"{path.rstrip('/')}/"
+        if any(one.kind == LINK and one.view != View.WRITE for one in row.odd):
+            return True
+        return any(not os.path.lexists(top + name) for name in self.views.next_names(self.views.kept, path))
+
+    def _plain_files(self, folder: FolderView, row: Row, region: Region) -> Iterator[Found]:
+        """The files that are as a new one would be, in a folder that may get no new ones."""
+        odd = {one.name for one in row.odd}
+        with os.scandir(folder.path) as entries:
+            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False) and entry.name not in odd]
+        for name in sorted(names):
+            yield self._file(f"{folder.path.rstrip('/')}/{name}", PLAIN, folder.generic, region)
+
+    def _mounted_files(self, folder: str, region: Region) -> Iterator[Found]:
+        """Files that something is mounted on: an overlay shows what lies below."""
+        if region.ground is not Ground.OVERLAY or not self.views.has_below(self._points.all, folder):
+            return
+        for name in self.views.next_names(self._points.all, folder):
+            path = f"{folder.rstrip('/')}/{name}"
+            if path in self._points.all and not os.path.isdir(path):  # noqa: PTH112 - a name of any bytes
+                is_closed = path in self._points.closed or path in self._points.hidden
+                view = View.ABSENT if is_closed else self.views.view(path, folder=False)
+                kind = PLAIN if os.path.isfile(path) else SPECIAL  # noqa: PTH113 - the same
+                yield self._file(path, kind, view, region if view is View.ABSENT else Region(Ground.EMPTY, ""))
+
+    def _beforehand(self, path: str) -> set[str]:
+        """The names that are hidden in an overlay before anything has them."""
+        top = f"{path.rstrip('/')}/"
+        named = self.views.next_names(self.views.literals, path)
+        if len(self.regions) <= MANY_FOLDERS:
+            named |= {name for base, name in self.views.everywhere if is_below(path, base)}
+        fresh = {name for name in named if not os.path.lexists(top + name)}
+        return {top + name for name in fresh if self._is_closed_name(top + name)}
+
+    def _is_closed_name(self, path: str) -> bool:
+        """Whether a name that is not there is closed, or a closed name would come to lie below it."""
+        if self.views.has_below(self.views.literals, path):
+            return True
+        return View.ABSENT in {self.views.view(path, folder=kind) for kind in (False, True)}
+
+    def _part_names(self) -> None:
+        """Hide, or keep from being written, the other names of files that are closed or only read under one name."""
+        closed, read, written = (self._inodes(view) for view in View)
+        closed |= set(self._linked(self._closed_elsewhere(), MAX_LINKED))
+        read |= set(self._linked(self.views.fixed, MAX_LINKED))
+        if closed & written:
+            raise refuse("a file in a folder that may be written has another name that is closed")
+        doubtful = dict.fromkeys(closed & read, View.ABSENT) | dict.fromkeys(read & written, View.READ)
+        if doubtful:
+            self._part(doubtful)
+
+    def _part(self, doubtful: Mapping[tuple[int, int], View]) -> None:
+        strength = list(View)
+        for folder, row in self._rows:
+            held = {(row.device, inode) for inode in (*(row.inodes or ()), *(one.inode for one in row.odd))}
+            region = self.regions.get(folder.path)
+            if held.isdisjoint(doubtful) or region is None:
+                continue
+            with os.scandir(folder.path) as entries:
+                found = [(entry.name, (row.device, entry.inode())) for entry in entries]
+            for name, inode in found:
+                path = f"{folder.path.rstrip('/')}/{name}"
+                meant = doubtful.get(inode, View.WRITE)
+                if strength.index(meant) >= strength.index(self.views.view(path, folder=False)):
+                    continue
+                if region.ground is Ground.OVERLAY and meant is View.ABSENT:
+                    self.nodes[region.top].add(path)
+                else:
+                    self.mounts.append(Mount(_COVERS[meant], path))
+
+    def _inodes(self, view: View) -> set[tuple[int, int]]:
+        found: set[tuple[int, int]] = set()
+        for folder, row in self._rows:
+            if folder.generic is view:
+                found.update((row.device, inode) for inode in row.inodes or ())
+            found.update((row.device, one.inode) for one in row.odd if one.view == view and one.kind == PLAIN)
+        return found
+
+    def _closed_elsewhere(self) -> list[str]:
+        """Closed paths that lie in no place."""
+        return [path for path in self.views.literals if self.views.use(path) is None]
+
+    def _linked(self, paths: Iterable[str], most: int) -> Iterator[tuple[int, int]]:
+        """The files at and below some paths that have more than one name."""
+        count = 0
+        inner = list(paths)
+        while inner:
+            path = inner.pop()
+            status = None if path in self.views.own else status_at(path)
+            if status is None:
+                continue
+            if count == most:
+                raise refuse(f"more than {most:,} closed files would have to be looked at for other names of theirs")
+            count += 1
+            if stat.S_ISDIR(status.st_mode):
+                try:
+                    inner += [entry.path for entry in os.scandir(path)]
+                except OSError:
+                    continue
+            elif status.st_nlink > 1:
+                yield status.st_dev, status.st_ino

