@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -113,6 +114,16 @@ class BlockService:
         self._levels = levels
         self._operator = operator
         self._files = files
+        self._meant = ""
+
+    def only(self, block_id: str) -> BlockService:
+        """The same blocks, of which no other than this one is opened.
+
+        What is asked of another block, which has its label by now, raises ToolFailure: ``another-block``.
+        """
+        made = copy(self)
+        made._meant = block_id
+        return made
 
     # no effect
 
@@ -380,6 +391,8 @@ class BlockService:
     def _known(self, opened: Opened | None) -> Opened:
         if opened is None or self._binding(opened.record) is Permission.NONE:
             raise ToolFailure("there is no block with that label", code="unknown-block")
+        if self._meant and opened.record.block_id != self._meant:
+            raise ToolFailure("the block that was meant is gone, and another one has its label", code="another-block")
         return opened
 
     def _level_of(self, record: BlockRecord) -> Permission:

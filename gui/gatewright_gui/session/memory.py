@@ -230,8 +230,9 @@ class Blocks:
         """All of a block."""
         return await self._do(agent_id, lambda blocks: _content(blocks, agent_id, label))
 
-    async def difference(self, agent_id: str, label: str, step: Step) -> str:
+    async def difference(self, content: BlockContent, step: Step) -> str:
         """What a step changed, as a diff; empty where it changed no content."""
+        label = content.label
 
         def work(blocks: BlockService) -> str:
             if not step.has_changes:
@@ -239,13 +240,13 @@ class Blocks:
             before = "" if step.number == 1 else value_text(blocks.value_at(label, step.number - 1))
             return cut(diff_text(label, before, value_text(blocks.value_at(label, step.number))))
 
-        return await self._do(agent_id, work)
+        return await self._do_to(content, work)
 
-    async def text_at(self, agent_id: str, label: str, number: int) -> str:
+    async def text_at(self, content: BlockContent, number: int) -> str:
         """As much as can be laid out of the value as it was after a step."""
-        return await self._do(agent_id, lambda blocks: cut(value_text(blocks.value_at(label, number))))
+        return await self._do_to(content, lambda blocks: cut(value_text(blocks.value_at(content.label, number))))
 
-    # writing
+    # writing: what is there is named by the content that was read, and is that block or none
 
     async def create(self, agent_id: str, new: NewBlock) -> None:
         """Make a block of the agent's, or a shared one."""
@@ -266,33 +267,31 @@ class Blocks:
 
     async def save(self, content: BlockContent, text: str) -> None:
         """Put another value in the place of the one that was read. Raises BlockChanged when that is gone."""
-        await self._do(content.agent_id, lambda blocks: _overwrite(blocks, content, content.value(text)))
+        await self._do_to(content, lambda blocks: _overwrite(blocks, content, content.value(text)))
 
     async def bring_back(self, content: BlockContent, number: int) -> None:
         """Make the value as it was after a step the present one, as an edit. Raises BlockChanged as ``save``."""
-        await self._do(
-            content.agent_id,
-            lambda blocks: _overwrite(blocks, content, blocks.value_at(content.label, number)),
-        )
+        await self._do_to(content, lambda blocks: _overwrite(blocks, content, blocks.value_at(content.label, number)))
 
-    async def append(self, agent_id: str, label: str, text: str) -> None:
+    async def append(self, content: BlockContent, text: str) -> None:
         """Add at the end of a text, list or log."""
-        await self._edit(agent_id, label, Append(text))
+        await self._edit(content, Append(text))
 
-    async def replace(self, agent_id: str, label: str, old: str, new: str, *, everywhere: bool) -> None:
+    async def replace(self, content: BlockContent, old: str, new: str, *, everywhere: bool) -> None:
         """Put one text in the place of another."""
-        await self._edit(agent_id, label, Replace(old, new, everywhere=everywhere))
+        await self._edit(content, Replace(old, new, everywhere=everywhere))
 
-    async def undo(self, agent_id: str, label: str) -> None:
+    async def undo(self, content: BlockContent) -> None:
         """Take back the operator's own last edit; what others did stays."""
-        await self._edit(agent_id, label, Undo())
+        await self._edit(content, Undo())
 
-    async def redo(self, agent_id: str, label: str) -> None:
+    async def redo(self, content: BlockContent) -> None:
         """Do again what was taken back last."""
-        await self._edit(agent_id, label, Redo())
+        await self._edit(content, Redo())
 
-    async def set(self, agent_id: str, label: str, new: BlockSettings) -> None:
+    async def set(self, content: BlockContent, new: BlockSettings) -> None:
         """Change type, level, limit, description, and whether it is pinned."""
+        label = content.label
 
         def work(blocks: BlockService) -> None:
             blocks.settings(
@@ -306,20 +305,26 @@ class Blocks:
             if new.pinned is not None:
                 blocks.note(label, "pin" if new.pinned else "unpin", author=WHO, granted=Action.DELETE)
 
-        await self._do(agent_id, work)
+        await self._do_to(content, work)
 
-    async def note(self, agent_id: str, label: str, kind: NoteKind) -> None:
+    async def note(self, content: BlockContent, kind: NoteKind) -> None:
         """Pin, unpin, archive or take out of the archive."""
-        await self._do(agent_id, lambda blocks: blocks.note(label, kind, author=WHO, granted=Action.DELETE))
+        label = content.label
+        await self._do_to(content, lambda blocks: blocks.note(label, kind, author=WHO, granted=Action.DELETE))
 
-    async def delete(self, agent_id: str, label: str) -> None:
+    async def delete(self, content: BlockContent) -> None:
         """Forget a block with its history."""
-        await self._do(agent_id, lambda blocks: blocks.delete(label, granted=Action.DELETE))
+        await self._do_to(content, lambda blocks: blocks.delete(content.label, granted=Action.DELETE))
 
     # inside
 
-    async def _edit(self, agent_id: str, label: str, edit: Append | Replace | Undo | Redo) -> None:
-        await self._do(agent_id, lambda blocks: blocks.edit(label, edit, author=WHO, granted=Action.DELETE))
+    async def _edit(self, content: BlockContent, edit: Append | Replace | Undo | Redo) -> None:
+        label = content.label
+        await self._do_to(content, lambda blocks: blocks.edit(label, edit, author=WHO, granted=Action.DELETE))
+
+    async def _do_to(self, content: BlockContent, work: Callable[[BlockService], T]) -> T:
+        block_id = content.info.record.block_id
+        return await self._do(content.agent_id, lambda blocks: work(blocks.only(block_id)))
 
     async def _do(self, agent_id: str, work: Callable[[BlockService], T]) -> T:
         blocks = self._document.workspace.blocks(agent_id)

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +13,7 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QPlainTextEdit, QPushButton, QWidget
 
+from gatewright.policy.edit import CatalogChange, Edit
 from gatewright_gui.pages.catalogs import CatalogsPage
 from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
@@ -19,6 +21,7 @@ from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
 from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.console import ConsolePage
+from gatewright_gui.qt.dialog import QuestionDialog
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.save_review import SaveReview
 from tests.gui.session.opened import Said, opened_window, settled, until
@@ -312,6 +315,24 @@ async def test_failed_server_says_why_and_what_to_do(window: MainWindow, tmp_pat
     await settled(window)
     await until(lambda: page.current is not None and page.current.status[0] == "failed")
     assert page.detail.bar.isVisible()
+
+
+async def test_what_was_changed_while_the_question_was_open_is_not_what_was_agreed_to(
+    window: MainWindow, tmp_path: Path
+) -> None:
+    page, document = await add_good(window, config(tmp_path)), window.document
+    for name, accept in (("catalogs.trust", "trust.accept"), ("catalogs.remove", "choice-remove")):
+        press(page, name)
+        dialog = await dialog_of(window, TrustDialog if accept.startswith("trust") else QuestionDialog)
+        (before,) = document.policy.catalogs
+        after = replace(before, args=(*before.args, "--other"))
+        assert document.push(lambda _p, _t, two=(before, after): Edit("other", (CatalogChange(*two, 0),)))
+        press(dialog, accept)
+        await settled(window)
+        assert "changed meanwhile" in window.message.text
+        window.message.dismiss()
+        assert document.policy.catalogs == (after,)
+        assert not document.workspace.trusts_server("good")
 
 
 async def test_file_that_is_dropped_is_read(window: MainWindow, tmp_path: Path) -> None:

@@ -610,3 +610,35 @@ async def test_models_keep_their_promises_while_blocks_come_change_and_go(tmp_pa
         who.set_rows(())
         await asyncio.sleep(0)
     assert testers
+
+
+LONG = "line\n" * 6_000
+"""A text that is too long to be typed over: parts of it are replaced, and it is added to."""
+VERBS = ("memory.delete", "memory.add_entry", "memory.replace")
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["gone", "made anew"])
+@pytest.mark.parametrize("verb", VERBS)
+async def test_what_was_agreed_to_for_a_block_is_not_done_to_another_one_of_its_label(
+    bench: Bench, verb: str, anew: bool
+) -> None:
+    bench.theirs.create("note", author="x", content=LONG)
+    await bench.choose("note")
+    bench.press(verb)
+    if verb == "memory.delete":
+        dialog, button = await dialog_of(QuestionDialog), "choice-delete"
+    else:
+        dialog, button = await dialog_of(TextDialog), "memory_text.accept"
+        for name, editor in dialog.editors.items():
+            editor.setPlainText("line" if name == "old" else "more")
+    bench.theirs.delete("note", granted=Action.DELETE)
+    if anew:
+        bench.theirs.create("note", author="x", content=f"another {LONG}")
+    bench.press(button, dialog)
+    await settled(bench.window)
+    await until(bench.window.message.isVisible)
+    wanted = "another one has its label" if anew else "there is no block with that label"
+    assert wanted in bench.window.message.text
+    assert [record.label for record in bench.theirs.list()] == ["note", "persona", "tea"][0 if anew else 1 :]
+    if anew:
+        assert bench.theirs.value("note") == f"another {LONG}"

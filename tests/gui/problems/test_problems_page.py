@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QMenu, QPushButton
 
 from gatewright.base.problem import Problem, Subject
+from gatewright.policy.edit import Edit, FieldChange
+from gatewright.policy.endpoint import DiscordEndpoint
 from gatewright_gui.pages.agents.agents import tools_with_problems
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.problems import ProblemsPage
@@ -318,6 +321,27 @@ async def test_endpoint_is_trusted_after_a_question_that_shows_what_it_is(tmp_pa
         await settled(window)
         assert not page.trust_button.isVisible()
         assert not any(one.code == "endpoint-not-trusted" for one in document.workspace.current_problems())
+
+
+async def test_endpoint_that_was_changed_while_the_question_was_open_is_not_trusted(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    policy.write_text(policy.read_text("utf-8").replace(ENDPOINTS, ENDPOINTS + ENDPOINT), "utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        window.show_page("problems")
+        await settled(window)
+        page, document = page_of(window), window.document
+        page.view.setCurrentIndex(page.model.index(row_of(page, "endpoint-not-trusted"), MESSAGE))
+        QTest.mouseClick(page.trust_button, Qt.MouseButton.LeftButton)
+        await until(lambda: choice("trust") is not None)
+        before = document.policy.endpoints
+        after = replace(before, discord=DiscordEndpoint("OTHER_TOKEN"))
+        assert document.push(lambda _p, _t: Edit("other", (FieldChange("endpoints", before, after),)))
+        answer = choice("trust")
+        assert answer is not None
+        QTest.mouseClick(answer, Qt.MouseButton.LeftButton)
+        await settled(window)
+        assert "changed meanwhile" in window.message.text
+        assert any(one.code == "endpoint-not-trusted" for one in document.workspace.current_problems())
 
 
 async def test_button_at_a_server_that_is_not_trusted_leads_to_its_catalog_with_the_question(tmp_path: Path) -> None:

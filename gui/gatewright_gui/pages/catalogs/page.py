@@ -267,20 +267,36 @@ class CatalogsPage(Page):
         """Ask whether servers are trusted, and start those that are, all at once."""
         if not rows:
             return
-        words = {row.catalog_id: definition_words(row, self.catalogs.digest(row.catalog_id)) for row in rows}
+        words = self._definitions(rows)
         kinds = {row.state.catalog.url is not None for row in rows}
         dialog = TrustDialog(self, words, commands=False in kinds, addresses=True in kinds)
-        if await shown(dialog) and self.catalogs.trust(words):
+        if not await shown(dialog):
+            return
+        if self._definitions([row for row in self.catalogs.rows if row.catalog_id in words]) != words:
+            told = tr("what would be started was changed meanwhile: nothing was trusted. Look at it again")
+            self._document.say("warning", told)
+        elif self.catalogs.trust(words):
             for catalog_id in words:
                 self._context.tasks.start(self.catalogs.restart(catalog_id), f"catalogs.{catalog_id}")
+
+    def _definitions(self, rows: list[CatalogRow]) -> dict[str, str]:
+        """What would be started or connected to, as it is now, by catalog."""
+        return {row.catalog_id: definition_words(row, self.catalogs.digest(row.catalog_id)) for row in rows}
 
     async def _accept(self) -> None:
         await self.catalogs.accept(self.detail.model.ticked, self.detail.chosen_tier)
 
     async def _accept_all(self) -> None:
+        waiting = {row.catalog_id: row.waiting for row in self._waiting}
         dialog = AcceptDialog(self, self._waiting)
-        if await shown(dialog):
-            await self.catalogs.accept(dialog.chosen)
+        if not await shown(dialog):
+            return
+        chosen = dialog.chosen
+        if any(waiting[row.catalog_id] != row.waiting for row in self.catalogs.rows if row.catalog_id in chosen):
+            told = tr("what the servers list was changed meanwhile: nothing was accepted. Look at it again")
+            self._document.say("warning", told)
+        else:
+            await self.catalogs.accept(chosen)
 
     async def _remove(self) -> None:
         row = self.current
@@ -292,7 +308,7 @@ class CatalogsPage(Page):
         choices = (Choice("keep", tr("Keep it")), Choice("remove", tr("Remove"), "danger"))
         title = tr("Remove catalog {catalog}?", catalog=row.catalog_id)
         if await ask(self, title, text, choices, icon="trash", role="ask") == "remove":
-            verbs.remove_catalog(self._document, row.catalog_id)
+            verbs.remove_catalog(self._document, row.state.catalog)
 
     async def _connect_client(self) -> None:
         dialog = ClientDialog(self, self._document, self._context.selection.agent_id)

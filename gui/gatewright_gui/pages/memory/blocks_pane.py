@@ -33,7 +33,7 @@ NO_BLOCKS = mark(
     "A block is a text, a list or fields that an agent keeps under a label. Make one, or let an agent do it."
 )
 
-_Act = Callable[[str, str], Awaitable[None]]
+_Act = Callable[[BlockContent], Awaitable[None]]
 
 
 class BlocksPane(QWidget):
@@ -309,22 +309,26 @@ class BlocksPane(QWidget):
 
     async def _done(self, work: Awaitable[None]) -> None:
         """Do it, say what went wrong, and show what is there now."""
-        problem = ""
+        problem, content = "", self.detail.content
         try:
             await work
         except BlockChanged:
             problem = ""  # that is told beside what was typed
         except GatewrightError as error:
             problem = str(error)
-        if isValid(self):
-            await self._read()
-            if problem:
-                self.detail.say(problem[:1].upper() + problem[1:])
+        if not isValid(self):
+            return
+        await self._read()
+        is_there = content is None or any(_is_of(row, content) for row in self._found.rows)
+        if problem and is_there:
+            self.detail.say(problem[:1].upper() + problem[1:])
+        elif problem:
+            self._document.say("warning", problem)
 
     def _act(self, what: _Act) -> None:
-        row = self.current
-        if row is not None:
-            self._start(what(self._agent_id, row.label))
+        content = self.detail.content
+        if content is not None:
+            self._start(what(content))
 
     def _save(self) -> None:
         draft = self.detail.value.draft
@@ -335,27 +339,27 @@ class BlocksPane(QWidget):
         content = self.detail.content
         if content is not None:
             kind = "unarchive" if content.info.record.archived_at is not None else "archive"
-            self._start(self._blocks.note(self._agent_id, content.label, kind))
+            self._start(self._blocks.note(content, kind))
 
     def _set(self, new: BlockSettings) -> None:
-        self._act(lambda agent_id, label: self._blocks.set(agent_id, label, new))
+        self._act(lambda content: self._blocks.set(content, new))
 
     def _bring_back(self, step: Step) -> None:
         if self.detail.content is not None:
             self._start(self._blocks.bring_back(self.detail.content, step.number))
 
     def _show_step(self, step: Step, part: str) -> None:
-        row = self.current
-        if row is not None:
-            self._context.tasks.start(self._read_step(row.label, step, part), "memory.step", replace=True)
+        content = self.detail.content
+        if content is not None:
+            self._context.tasks.start(self._read_step(content, step, part), "memory.step", replace=True)
 
-    async def _read_step(self, label: str, step: Step, part: str) -> None:
+    async def _read_step(self, content: BlockContent, step: Step, part: str) -> None:
         history = self.detail.history
         try:
             if part == "then":
-                text = await self._blocks.text_at(self._agent_id, label, step.number)
+                text = await self._blocks.text_at(content, step.number)
             else:
-                text = await self._blocks.difference(self._agent_id, label, step)
+                text = await self._blocks.difference(content, step)
         except GatewrightError as error:
             if isValid(self):
                 history.show_problem(step, str(error))
@@ -369,35 +373,39 @@ class BlocksPane(QWidget):
             self._wanted = dialog.label.text()
 
     async def _delete(self) -> None:
-        row = self.current
-        if row is None:
+        content = self.detail.content
+        if content is None:
             return
-        steps = row.info.steps if row.info is not None else 0
+        record, steps = content.info.record, content.info.steps
         told = [tr("Its value goes with its history, and nothing brings it back.")]
         if steps:
             changes = counted(steps, "change", "changes")
             told = [tr("Its value goes with its history of {changes}, and nothing brings it back.", changes=changes)]
-        if not row.record.owner:
+        if not record.owner:
             told.append(tr("All agents share it."))
         choices = (Choice("keep", tr("Keep it"), "primary"), Choice("delete", tr("Delete"), "danger"))
-        title = tr("Delete the block {label}?", label=row.label)
+        title = tr("Delete the block {label}?", label=record.label)
         if await ask(self, title, " ".join(told), choices, icon="trash", role="ask") == "delete":
-            await self._blocks.delete(self._agent_id, row.label)
-            self._typed.put(_name(row.record.block_id), None)
+            await self._blocks.delete(content)
+            self._typed.put(_name(record.block_id), None)
 
     async def _add(self) -> None:
-        row = self.current
+        content = self.detail.content
         dialog = TextDialog(self, tr("Add to the end"), (Asked("text", tr("What is to be added")),), tr("Add"))
-        if row is not None and await shown(dialog):
-            await self._blocks.append(self._agent_id, row.label, dialog.texts["text"])
+        if content is not None and await shown(dialog):
+            await self._blocks.append(content, dialog.texts["text"])
 
     async def _replace(self) -> None:
-        row = self.current
+        content = self.detail.content
         asked = Asked("old", tr("The first place with this text"), 4), Asked("new", tr("becomes"), 4, is_needed=False)
         dialog = TextDialog(self, tr("Replace a part"), asked, tr("Replace"))
-        if row is not None and await shown(dialog):
+        if content is not None and await shown(dialog):
             texts = dialog.texts
-            await self._blocks.replace(self._agent_id, row.label, texts["old"], texts["new"], everywhere=False)
+            await self._blocks.replace(content, texts["old"], texts["new"], everywhere=False)
+
+
+def _is_of(row: BlockRow, content: BlockContent) -> bool:
+    return row.record.block_id == content.info.record.block_id
 
 
 def _name(block_id: str) -> str:

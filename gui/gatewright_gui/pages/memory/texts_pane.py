@@ -224,20 +224,21 @@ class ArchivePane(TextsPane):
             Asked("text", tr("What is to be kept for good"), 6),
             Asked("metadata", tr("Metadata, a JSON object"), 2, False),
         )
+        agent_id = self._agent_id
         dialog = TextDialog(self, tr("Insert into the archive"), asked, tr("Insert"), _metadata_fault)
         if await shown(dialog):
             texts = dialog.texts
             metadata: dict[str, JsonValue] = json.loads(texts["metadata"].strip() or "{}")
-            await self._remembered.insert(self._agent_id, texts["text"], metadata)
+            await self._remembered.insert(agent_id, texts["text"], metadata)
 
     async def _forget(self) -> None:
-        row = self.current
+        row, agent_id = self.current, self._agent_id
         if row is None:
             return
         choices = (Choice("keep", tr("Keep it"), "primary"), Choice("forget", tr("Forget"), "danger"))
         text = tr("No agent finds it any more, and nothing brings it back.")
         if await ask(self, tr("Forget this entry?"), text, choices, icon="trash", role="ask") == "forget":
-            await self._remembered.forget(self._agent_id, row.text_id)
+            await self._remembered.forget(agent_id, row.text_id)
 
 
 class ConversationsPane(TextsPane):
@@ -404,13 +405,13 @@ class NotesPane(TextsPane):
             await self._remembered.add_note(user, dialog.texts["text"])
 
     async def _delete(self) -> None:
-        row = self.current
+        row, user = self.current, self._user
         if row is None:
             return
         choices = (Choice("keep", tr("Keep it"), "primary"), Choice("delete", tr("Delete"), "danger"))
         text = tr("No agent finds it any more, and nothing brings it back.")
         if await ask(self, tr("Delete this note?"), text, choices, icon="trash", role="ask") == "delete":
-            await self._remembered.delete_note(self._user, row.text_id)
+            await self._remembered.delete_note(user, row.text_id)
             self._typed.put(_name(row), None)
 
 

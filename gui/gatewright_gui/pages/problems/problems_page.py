@@ -310,12 +310,12 @@ class ProblemsPage(Page):
     async def _trust_endpoint(self, problem: Problem) -> None:
         """Ask for trust in exactly what would be connected to, and remember it."""
         document, target = self._context.document, verbs.endpoint_of(problem)
-        text = tr("Messages of agents go there from then on:")
-        text = f"{text}\n{document.policy.endpoints.definition(target)}"
+        definition = document.policy.endpoints.definition(target)
+        text = f"{tr('Messages of agents go there from then on:')}\n{definition}"
         choices = (Choice("keep", tr("Not now")), Choice("trust", tr("Trust"), "primary"))
         title = tr("Trust the endpoint {target}?", target=target)
         if await ask(self, title, text, choices, icon="shield-alert", role="ask") == "trust":
-            verbs.trust_endpoint(document, problem)
+            verbs.trust_endpoint(document, problem, definition)
 
     async def _mend_text(self, line: int) -> None:
         await self._context.draft.mend_alarm()

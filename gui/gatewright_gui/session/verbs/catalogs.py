@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gatewright.workspace.api import ClientServer, Edit, Policy, catalogedit, import_servers
+from gatewright.workspace.api import Catalog, ClientServer, Edit, EditRefused, Policy, catalogedit, import_servers
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
@@ -28,10 +28,13 @@ def add_servers(document: Document, servers: Iterable[ClientServer]) -> tuple[st
     return tuple(ids.values())
 
 
-def remove_catalog(document: Document, catalog_id: str) -> bool:
-    """Take a catalog out of the policy, with what is said of its tools."""
+def remove_catalog(document: Document, catalog: Catalog) -> bool:
+    """Take a catalog out of the policy, with what is said of its tools; refused where another has its name by now."""
+    catalog_id = catalog.catalog_id
 
     def make(policy: Policy, _tools: object) -> Edit:
+        if catalog not in policy.catalogs:
+            raise EditRefused(tr("catalog `{catalog}` is gone, or was changed meanwhile", catalog=catalog_id))
         names = [tool.name for tool in document.catalog if tool.origin == catalog_id]
         return catalogedit.remove_catalog(policy, catalog_id, names)
 

@@ -95,10 +95,18 @@ async def merge(document: Document, deriver: Deriver) -> bool:
     return True
 
 
-def trust_endpoint(document: Document, problem: Problem) -> bool:
-    """Remember that the endpoint that a problem is about may connect; the problem is one no more. A failure is said."""
+def trust_endpoint(document: Document, problem: Problem, definition: str) -> bool:
+    """Remember that the endpoint that a problem is about may connect; the problem is one no more. A failure is said.
+
+    ``definition``: what somebody agreed to; an endpoint that is another by now is not trusted.
+    """
+    target = endpoint_of(problem)
+    if document.policy.endpoints.definition(target) != definition:
+        told = tr("the endpoint `{target}` was changed meanwhile: it was not trusted. Look at it again", target=target)
+        document.say("warning", told)
+        return False
     try:
-        document.workspace.trust_endpoint(endpoint_of(problem))
+        document.workspace.trust_endpoint(target)
     except GatewrightError as error:
         document.say("error", str(error))
         return False
