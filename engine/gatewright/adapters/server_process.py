@@ -12,7 +12,7 @@ import errno
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import field
 from pathlib import Path
@@ -134,13 +134,13 @@ class ServerProcess:
         """Kill it and all that it started in its group, at once."""
         _signal_group(self.pid, signal.SIGKILL)
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes]:
         """What it writes, until it and all that it started close their output."""
         stdout = self._process.stdout
         while stdout is not None and (chunk := await stdout.read(_CHUNK)):
             yield chunk
 
-    async def lines(self) -> AsyncIterator[bytes]:
+    async def lines(self) -> AsyncGenerator[bytes]:
         """What it writes, line by line, until it closes its output. Raises LineTooLong."""
         line = bytearray()
         async for chunk in self.chunks():

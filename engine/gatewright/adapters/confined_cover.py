@@ -1,0 +1,93 @@
+"""Hides what appears in a room that stands: a short program that enters its mounts from outside, as the same user.
+
+It is run by ``python -I -S -E`` with the number of the open namespace, answers ``+`` once it is in it, then one
+character for each path on its input, which a NUL ends: ``+`` it is hidden, ``0`` nothing stands there, ``-`` it cannot
+be hidden. It ends with its input. Paths are opened without following a link and mounted on by their open file, since
+the program in the room may rename what it likes meanwhile.
+"""
+
+from __future__ import annotations
+
+import _ctypes
+import errno
+import fcntl
+import os
+import stat
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_OWNER_OF_NAMESPACE = 0xB701
+_NEW_USERS, _NEW_MOUNTS = 0x10000000, 0x00020000
+_SETNS = {"x86_64": 308, "aarch64": 268}
+_OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
+_HERE, _EMPTY_PATH, _CLONE = -100, 0x1000, 1
+_FROM_AND_TO_BY_FILE = 0x04 | 0x40
+_NO_LINKS = 0x02 | 0x04
+_READ_ONLY_AND_NO_MORE = 1 | 2 | 4 | 8
+_CREATE = 6
+_NULL = os.makedev(1, 3)
+
+
+def main() -> None:
+    """Hide one path after the other."""
+    namespace, call = int(sys.argv[1]), _system_call()
+    owner = fcntl.ioctl(namespace, _OWNER_OF_NAMESPACE)
+    setns = _SETNS[os.uname().machine]
+    if call(setns, owner, _NEW_USERS) < 0 or call(setns, namespace, _NEW_MOUNTS) < 0:
+        os.write(1, b"-")
+        return
+    os.write(1, b"+")
+    rest = b""
+    while chunk := os.read(0, 1 << 16):
+        *paths, rest = (rest + chunk).split(b"\0")
+        for path in paths:
+            os.write(1, _hide(path, call))
+
+
+def _hide(path: bytes, call: Callable[..., int]) -> bytes:
+    how = b"".join(one.to_bytes(8, sys.byteorder) for one in (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0, _NO_LINKS))
+    place = call(_OPENAT2, _HERE, path, how, len(how))
+    if place < 0:
+        return b"0" if _ctypes.get_errno() in (errno.ENOENT, errno.ENOTDIR) else b"-"
+    cover = -1
+    try:
+        found = os.fstat(place)
+        if stat.S_ISLNK(found.st_mode) or found.st_rdev == _NULL:
+            return b"+"  # a link leads to what has a level of its own
+        cover = _empty_folder(call) if stat.S_ISDIR(found.st_mode) else _nothing(call)
+        done = cover >= 0 and call(_MOVE_MOUNT, cover, b"", place, b"", _FROM_AND_TO_BY_FILE) == 0
+        return b"+" if done else b"-"
+    finally:
+        os.close(place)
+        if cover >= 0:
+            os.close(cover)
+
+
+def _nothing(call: Callable[..., int]) -> int:
+    """Something in place of a file, of which nothing can be read."""
+    cover = call(_OPEN_TREE, _HERE, b"/dev/null", _CLONE | os.O_CLOEXEC)
+    attributes = b"".join(one.to_bytes(8, sys.byteorder) for one in (_READ_ONLY_AND_NO_MORE, 0, 0, 0))
+    if cover >= 0 and call(_MOUNT_SETATTR, cover, b"", _EMPTY_PATH, attributes, len(attributes)) < 0:
+        return -1
+    return cover
+
+
+def _empty_folder(call: Callable[..., int]) -> int:
+    made = call(_FSOPEN, b"tmpfs", 1)
+    if made < 0 or call(_FSCONFIG, made, _CREATE, None, None, 0) < 0:
+        return -1
+    return call(_FSMOUNT, made, 1, _READ_ONLY_AND_NO_MORE)
+
+
+def _system_call() -> Callable[..., int]:
+    class Call(_ctypes.CFuncPtr):
+        _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
+
+    return Call(_ctypes.dlsym(_ctypes.dlopen("", 0), "syscall"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Processes in rooms, asked of the disk and of listeners of the host: what they reach, and what is left of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gatewright.adapters.confine import Confiner, Room
+from gatewright.adapters.server_process import Command, ServerProcess
+from gatewright.base.errors import ToolFailure
+from gatewright.base.thread import in_own_thread
+from gatewright.policy.confinement import Confinement, Place, PlaceUse, ProcessBounds
+from gatewright.sources.roomplan import Mount, MountKind, RoomPlan
+
+pytestmark = pytest.mark.skipif(bool(Confiner.why_not()), reason=Confiner.why_not() or "-")
+_KINDS = {PlaceUse.READ: MountKind.READ, PlaceUse.WRITE: MountKind.WRITE}
+
+
+class Quiet:
+    """A watch in which nothing happens."""
+
+    def check(self) -> None:
+        """Nothing is wrong."""
+
+    def close(self) -> None:
+        """There is nothing to end."""
+
+
+class Plain:
+    """Mounts places as they are, and what a test adds."""
+
+    def __init__(self, *more: Mount) -> None:
+        self.more = more
+
+    def plan(self, confinement: Confinement, /) -> RoomPlan:
+        places = (Mount(_KINDS[one.use], one.path) for one in confinement.places)
+        return RoomPlan((*places, *self.more))
+
+    def watch(self, confinement: Confinement, plan: RoomPlan, listener: Room, /) -> Quiet:
+        return Quiet()
+
+
+@asynccontextmanager
+async def room_of(confinement: Confinement, *more: Mount) -> AsyncGenerator[Room]:
+    room = await Confiner(Plain(*more)).room(confinement)
+    try:
+        yield room
+    finally:
+        await room.close()
+
+
+async def run(room: Room, script: str, *arguments: str, **environment: str) -> tuple[int | None, str]:
+    """The exit code and all output of a script of bash."""
+    command = Command("/bin/bash", ("-c", f"exec 2>&1; {script}", "bash", *arguments), environment)
+    async with room.process(command, bytearray()) as process:
+        process.end_input()
+        output = b"".join([chunk async for chunk in process.chunks()])
+        await process.has_ended.wait()
+        return process.returncode, output.decode("utf-8", "replace")
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Confinement:
+    """A folder to be read with one to be written in it, beside one that is not granted."""
+    for name in ("read/write", "other"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "file").write_text("secret" if name == "other" else "open")
+    (tmp_path / "read/file").write_text("open")
+    granted = (Place(f"{tmp_path}/read", PlaceUse.READ), Place(f"{tmp_path}/read/write", PlaceUse.WRITE))
+    return Confinement(granted, folder=f"{tmp_path}/read")
+
+
+async def test_a_program_reads_and_writes_what_is_granted_and_nothing_else(places: Confinement) -> None:
+    folder = Path(places.folder)
+    async with room_of(places) as room:
+        code, said = await run(
+            room, "cat file; pwd; echo new > write/new; rm write/file; echo > file; cat ../other/file"
+        )
+        assert (code, said.splitlines()[:2]) == (1, [f"open{folder}", "bash: line 1: file: Read-only file system"])
+        assert "secret" not in said
+        assert (await run(room, "ls -A /; ls -A ..; ls -A ~ /tmp/.. 2>&1"))[1].count("other") == 0
+    assert [one.name for one in (folder / "write").iterdir()] == ["new"]
+    assert (folder / "file").read_text() == "open"
+
+
+async def test_its_environment_is_what_it_was_given(places: Confinement, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_SECRET", "s3cret")
+    async with room_of(places) as room:
+        _, said = await run(room, "env; cat /proc/*/environ | tr '\\0' '\\n'", GIVEN="here", LD_LIBRARY_PATH="/mine")
+    lines = set(said.splitlines())
+    assert {"GIVEN=here", "LD_LIBRARY_PATH=/mine"} <= lines
+    assert not [line for line in lines if "s3cret" in line or "gatewright/python" in line]
+
+
+async def test_signals_and_exit_codes_are_those_of_the_program(places: Confinement) -> None:
+    async with room_of(places) as room:
+        assert (await run(room, "exit 7"))[0] == 7
+        assert (await run(room, "kill -9 $$"))[0] == 128 + signal.SIGKILL
+        script = "trap 'echo asked; exit 3' TERM; echo ready; while :; do read -t 0.01 <> <(:); done"
+        async with room.process(Command("/bin/bash", ("-c", script)), bytearray()) as process:
+            lines = process.lines()
+            assert await anext(lines) == b"ready"
+            os.killpg(process.pid, signal.SIGTERM)
+            assert await anext(lines) == b"asked"
+            await process.has_ended.wait()
+            assert process.returncode == 3
+
+
+async def test_bounds_hold_for_the_program_and_what_it_starts(places: Confinement) -> None:
+    bounds = ProcessBounds(cpu_s=1, memory_bytes=300 << 20, processes=20, files=64, file_bytes=4096)
+    bounded = Confinement(places.places, folder=places.folder, bounds=bounds)
+    async with room_of(bounded) as room:
+        _, said = await run(room, "ulimit -t -v -u -n -f | sed 's/.*) //'")
+        assert said.split() == ["1", str(300 << 10), "20", "64", "4"]
+        assert (await run(room, "head -c 10000 /dev/zero > write/big"))[0] != 0
+        assert (Path(places.folder) / "write/big").stat().st_size == 4096
+
+
+ASKING = """
+while IFS= read -r asked; do eval "$asked" 2>&1; echo; echo END; done
+"""
+
+
+async def answer(process: ServerProcess, lines: AsyncGenerator[bytes], asked: str) -> str:
+    """What a shell says that waits for what to do."""
+    await process.write(asked.encode())
+    said: list[bytes] = []
+    async for line in lines:
+        if line == b"END":
+            break
+        said.append(line)
+    return b"\n".join(said).decode().strip()
+
+
+async def test_what_appears_is_hidden_in_a_room_that_stands_and_in_each_later_one(places: Confinement) -> None:
+    written = Path(places.folder) / "write"
+    async with room_of(places) as room:
+        async with room.process(Command("/bin/bash", ("-c", ASKING)), bytearray()) as process:
+            lines = process.lines()
+            for name in ("late.key", "deep/later.key"):
+                (written / name).parent.mkdir(exist_ok=True)
+                (written / name).write_text("secret")
+                assert await answer(process, lines, f"cat write/{name}") == "secret"
+                hidden = Mount(MountKind.HIDE_FILE, str(written / name))
+                await in_own_thread(room.appeared, (hidden,), anew=False)
+                tries = f"cat write/{name}; echo x > write/{name}; rm write/{name}; mv write/{name} write/b; ls write"
+                assert "secret" not in await answer(process, lines, tries)
+                assert (written / name).read_text() == "secret"
+                # the host replaces it in one step, as editors do: it is seen until it is hidden again
+                (written / "new").write_text("secret")
+                (written / "new").rename(written / name)
+                await in_own_thread(room.appeared, (hidden,), anew=False)
+                assert "secret" not in await answer(process, lines, f"cat write/{name}")
+            (written / "closed").mkdir()
+            (written / "closed/file").write_text("secret")
+            folder = Mount(MountKind.HIDE_FOLDER, f"{written}/closed")
+            await in_own_thread(room.appeared, (folder, Mount(MountKind.HIDE_FILE, f"{written}/gone")), anew=False)
+            assert await answer(process, lines, "ls -A write/closed; cat write/closed/file; touch write/closed/x")
+            assert not process.why_ended
+        said = (await run(room, "cat write/late.key write/deep/later.key; ls -A write/closed; cat write/closed/file"))[
+            1
+        ]
+        assert "secret" not in said
+        assert [one.name for one in (written / "closed").iterdir()] == ["file"]
+        assert not (written / "gone").exists()
+
+
+async def test_what_may_have_been_seen_before_it_was_hidden_ends_what_runs(places: Confinement) -> None:
+    async with room_of(places) as room:
+        async with room.process(Command("/bin/bash", ("-c", ASKING)), bytearray()) as process:
+            assert await answer(process, process.lines(), "echo here") == "here"
+            await in_own_thread(room.appeared, (), anew=True)
+            await process.has_ended.wait()
+            assert process.why_ended
+        assert (await run(room, "echo again"))[1] == "again\n"
+        async with room.process(Command("/bin/bash", ("-c", ASKING)), bytearray()) as process:
+            await in_own_thread(room.failed, "nobody watches")
+            await process.has_ended.wait()
+        with pytest.raises(ToolFailure) as failure:
+            await run(room, "echo again")
+        assert (failure.value.code, failure.value.detail) == ("not-confined", "nobody watches")
+
+
+async def test_a_path_that_became_a_link_meanwhile_is_not_followed(places: Confinement) -> None:
+    written = Path(places.folder) / "write"
+    (written / "a").mkdir()
+    (written / "b").mkdir()
+    (written / "b/file").write_text("other")
+    async with room_of(places) as room, room.process(Command("/bin/bash", ("-c", ASKING)), bytearray()) as process:
+        await answer(process, process.lines(), "rmdir write/a; ln -s b write/a")
+        await in_own_thread(room.appeared, (Mount(MountKind.HIDE_FILE, f"{written}/a/file"),), anew=False)
+        await process.has_ended.wait()
+        assert process.why_ended
