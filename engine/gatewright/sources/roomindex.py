@@ -55,6 +55,10 @@ class Row(NamedTuple):
     odd: tuple[Odd, ...]
     inodes: tuple[int, ...] | None
 
+    def files(self) -> set[tuple[int, int]]:
+        """Device and inode of what is no folder."""
+        return {(self.device, inode) for inode in (*(self.inodes or ()), *(one.inode for one in self.odd))}
+
     def is_of(self, status: os.stat_result) -> bool:
         """Whether the folder is as it was when it was listed."""
         margin = _FINE_NS if self.modified_ns % 1_000_000 else _COARSE_NS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
@@ -69,15 +69,27 @@ _UNSEEN = Found(is_seen=False)
 class RoomLayout:
     """The mounts of one confinement as the disk is now. ``is_deep``: every folder is looked into, and so are inodes.
 
-    ``nodes``: the hidden names of each overlay. ``regions``: of each folder that was looked into. ``windows``:
-    writable folders in which closed names may appear. Raises ToolFailure.
+    ``notice`` is told each folder before it is looked into. ``nodes``: the hidden names of each overlay. ``regions``:
+    of each folder that was looked into. ``windows``: writable folders in which closed names may appear. ``bare``:
+    links that should be covered and cannot be. Raises ToolFailure.
     """
 
-    def __init__(self, views: RoomViews, index: FolderIndex, points: MountPoints, *, is_deep: bool) -> None:
+    def __init__(
+        self,
+        views: RoomViews,
+        index: FolderIndex,
+        points: MountPoints,
+        *,
+        is_deep: bool,
+        notice: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.views, self._index, self._points, self._is_deep = views, index, points, is_deep
+        self._notice = notice
         self.nodes: dict[str, set[str]] = {}
         self.regions: dict[str, Region] = {}
-        self.hidden: list[str] = []
+        self.bare: list[str] = []
+        self._hidden: list[str] = []
+        self._strict: set[tuple[int, int]] = set()
         self.windows: set[str] = set()
         self._rows: list[tuple[FolderView, Row]] = []
         self.mounts: list[Mount] = []
@@ -93,21 +105,34 @@ class RoomLayout:
         if self._is_deep:
             self._part_names()
 
-    def name(self, folder: str, name: str) -> Found:
-        """What a name comes to that appeared in a folder that was looked into."""
+    def name(self, folder: str, name: str) -> Found | None:
+        """What a name comes to that appeared in a folder that was looked into; None: only a walk can tell."""
         region, path = self.regions[folder], f"{folder.rstrip('/')}/{name}"
-        status = status_at(path)
+        status, known = status_at(path), len(self._rows)
         if status is None:
             return Found(is_seen=True)
-        if stat.S_ISDIR(status.st_mode):
-            return self._inner(self.views.folder(path), region, 0)
-        kind = PLAIN if stat.S_ISREG(status.st_mode) else LINK if stat.S_ISLNK(status.st_mode) else SPECIAL
-        return self._file(path, kind, self.views.view(path, folder=False), region)
+        if not stat.S_ISDIR(status.st_mode):
+            kind = PLAIN if stat.S_ISREG(status.st_mode) else LINK if stat.S_ISLNK(status.st_mode) else SPECIAL
+            found = self._file(path, kind, self.views.view(path, folder=False), region)
+            self._hidden.clear()
+            return None if status.st_nlink > 1 or self.bare else found
+        found = self._inner(self.views.folder(path), region, path.count("/") - region.top.count("/"))
+        fresh = self._rows[known:]
+        del self._rows[known:]
+        self._hidden.clear()
+        return found if all(row.files().isdisjoint(self._strict) for _, row in fresh) else None
+
+    def forget(self, path: str, *, below: bool) -> None:
+        """Know nothing any more of a folder that is gone; of those below neither."""
+        gone = [one for one in self.regions if is_below(one, path)] if below else [path]
+        for one in gone:
+            self.regions.pop(one, None)
+            self._index.rows.pop(one, None)
 
     def has_linked(self) -> bool:
         """Whether a closed file has more than one name, or so many files are closed that this cannot be said soon."""
         try:
-            return any(True for _ in self._linked([*self.hidden, *self._closed_elsewhere()], FEW_LINKED))
+            return any(True for _ in self._linked([*self._hidden, *self._closed_elsewhere()], FEW_LINKED))
         except ToolFailure:
             return True
 
@@ -140,6 +165,7 @@ class RoomLayout:
             return self._whole(folder, region)
         if depth > MAX_DEPTH:
             return _UNSEEN
+        self._notice(path)
         row = self._index.row(folder, with_inodes=self._is_deep)
         if row is None:
             return _UNSEEN
@@ -211,7 +237,7 @@ class RoomLayout:
             return Found(is_seen=False)
         if found.is_seen:
             return found
-        self.hidden.append(path)
+        self._hidden.append(path)
         if region.ground is Ground.OVERLAY:
             return Found(is_seen=False, nodes=(path,))
         return Found(False, (Mount(MountKind.HIDE_FOLDER, path),) if region.ground is Ground.ITSELF else ())
@@ -221,8 +247,9 @@ class RoomLayout:
         if kind == SPECIAL:
             view = View.ABSENT
         if view is View.ABSENT:
-            self.hidden.append(path)
+            self._hidden.append(path)
             if region.ground is Ground.ITSELF and kind == LINK:  # nothing can be mounted on a link
+                self.bare.append(path)
                 return Found(is_seen=False)
             if region.ground is Ground.OVERLAY:
                 return Found(is_seen=False, nodes=(path,))
@@ -279,6 +306,7 @@ class RoomLayout:
         closed, read, written = (self._inodes(view) for view in View)
         closed |= set(self._linked(self._closed_elsewhere(), MAX_LINKED))
         read |= set(self._linked(self.views.fixed, MAX_LINKED))
+        self._strict = closed | read
         if closed & written:
             raise refuse("a file in a folder that may be written has another name that is closed")
         doubtful = dict.fromkeys(closed & read, View.ABSENT) | dict.fromkeys(read & written, View.READ)
@@ -288,9 +316,8 @@ class RoomLayout:
     def _part(self, doubtful: Mapping[tuple[int, int], View]) -> None:
         strength = list(View)
         for folder, row in self._rows:
-            held = {(row.device, inode) for inode in (*(row.inodes or ()), *(one.inode for one in row.odd))}
             region = self.regions.get(folder.path)
-            if held.isdisjoint(doubtful) or region is None:
+            if region is None or row.files().isdisjoint(doubtful):
                 continue
             with os.scandir(folder.path) as entries:
                 found = [(entry.name, (row.device, entry.inode())) for entry in entries]

@@ -11,8 +11,9 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 from gatewright.base.filelock import lock
@@ -23,6 +24,7 @@ from gatewright.sources.roomindex import FolderIndex, IndexFile, Row
 from gatewright.sources.roomlayout import MountPoints, RoomLayout
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 from gatewright.sources.roomview import RoomViews, refuse
+from gatewright.sources.roomwatch import RoomListener, RoomWatch
 
 MAX_MOUNTS = 1_000
 MAX_HIDDEN = 50_000
@@ -38,6 +40,7 @@ _PSEUDO = frozenset(
 )
 """File systems that are windows into the kernel."""
 _INDEXES_KEPT = 16
+_PATIENCE_S = 5.0
 
 
 class RoomPlanner:
@@ -57,7 +60,20 @@ class RoomPlanner:
         with self._lock:
             return self._planned(confinement)
 
-    def layout(self, confinement: Confinement) -> RoomLayout:
+    def watch(self, confinement: Confinement, plan: RoomPlan, listener: RoomListener) -> RoomWatch:
+        """Keep a plan true, from the moment at which it was made: once for each plan. Raises ToolFailure."""
+
+        def lay(notice: Callable[[str], None]) -> RoomLayout:
+            with self._lock:
+                return self.layout(confinement, notice)
+
+        with self._lock:
+            run = self._running()
+        return RoomWatch(
+            plan, confinement, listener, lay=lay, hide=run.hide, ours=run.path, release=lambda: self._release(plan)
+        )
+
+    def layout(self, confinement: Confinement, notice: Callable[[str], None] = lambda _: None) -> RoomLayout:
         """The mounts as the disk is now, and the hidden names that are not made yet."""
         own = os.path.realpath(self._cache)
         points = _mount_points(confinement)
@@ -68,15 +84,15 @@ class RoomPlanner:
             known = kept.load()
         is_deep = any(place.use is not PlaceUse.READ for place in confinement.places)
         index = FolderIndex(views, known)
-        layout = RoomLayout(views, index, points, is_deep=is_deep)
+        layout = RoomLayout(views, index, points, is_deep=is_deep, notice=notice)
         layout.lay()
         if not is_deep and layout.has_linked():
             index = FolderIndex(views, {**known, **index.rows})
-            layout = RoomLayout(views, index, points, is_deep=True)
+            layout = RoomLayout(views, index, points, is_deep=True, notice=notice)
             layout.lay()
-        if index.rows != known:
+        if index.listed or len(index.rows) != len(known):
             kept.save(index.rows)
-        self._rows[kept.path] = index.rows
+        self._rows[kept.path] = index.rows.copy()
         while len(self._rows) > _INDEXES_KEPT:
             del self._rows[next(iter(self._rows))]
         return layout
@@ -100,12 +116,21 @@ class RoomPlanner:
     def _made(self, mount: Mount, layout: RoomLayout) -> Mount:
         if mount.kind is not MountKind.OVERLAY:
             return mount
-        if self._run is None:
-            self._run = _RunFolder(self._private())
-        whiteouts = self._run.whiteouts(mount.path, layout.nodes[mount.path])
+        whiteouts = self._running().whiteouts(mount.path, layout.nodes[mount.path])
         if sum(len(os.fsencode(path)) + 16 for path in (mount.path, whiteouts)) > _MAX_OPTIONS:
             raise refuse("the path of a place is too long for its names to be hidden")
         return Mount(mount.kind, mount.path, whiteouts)
+
+    def _release(self, plan: RoomPlan) -> None:
+        with self._lock:
+            for mount in plan.mounts:
+                if mount.whiteouts:
+                    self._running().release(mount.whiteouts)
+
+    def _running(self) -> _RunFolder:
+        if self._run is None:
+            self._run = _RunFolder(self._private())
+        return self._run
 
     def _private(self) -> Path:
         try:
@@ -119,27 +144,51 @@ class _RunFolder:
     """The folder of one process in the cache, locked while it lives."""
 
     def __init__(self, cache: Path) -> None:
-        for left in cache.glob("run-*"):
-            _clear_if_left(left)
-        self._path = Path(tempfile.mkdtemp(prefix="run-", dir=cache))
-        self._held = os.open(self._path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        lock(self._held, 1.0)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        one_at_a_time = os.open(cache / "lock", flags, 0o600)
+        try:
+            lock(one_at_a_time, _PATIENCE_S)
+            for left in cache.glob("run-*"):
+                _clear_if_left(left)
+            self.path = Path(tempfile.mkdtemp(prefix="run-", dir=cache))
+            self._held = os.open(self.path / "lock", flags, 0o600)
+            lock(self._held, _PATIENCE_S)
+        finally:
+            os.close(one_at_a_time)
+        self._used: dict[str, int] = {}
+        self._grown: set[str] = set()
 
     def whiteouts(self, folder: str, nodes: Iterable[str]) -> str:
         """The folder of whiteouts for an overlay of a folder; one that has the same names is used again."""
         names = sorted(nodes)
-        made = self._path / hashlib.sha256(os.fsencode("\0".join((folder, *names)))).hexdigest()[:32]
-        if not made.is_dir():
-            fresh = Path(tempfile.mkdtemp(prefix="new-", dir=self._path))
-            _dress(str(fresh), folder)
+        digest = hashlib.sha256(os.fsencode("\0".join((folder, *names)))).hexdigest()[:32]
+        made = next(path for n in count() if (path := f"{self.path}/{digest}{n}") not in self._grown)
+        if made not in self._used:
+            fresh = tempfile.mkdtemp(prefix="new-", dir=self.path)
+            _dress(fresh, folder)
             for name in names:
-                hide(str(fresh), folder, name)
-            fresh.rename(made)
-        return str(made)
+                _hide(fresh, folder, name)
+            Path(fresh).rename(made)
+        self._used[made] = self._used.get(made, 0) + 1
+        return made
+
+    def release(self, whiteouts: str) -> None:
+        """Remove a folder of whiteouts if this was the last that used it."""
+        self._used[whiteouts] -= 1
+        if not self._used[whiteouts]:
+            del self._used[whiteouts]
+            shutil.rmtree(whiteouts, ignore_errors=True)
+
+    def hide(self, mount: Mount, nodes: Iterable[str]) -> bool:
+        """Hide names in an overlay that is in use; whether there were any that were not. Raises OSError."""
+        fresh = [node for node in sorted(nodes) if _hide(mount.whiteouts, mount.path, node)]
+        if fresh:
+            self._grown.add(mount.whiteouts)
+        return bool(fresh)
 
 
-def hide(whiteouts: str, folder: str, path: str) -> None:
-    """Put a whiteout at the place of a path below ``folder``. Raises OSError."""
+def _hide(whiteouts: str, folder: str, path: str) -> bool:
+    """Put a whiteout at the place of a path below ``folder``; false where one is. Raises OSError."""
     *above, name = path[len(folder) :].strip("/").split("/")
     made, real = whiteouts, folder
     for step in above:
@@ -148,15 +197,20 @@ def hide(whiteouts: str, folder: str, path: str) -> None:
             os.mkdir(made, 0o700)  # noqa: PTH102 - names of any bytes
         except FileExistsError:
             if not stat.S_ISDIR(os.lstat(made).st_mode):
-                return  # a folder above is hidden whole
+                return False  # a folder above is hidden whole
             continue
         _dress(made, real)
-    with suppress(FileExistsError):
+    try:
         os.mknod(f"{made}/{name}", stat.S_IFCHR | 0o644, os.makedev(0, 0))
+    except FileExistsError:
+        if stat.S_ISDIR(os.lstat(f"{made}/{name}").st_mode):
+            raise  # it shows what stands below
+        return False
+    return True
 
 
 def _dress(made: str, real: str) -> None:
-    """Give a folder of whiteouts, which shows instead of the real one, the mode and times of that."""
+    """Give a folder of whiteouts, which shows instead of the real one, the mode of that."""
     status = status_at(real)
     if status is not None:
         os.chmod(made, 0o700 | stat.S_IMODE(status.st_mode) & 0o077)  # noqa: PTH101 - names of any bytes

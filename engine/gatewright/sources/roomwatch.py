@@ -1,0 +1,343 @@
+"""What keeps closed names closed in rooms while the files change: it follows their folders and hides what appears.
+
+It asks inotify itself: `watchfiles` does not tell when the kernel dropped events, and a new folder may be filled before
+it is watched. All events of a room come through one queue in the order in which they happened, so a file that is made
+in a folder of ours and seen here proves that everything before it was seen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+import struct
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Protocol
+
+from gatewright.base.errors import ToolFailure
+from gatewright.policy.confinement import Confinement
+from gatewright.sources.protection import status_at
+from gatewright.sources.roomlayout import Ground, RoomLayout
+from gatewright.sources.roommount import Mount, MountKind, RoomPlan
+from gatewright.sources.roomview import refuse
+
+BEHIND_S = 5.0
+"""How long the watcher may need for all that happened before somebody asked."""
+MAX_LATE = 1_000
+"""How many names that appeared are covered in writable folders."""
+MANY_EVENTS = 5_000
+"""More at once are not looked at one by one: the folders are walked again."""
+_READS = 64
+_EVENT = struct.Struct("iIII")
+_MOVED_FROM, _MOVED_TO, _CREATED, _DELETED = 0x40, 0x80, 0x100, 0x200
+_ONLY_FOLDERS = 0x01000000 | 0x02000000 | 0x04000000  # nothing else, no links, nothing that was deleted
+_GONE = _MOVED_FROM | _DELETED
+_UNMOUNTED, _OVERFLOW, _IGNORED, _IS_FOLDER = 0x2000, 0x4000, 0x8000, 0x40000000
+
+
+class RoomListener(Protocol):
+    """What is told of a room; from the watcher's thread, and before `RoomPlanner.watch` returns."""
+
+    def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
+        """Put these over what processes see. ``anew``: end those that started before.
+
+        An overlay of the plan among them has other names than before: it has to be mounted again in its place
+        (``MS_REMOUNT``, in the room), since the kernel goes on giving a process the files that names stood for.
+        """
+        ...
+
+    def failed(self, why: str) -> None:
+        """Nothing is known any more: end every process."""
+        ...
+
+
+class RoomWatch:
+    """Watches the folders of one room until ``close``, which has to come after the last process ended.
+
+    ``lay`` works out the room anew and names each folder before it looks into it; ``hide`` puts whiteouts where they
+    are missing and says whether there were any. Made by `RoomPlanner.watch`.
+    """
+
+    def __init__(
+        self,
+        plan: RoomPlan,
+        confinement: Confinement,
+        listener: RoomListener,
+        *,
+        lay: Callable[[Callable[[str], None]], RoomLayout],
+        hide: Callable[[Mount, set[str]], bool],
+        ours: Path,
+        release: Callable[[], None],
+    ) -> None:
+        self._planned, self._listener, self._lay, self._hide, self._release = plan, listener, lay, hide, release
+        self._overlays = {mount.path: mount for mount in plan.mounts if mount.whiteouts}
+        self._late: dict[str, Mount] = {}
+        self._covered: dict[Mount, tuple[int, ...] | None] = {}
+        self._tops = {place.path: _identity(place.path) for place in confinement.places}
+        self._numbers = count(1)
+        self._seen = 0
+        self._news = threading.Condition()
+        self._failure = ""
+        self._sentinel = tempfile.mkdtemp(prefix="seen-", dir=ours)
+        self._wake, self._woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            self._queue, self._layout = self._walked()
+            self._take_over(is_first=True)
+        except BaseException:
+            self._free()
+            raise
+        self._thread = threading.Thread(target=self._run, name="watch room", daemon=True)
+        self._thread.start()
+
+    @property
+    def plan(self) -> RoomPlan:
+        """The mounts for a process that starts now: with what appeared since, without what is gone."""
+        mounts = [mount for mount in self._planned.mounts if mount.path not in self._late]
+        there = (mount for mount in (*mounts, *self._late.copy().values()) if os.path.lexists(mount.path))
+        return RoomPlan(tuple(there), self._planned.windows)
+
+    def check(self) -> None:
+        """Wait until everything was seen that happened up to now. Raises ToolFailure where that is not so soon."""
+        if self._failure:
+            raise refuse(self._failure)
+        number = next(self._numbers)
+        mark = f"{self._sentinel}/{number}"
+        try:
+            os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            with self._news:
+                seen = self._news.wait_for(lambda: self._seen >= number or self._failure, BEHIND_S)
+        except OSError as error:
+            raise refuse(f"the files cannot be watched any more: {error.strerror}") from None
+        finally:
+            with suppress(OSError):
+                os.unlink(mark)  # noqa: PTH108
+        if self._failure:
+            raise refuse(self._failure)
+        if not seen:
+            raise refuse("the files change faster than they can be watched")
+        if any(_identity(path) != known for path, known in self._tops.items()):
+            raise refuse("another folder stands where a place was")
+
+    def close(self) -> None:
+        """Watch no longer. Callable more than once, and by the listener."""
+        with self._news:
+            if not self._failure:
+                self._failure = _CLOSED
+                os.write(self._woken, b".")
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._failure:
+                ready = select.poll()
+                ready.register(self._queue.descriptor, select.POLLIN)
+                ready.register(self._wake, select.POLLIN)
+                ready.poll()
+                if not self._failure:
+                    self._look()
+        except ToolFailure as failure:
+            self._fail(str(failure))
+        except Exception as error:  # noqa: BLE001 - the thread's owner: nobody may take what is unseen for unchanged
+            self._fail(f"the files cannot be watched ({type(error).__name__})")
+        finally:
+            self._free()
+            self._release()
+
+    def _look(self) -> None:
+        events = list(self._queue.events())
+        marks = [int(name) for folder, _, name in events if folder == self._sentinel and name.isdecimal()]
+        if any(mask & _UNMOUNTED for _, mask, _ in events):
+            raise refuse("a place was unmounted")
+        news = _News()
+        is_lost = len(events) > MANY_EVENTS or any(mask & _OVERFLOW for _, mask, _ in events)
+        if is_lost or not all(self._changed(*event, news) for event in events if event[0] != self._sentinel):
+            self._again()
+        else:
+            self._tell(news)
+        self._tell_seen(marks)
+
+    def _changed(self, folder: str, mask: int, name: str, news: _News) -> bool:
+        """Note what follows from one event; false where only a walk can tell."""
+        region, path = self._layout.regions.get(folder), f"{folder.rstrip('/')}/{name}"
+        if region is None or region.ground is Ground.EMPTY:
+            return True
+        overlay = self._overlays.get(region.top)
+        if overlay is not None:
+            news.stale[region.top] = overlay
+        if mask & _GONE:
+            self._late.pop(path, None)
+            if mask & _IS_FOLDER:
+                self._layout.forget(path, below=bool(mask & _MOVED_FROM))
+                if mask & _MOVED_FROM:
+                    self._queue.forget(path)
+            return True
+        found = self._layout.name(folder, name)
+        if found is None:
+            return False
+        news.mounts += found.mounts
+        if found.nodes:
+            news.anew |= overlay is None or self._hide(overlay, set(found.nodes))
+        return True
+
+    def _again(self) -> None:
+        """Walk again, with a queue of its own."""
+        marks = [int(name) for name in os.listdir(self._sentinel)]  # noqa: PTH208
+        queue, layout = self._walked()
+        self._queue.close()
+        self._queue, self._layout = queue, layout
+        self._take_over(is_first=False)
+        self._tell_seen(marks)
+
+    def _take_over(self, *, is_first: bool) -> None:
+        """Hide what a walk found and is not hidden yet; of what was hidden, what does not lie there any more."""
+        news, planned = _News(), {(mount.kind, mount.path) for mount in self._planned.mounts}
+        for top, nodes in self._layout.nodes.items():
+            if top in self._overlays:
+                news.anew |= self._hide(self._overlays[top], nodes) and not is_first
+        found = {mount: _mark(mount) for mount in self._layout.mounts}
+        for mount, mark in found.items():
+            if (mount.kind, mount.path) not in planned if is_first else self._covered.get(mount) != mark:
+                news.mounts.append(mount)
+        self._covered = found
+        news.stale = {} if is_first else dict(self._overlays)
+        self._tell(news)
+
+    def _tell(self, news: _News) -> None:
+        """Have mounts put over what processes see: covers as they are, for all else what shows the least of it."""
+        late: list[Mount] = []
+        for mount in news.mounts:
+            if mount.kind is MountKind.OVERLAY:
+                whole = not self._layout.nodes.get(mount.path)
+                news.anew |= not whole
+                late.append(Mount(MountKind.READ if whole else MountKind.HIDE_FOLDER, mount.path))
+            elif mount.kind is not MountKind.WRITE:
+                late.append(mount)
+        self._late.update((mount.path, mount) for mount in late)
+        if len(self._late) > MAX_LATE:
+            raise refuse("more names appeared than can be covered")
+        if late or news.stale or news.anew:
+            self._listener.appeared((*late, *news.stale.values()), anew=news.anew)
+
+    def _walked(self) -> tuple[_Queue, RoomLayout]:
+        queue = _Queue()
+        try:
+            queue.add(self._sentinel)
+            return queue, self._lay(queue.add)
+        except BaseException:
+            queue.close()
+            raise
+
+    def _tell_seen(self, marks: list[int]) -> None:
+        with self._news:
+            self._seen = max((self._seen, *marks))
+            self._news.notify_all()
+
+    def _fail(self, why: str) -> None:
+        with self._news:
+            if self._failure:
+                return
+            self._failure = why
+            self._news.notify_all()
+        with suppress(Exception):
+            self._listener.failed(why)
+
+    def _free(self) -> None:
+        """Let go of everything, once nobody writes to it any more."""
+        os.close(self._wake)
+        os.close(self._woken)
+        with suppress(AttributeError):
+            self._queue.close()
+        with suppress(OSError):
+            for name in os.listdir(self._sentinel):  # noqa: PTH208
+                os.unlink(f"{self._sentinel}/{name}")  # noqa: PTH108
+            os.rmdir(self._sentinel)  # noqa: PTH106
+
+
+_CLOSED = "the room is closed"
+
+
+class _News:
+    """What is to be told of some events. ``stale``: the overlays whose names stand for other files now."""
+
+    def __init__(self) -> None:
+        self.mounts: list[Mount] = []
+        self.stale: dict[str, Mount] = {}
+        self.anew = False
+
+
+class _Queue:
+    """The queue of inotify with the folders that it is about."""
+
+    def __init__(self) -> None:
+        self.descriptor = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self.descriptor < 0:
+            raise _refused(ctypes.get_errno())
+        self._folders: dict[int, str] = {}
+
+    def add(self, folder: str) -> None:
+        """Watch a folder; one that is gone is not. Raises ToolFailure."""
+        number = _libc().inotify_add_watch(
+            self.descriptor, os.fsencode(folder), _GONE | _MOVED_TO | _CREATED | _ONLY_FOLDERS
+        )
+        if number >= 0:
+            self._folders[number] = folder
+        elif (why := ctypes.get_errno()) not in {errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP}:
+            raise _refused(why)
+
+    def forget(self, folder: str) -> None:
+        """Watch a folder that was moved away no longer, and none below it."""
+        below = f"{folder}/"
+        for number in [n for n, path in self._folders.items() if path == folder or path.startswith(below)]:
+            del self._folders[number]
+            _libc().inotify_rm_watch(self.descriptor, number)
+
+    def events(self) -> Iterator[tuple[str, int, str]]:
+        """What happened: the folder, the mask, the name."""
+        for _ in range(_READS):
+            try:
+                held = os.read(self.descriptor, 1 << 18)
+            except BlockingIOError:
+                return
+            at = 0
+            while at < len(held):
+                number, mask, _, length = _EVENT.unpack_from(held, at)
+                at += _EVENT.size + length
+                name = os.fsdecode(held[at - length : at].rstrip(b"\0"))
+                if mask & _IGNORED:
+                    self._folders.pop(number, None)
+                elif number in self._folders or mask & _OVERFLOW:
+                    yield self._folders.get(number, ""), mask, name
+
+    def close(self) -> None:
+        with suppress(OSError):
+            os.close(self.descriptor)
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _refused(why: int) -> ToolFailure:
+    if why in {errno.ENOSPC, errno.EMFILE}:
+        return refuse("the system watches no more folders (fs.inotify.max_user_watches, fs.inotify.max_user_instances)")
+    return refuse(f"the folders cannot be watched: {os.strerror(why)}")
+
+
+def _mark(mount: Mount) -> tuple[int, ...] | None:
+    """What tells whether a mount still lies over what stands there: a folder itself shows whatever comes into it."""
+    status = None if mount.kind in {MountKind.OVERLAY, MountKind.WRITE} else status_at(mount.path)
+    return None if status is None else (status.st_dev, status.st_ino, status.st_ctime_ns)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    status = status_at(path)
+    return None if status is None else (status.st_dev, status.st_ino)
