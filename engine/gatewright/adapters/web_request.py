@@ -31,6 +31,7 @@ from httpcore2 import (
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.host import Host, HostRefused, read_host
+from gatewright.base.thread import in_own_thread
 
 if TYPE_CHECKING:
     from httpcore2 import SOCKET_OPTION
@@ -70,8 +71,8 @@ class Answer:
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
-    """The addresses that the system has for a name. Raises OSError."""
-    rows = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    """The addresses that the system has for a name; nobody else waits behind a slow one. Raises OSError."""
+    rows = await in_own_thread(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
     return [str(row[4][0]) for row in rows]
 
 

@@ -155,7 +155,8 @@ def _moment(text: str, option: str) -> float | None:
 def _line(call: LoggedCall) -> str:
     time = iso_utc(call.wall_s) if call.wall_s is not None else "?"
     if not call.is_call:
-        return f"{time}  {call.kind}  {call.reason}"
+        whose = "  ".join(filter(None, (call.kind, call.agent, call.tool)))
+        return f"{time}  {whose}  {call.reason}"
     client = f"  from {call.client}" if call.client else ""
     said = f"{call.called}  {call.arguments}".rstrip()
     return f"{time}  {call.verdict or '?':5}  {call.agent}  {said}{client}  {call.ended or 'no end'}  {call.reason}"

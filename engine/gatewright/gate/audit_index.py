@@ -379,6 +379,8 @@ def words_of(kind: str, body: str) -> str:
             return f"{who} accepted tools of catalog `{told.get('catalog', '')}`: {told.get('accepted', 0)}"
         case RowKind.SESSION_DELETED:
             return f"the session `{told.get('session', '')}` was deleted, and what counted in it forgotten"
+        case RowKind.CONNECTION:
+            return _connection_words(told)
         case RowKind.LOG_MOVED:
             return f"{who} moved the log from `{told.get('from', '')}` to `{told.get('to', '')}`"
         case RowKind.LOG_OPENED if "anchor" in told:
@@ -387,6 +389,18 @@ def words_of(kind: str, body: str) -> str:
             return "the log begins"
         case _:
             return ""
+
+
+def _connection_words(told: dict[str, Any]) -> str:
+    host, port = told.get("host") or "a host without a name", told.get("port")
+    place = f"`{host}:{port}`" if port else f"`{host}`" if told.get("host") else host
+    count, why = told.get("count"), told.get("why")
+    times = f", {count:,} times" if isinstance(count, int) else ""
+    because = f": {why}" if why else ""
+    if not told.get("allowed"):
+        return f"refused {place}{times}{because}"
+    sizes = [told[name] if isinstance(told.get(name), int) else 0 for name in ("sent", "received")]
+    return f"connected to {place}{times}, {sizes[0]:,} bytes sent and {sizes[1]:,} received{because}"
 
 
 def _listed(words: object) -> str:

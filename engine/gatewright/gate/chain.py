@@ -32,6 +32,7 @@ class RowKind(StrEnum):
     GRANT_REVOKED = "GrantRevoked"
     CATALOG_ACCEPTED = "CatalogAccepted"
     SESSION_DELETED = "SessionDeleted"
+    CONNECTION = "Connection"
     TOOL_INVOKED = "ToolInvoked"
     CAPABILITY_CHECK = "CapabilityCheck"
     POLICY_DECISION = "PolicyDecision"

@@ -50,6 +50,7 @@ EVENTS: Mapping[str, str] = {
     RowKind.GRANT_REVOKED: mark("Approval taken back"),
     RowKind.CATALOG_ACCEPTED: mark("Tools accepted"),
     RowKind.SESSION_DELETED: mark("Session deleted"),
+    RowKind.CONNECTION: mark("Connection"),
 }
 _NO_END, _WAITS = mark("no end"), mark("waits")
 _VERDICTS = {"allow": mark("allow"), "ask": mark("ask"), "deny": mark("deny")}

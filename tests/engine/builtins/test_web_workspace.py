@@ -4,19 +4,16 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncGenerator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from gatewright.cli.main import main
 from gatewright.gate import Status
 from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 from tests.engine.builtins.webbench import TOOLS, Site, answer, bench_of, redirect, started
+from tests.support.certificate import certificate
 
 OPEN = "[workspace]\nweb = { allow_private = true }\n"
 AGENT = f'[agents.a]\ntools = {json.dumps(TOOLS)}\ncapabilities = [{{ NetRead = {{ allowlist = ["*"] }} }}]\n'
@@ -101,25 +98,6 @@ async def test_command_line_calls_and_decides(
     assert (await ran("decide", f"http://127.0.0.1:{site.port}/"))[0] == 0
     assert (await ran("decide", "http://169.254.169.254/"))[0] == 4
     assert len(site.requests) == 1
-
-
-def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A certificate that signs itself, for that name, and its key."""
-    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    made = (
-        x509.CertificateBuilder(who, who, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    plain = serialization.NoEncryption()
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(pem)
-    return folder / "cert.pem", folder / "key.pem"
 
 
 async def test_secure_server_sees_the_name_and_has_to_prove_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -381,6 +381,22 @@ def test_log_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None
         (RowKind.LOG_MOVED, {"who": "me", "from": "a", "to": "b"}, "me moved the log from `a` to `b`"),
         (RowKind.LOG_OPENED, {"anchor": 7}, "the log ended before row 7, which its anchor names, and goes on here"),
         (RowKind.LOG_OPENED, {"log": "x"}, "the log begins"),
+        (
+            RowKind.CONNECTION,
+            {"host": "a.org", "port": 443, "allowed": True, "sent": 1200, "received": 5},
+            "connected to `a.org:443`, 1,200 bytes sent and 5 received",
+        ),
+        (
+            RowKind.CONNECTION,
+            {"host": "a.org", "port": 443, "allowed": False, "why": "no", "count": 1000},
+            "refused `a.org:443`, 1,000 times: no",
+        ),
+        (RowKind.CONNECTION, {"allowed": [], "port": "x", "count": "y"}, "refused `a host without a name:x`"),
+        (
+            RowKind.CONNECTION,
+            {"allowed": True, "sent": {}},
+            "connected to a host without a name, 0 bytes sent and 0 received",
+        ),
         (RowKind.TOOL_INVOKED, {"x": 1}, ""),
         (RowKind.LOG_OPENED, [], "not readable"),
         (RowKind.POLICY_CHANGED, {"changes": "one"}, ""),

@@ -145,8 +145,9 @@ class CallModel(FlatModel):
 
 
 def event_words(call: LoggedCall) -> str:
-    """What a row of the log that belongs to no call is called."""
-    return tr(EVENTS.get(call.kind, call.kind))
+    """What a row of the log that belongs to no call is called, with the tool that it is about."""
+    event = tr(EVENTS.get(call.kind, call.kind))
+    return f"{event}  {call.tool}" if call.tool else event
 
 
 def time_words(wall_s: float | None, today: date | None = None) -> str:
