@@ -3,6 +3,7 @@
 All of it runs in the loop thread of the process, and every method may be awaited from any loop. Answers are taken as
 raw JSON, so that one bad tool never loses the rest, and whatever a server sends is bounded. Nothing is offered to a
 server: what it asks of us (sampling, roots, elicitation) gets an error and is noted.
+Over 450 lines, since the life of one connection is told in one place.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, cast
@@ -73,8 +74,8 @@ PROGRESS_S = 0.05
 
 @frozen
 class Patience:
-    """Seconds that a server may take: from its start to the end of its list (`npx` may fetch it first), for a list
-    alone; and how old a list may be."""
+    """Seconds that a server may take: from its start to the end of its list, for a list alone; and how old a list may
+    be. How long it takes to install a server is not counted."""
 
     start_s: float = 60.0
     list_s: float = 30.0
@@ -94,7 +95,8 @@ class ServerStatus(StrEnum):
 
 @frozen
 class ServerState:
-    """``reason`` and ``advice``, of one that failed or is not trusted: what happened and what to do about it.
+    """``reason`` and ``advice``, of one that failed or is not trusted: what happened and what to do about it; of one
+    that starts ``reason`` is what it waits for.
 
     ``notes``: what else the operator should know of the present connection, such as requests that were refused.
     """
@@ -133,6 +135,7 @@ class _Run(Connection):
         self.list = ServerList("", "", "", ())
         self.listed_s = self.began_s = time.monotonic()
         self.has_changed = False
+        self.has_target = False
         self.listing = asyncio.Lock()
         self.sender: Sender | None = None
 
@@ -156,6 +159,10 @@ class _Run(Connection):
             self.has_changed = True
 
 
+Target = Command | Endpoint | AbstractAsyncContextManager[Command | Endpoint]
+"""What is started or reached; what has to be there first, and only as long, is a context that is entered for it."""
+
+
 class McpServer:
     """One server. ``target`` says anew at each start what is started or reached; it may raise ServerFailed.
 
@@ -164,7 +171,7 @@ class McpServer:
 
     def __init__(
         self,
-        target: Callable[[], Command | Endpoint],
+        target: Callable[[], Target],
         on_change: Callable[[], None] = lambda: None,
         patience: Patience | None = None,
     ) -> None:
@@ -210,6 +217,10 @@ class McpServer:
             with suppress(TimeoutError):
                 loop_thread().wait(self._stop(), timeout_s=10.0)
 
+    def tell(self, words: str) -> None:
+        """Say what a server that starts waits for; for ``target``, which runs in the loop thread."""
+        self._say(replace(self._state, reason=words))
+
     async def restart(self) -> None:
         """Stop it if it runs, and start it. Raises ServerFailed."""
         await self.stop()
@@ -241,6 +252,8 @@ class McpServer:
         if run is not None and run.owner is not None:
             run.is_stopped = True
             run.end.set()
+            if not run.has_target:
+                run.owner.cancel()
             await asyncio.wait({run.owner})
 
     async def _connected(self) -> tuple[_Run, JSONRPCDispatcher]:
@@ -264,9 +277,16 @@ class McpServer:
     async def _own(self, run: _Run) -> None:
         """Open, keep and close one connection, all in one task."""
         try:
-            await self._live(run)
+            target = self._target()
+            opened = target if isinstance(target, AbstractAsyncContextManager) else nullcontext(target)
+            async with opened as reached:
+                run.has_target = True
+                await self._live(run, reached)
         except ServerFailed as error:
             run.failed = error
+        except asyncio.CancelledError:
+            if not run.is_stopped or run.has_target:
+                raise
         except ModuleNotFoundError as error:
             run.failed = ServerFailed(f"`{error.name}` is not installed", "install `gatewright[mcp]`")
         except Exception as error:  # noqa: BLE001 whatever a transport raises ends this connection and no more
@@ -289,11 +309,10 @@ class McpServer:
         if not run.ready.done():
             run.ready.set_exception(run.failed or ServerFailed("the server was stopped"))
 
-    async def _live(self, run: _Run) -> None:
+    async def _live(self, run: _Run, target: Command | Endpoint) -> None:
         from anyio import TASK_STATUS_IGNORED, create_task_group, fail_after
         from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
-        target = self._target()
         run.is_http = isinstance(target, Endpoint)
         self._secrets.add(target.headers.values() if isinstance(target, Endpoint) else target.secrets)
         quieten_library()

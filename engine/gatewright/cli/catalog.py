@@ -51,6 +51,9 @@ def import_(
         bool, typer.Option("--trust", help="start, or reach, exactly this server (of --from: all) from now on")
     ] = False,
     accept: Annotated[bool, typer.Option("--accept", help="with --trust: accept all tools as proposed")] = False,
+    scripts: Annotated[
+        bool, typer.Option("--install-scripts", help="with --trust: packages may run code of their own to be installed")
+    ] = False,
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
@@ -72,7 +75,7 @@ def import_(
                 raise
             workspace = Workspace.open(policy, state=state)
         with workspace:
-            import_server(workspace, catalog_id, made, trust=trust, accept=accept, as_json=json)
+            import_server(workspace, catalog_id, made, trust=trust, accept=accept, scripts=scripts, as_json=json)
         return
     if words or any(given is not None for given in (catalog_id, url, prefix, cwd)) or env or header:
         raise UsageProblem(
@@ -81,7 +84,7 @@ def import_(
     from gatewright.cli.client_import import import_client_servers
 
     with Workspace.open(policy, state=state) as workspace:
-        import_client_servers(workspace, file, only or (), trust=trust, accept=accept, as_json=json)
+        import_client_servers(workspace, file, only or (), trust=trust, accept=accept, scripts=scripts, as_json=json)
 
 
 def client_config(

@@ -14,7 +14,7 @@ from gatewright.base.errors import GatewrightError
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import decode, print_error, print_json, print_line, read_content
-from gatewright.cli.server_import import catalog_now, pin_json, print_pin
+from gatewright.cli.server_import import catalog_now, pin_json, print_pin, tell_installation
 from gatewright.tools.pin import Pin
 from gatewright.workspace.client_file import ClientServer, import_servers, read_client_file, read_servers_of
 from gatewright.workspace.pins import waiting
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 
 def import_client_servers(
-    workspace: Workspace, file: str, only: Sequence[str], *, trust: bool, accept: bool, as_json: bool
+    workspace: Workspace,
+    file: str,
+    only: Sequence[str],
+    *,
+    trust: bool,
+    accept: bool,
+    scripts: bool,
+    as_json: bool,
 ) -> None:
     """Add the servers in ``file`` (``-``: stdin), print what each would run; with ``trust`` then ask them all at once.
 
@@ -47,7 +54,7 @@ def import_client_servers(
             if server.server_id in ids:
                 workspace.trust_server(ids[server.server_id])
                 workspace.servers.lend(ids[server.server_id], server.values)
-        answers = _ask(workspace, tuple(ids.values()), accept=accept, as_json=as_json)
+        answers = _ask(workspace, tuple(ids.values()), accept=accept, scripts=scripts, as_json=as_json)
     elif ids:
         again = f"gatewright catalog import {_quoted(workspace)} --from {shlex.quote(file)} --trust"
         print_error(f"gatewright: nothing was started; `{again}` trusts and asks all of them")
@@ -71,10 +78,12 @@ def import_client_servers(
         raise typer.Exit(Exit.PROBLEMS)
 
 
-def _ask(workspace: Workspace, ids: tuple[str, ...], *, accept: bool, as_json: bool) -> dict[str, dict[str, object]]:
+def _ask(
+    workspace: Workspace, ids: tuple[str, ...], *, accept: bool, scripts: bool, as_json: bool
+) -> dict[str, dict[str, object]]:
     """Ask the servers and print what they list; the same for scripts by their ids, or why one ``failed``."""
     answers: dict[str, dict[str, object]] = {}
-    for catalog_id, asked in zip(ids, asyncio.run(_pins(workspace, ids)), strict=True):
+    for catalog_id, asked in zip(ids, asyncio.run(_pins(workspace, ids, scripts=scripts)), strict=True):
         try:
             if isinstance(asked, GatewrightError):
                 raise asked
@@ -93,9 +102,10 @@ def _ask(workspace: Workspace, ids: tuple[str, ...], *, accept: bool, as_json: b
     return answers
 
 
-async def _pins(workspace: Workspace, ids: Iterable[str]) -> list[Pin | GatewrightError]:
+async def _pins(workspace: Workspace, ids: Iterable[str], *, scripts: bool) -> list[Pin | GatewrightError]:
     async def ask(catalog_id: str) -> Pin | GatewrightError:
         try:
+            await workspace.servers.install(catalog_id, scripts=scripts, tell=tell_installation)
             return await workspace.servers.refresh(catalog_id)
         except GatewrightError as error:
             return error

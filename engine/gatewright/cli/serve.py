@@ -56,6 +56,10 @@ def serve(
     env: Annotated[
         list[str] | None, typer.Option("--env", metavar="NAME", help="with COMMAND: a variable that the server gets")
     ] = None,
+    install_scripts: Annotated[
+        bool,
+        typer.Option("--install-scripts", help="with COMMAND: its package may run code of its own to be installed"),
+    ] = False,
     wait: Annotated[
         str | None,
         typer.Option("--wait", metavar="DURATION", help="how long a call that asks waits for an answer (45s)"),
@@ -71,10 +75,11 @@ def serve(
     """Serve the tools of an agent to an MCP client, or of many agents over HTTP; each call passes the gate.
 
     With `-- COMMAND ARGS...` one server is put behind the gate: its policy is made in the folder POLICY, else in this
-    one, shows everything and enforces nothing yet, and is used as it is from then on.
+    one, shows everything and enforces nothing yet, and is used as it is from then on. `npx` and `uvx` are not run: the
+    package is installed once in one version and started from there. Folders in ARGS are what the server may change.
     """
     if command is not None:
-        policy = _made(policy or Path(), agent, loads(command), env or [], state)
+        policy = _made(policy or Path(), agent, loads(command), env or [], state, scripts=install_scripts)
     elif policy is None:
         raise UsageProblem("serve what? a policy, or `-- COMMAND`")
     if json and not list_:
@@ -112,16 +117,19 @@ def _limits(wait: str | None) -> ApprovalLimits | None:
         raise UsageProblem(f"--wait `{wait}`: {error}") from None
 
 
-def _made(folder: Path, agent: str | None, command: list[str], env: list[str], state: Path | None) -> Path:
+def _made(
+    folder: Path, agent: str | None, command: list[str], env: list[str], state: Path | None, *, scripts: bool
+) -> Path:
     """The policy for one server, made where there is none."""
     from gatewright.workspace.one_server import policy_for_server
 
     if agent is None or not command:
         raise UsageProblem("one server is served so: `gatewright serve [FOLDER] --agent ID -- COMMAND ARGS...`")
-    path, is_new = policy_for_server(folder, agent, command, env, state=state)
-    if is_new:
-        print_error(f"gatewright: `{path}` was made: it shows everything and enforces nothing yet")
-    return path
+
+    def tell(words: str) -> None:
+        print_error(f"gatewright: {words}")
+
+    return policy_for_server(folder, agent, command, env, state=state, scripts=scripts, tell=tell)
 
 
 def _gateway(workspace: Workspace) -> Gateway:

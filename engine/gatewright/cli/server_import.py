@@ -56,7 +56,14 @@ def catalog_of(
 
 
 def import_server(
-    workspace: Workspace, catalog_id: str, made: Catalog | None, *, trust: bool, accept: bool, as_json: bool
+    workspace: Workspace,
+    catalog_id: str,
+    made: Catalog | None,
+    *,
+    trust: bool,
+    accept: bool,
+    scripts: bool,
+    as_json: bool,
 ) -> None:
     """Add ``made``, unless it is None, and ask the server; nothing is written where it does not answer.
 
@@ -82,6 +89,7 @@ def import_server(
         print_error("started or reached before exactly this was trusted. Look at it, then say --trust:")
         print_error(f"  {catalog.runs}")
         raise typer.Exit(Exit.PROBLEMS)
+    asyncio.run(workspace.servers.install(catalog_id, scripts=scripts, tell=tell_installation))
     pin = asyncio.run(workspace.servers.refresh(catalog_id))
     workspace.save()
     rows = waiting(pin, trusted=catalog_now(workspace, catalog_id).trusted)
@@ -90,6 +98,11 @@ def import_server(
         print_json(pin_json(catalog_id, after, rows, accepted=accept))
     else:
         print_pin(workspace, catalog_id, after, rows)
+
+
+def tell_installation(words: str) -> None:
+    """Say what becomes of a package."""
+    print_error(f"gatewright: {words}")
 
 
 def mend_lost_pin(policy: Path, catalog_id: str, *, trust: bool) -> bool:

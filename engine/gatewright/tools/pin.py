@@ -37,6 +37,7 @@ PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annota
 """What of a definition may not change unseen; of its ``_meta`` what is ours too."""
 KEPT = frozenset({*PINNED, "execution", "_meta"})
 _HEAD = "gatewright_pin"
+_OF_PACKAGE = ("package", "package_version")
 _EFFECTS = {str(effect): effect for effect in SideEffect}
 _KINDS = {str(kind): kind for kind in CapabilityKind}
 _TIERS = {str(tier): tier for tier in SafetyTier}
@@ -46,6 +47,7 @@ _TIERS = {str(tier): tier for tier in SafetyTier}
 class Listing:
     """What a server said: its name, version and instructions, and the definitions of its tools as MCP lists them.
 
+    ``package``: what was installed to start it, as its catalog wishes it, and ``package_version``: which of it.
     ``left_out``: the tools that cannot be used, and why. Make one with ``Listing.of``.
     """
 
@@ -54,10 +56,21 @@ class Listing:
     instructions: str = ""
     tools: tuple[Schema, ...] = field(default=(), hash=False)
     left_out: tuple[DefinitionProblem, ...] = ()
+    package: str = ""
+    package_version: str = ""
     read: Mapping[str, ToolDefinition] = field(default_factory=dict[str, ToolDefinition], hash=False, repr=False)
 
     @classmethod
-    def of(cls, tools: object, *, name: str = "", version: str = "", instructions: str = "") -> Listing:
+    def of(
+        cls,
+        tools: object,
+        *,
+        name: str = "",
+        version: str = "",
+        instructions: str = "",
+        package: str = "",
+        package_version: str = "",
+    ) -> Listing:
         """The listing of a server, within bounds: ``tools`` is its JSON list. It never raises for JSON values.
 
         Of equal names the first counts; so many tools are kept as a pin can hold.
@@ -79,8 +92,10 @@ class Listing:
                 kept[found[0].name], read[found[0].name] = said, found[0]
             else:
                 left_out.append(replace(problem, pointer=f"/{index}{problem.pointer.removeprefix('/0')}"))
-        name, version, instructions = (text[:MAX_TEXT] * is_text(text) for text in (name, version, instructions))
-        return cls(name, version, instructions, tuple(kept.values()), tuple(left_out), read)
+        texts = (name, version, instructions, package, package_version)
+        name, version, instructions, package, package_version = (text[:MAX_TEXT] * is_text(text) for text in texts)
+        tools, left = tuple(kept.values()), tuple(left_out)
+        return cls(name, version, instructions, tools, left, package, package_version, read)
 
     @once
     def definitions(self) -> Mapping[str, Schema]:
@@ -237,9 +252,10 @@ def accept(
 def to_json(pin: Pin) -> Schema:
     """What `read_pin` reads back as the same pin; JSON values only."""
     listing = pin.listing
+    packed = {"package": listing.package, "package_version": listing.package_version} if listing.package else {}
     return {
         _HEAD: VERSION,
-        "server": {"name": listing.name, "version": listing.version, "instructions": listing.instructions},
+        "server": {"name": listing.name, "version": listing.version, "instructions": listing.instructions, **packed},
         "instructions": pin.instructions,
         "accepted": {name: _plain(row, listing.definitions.get(name)) for name, row in sorted(pin.accepted.items())},
         "left_out": [{"name": one.name, "pointer": one.pointer, "message": one.message} for one in listing.left_out],
@@ -261,7 +277,7 @@ def read_pin(value: object) -> Pin:
     accepted, words = as_object(table.get("accepted")), table.get("instructions", "")
     if server is None or rows is None or accepted is None or not isinstance(words, str) or not is_text(words):
         raise WorkspaceError("a pin has `server`, `tools`, `accepted` and `instructions`")
-    said = {key: server.get(key, "") for key in ("name", "version", "instructions")}
+    said = {key: server.get(key, "") for key in ("name", "version", "instructions", *_OF_PACKAGE)}
     if not all(isinstance(text, str) for text in said.values()) or len(objects(rows)) != len(rows):
         raise WorkspaceError("what a pin says of its server is text, and each of its tools an object")
     listing = Listing.of(rows, **cast("dict[str, str]", said))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from gatewright.adapters.package_runner import read_runner
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
 from gatewright.workspace.location import POLICY_NAME
@@ -29,22 +32,33 @@ type = "mcp"
 command = {command}
 args = {args}
 env = {env}
+places = {places}
 """
 
 
 def policy_for_server(
-    folder: Path, agent_id: str, command: Sequence[str], env: Sequence[str] = (), *, state: Path | None = None
-) -> tuple[Path, bool]:
-    """The policy file in a folder that has this server and agent, and whether it was made just now.
+    folder: Path,
+    agent_id: str,
+    command: Sequence[str],
+    env: Sequence[str] = (),
+    *,
+    state: Path | None = None,
+    scripts: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """The policy file in a folder that has this server and agent, made where there is none, which ``tell`` is told.
 
-    What is typed as the command is trusted. A new one is made by asking the server, all of whose tools are accepted.
-    Raises WorkspaceError for a folder that has another policy, or where the server does not answer; then nothing of a
-    new one stays.
+    What is typed as the command is trusted, and its package installed (``scripts``: with its install scripts). A new
+    one is made by asking the server, all of whose tools are accepted; the folders among its arguments are its places to
+    be changed. Raises WorkspaceError for a folder that has another policy, or where the server does not answer; then
+    nothing of a new one stays.
     """
     path = folder.absolute() / POLICY_NAME if folder.is_dir() else folder.absolute()
     is_new = not path.exists()
+    package = read_runner(command[0], command[1:])
+    places = folders_among(command[1:] if package is None else package.arguments, path.parent)
     if is_new:
-        _write(path, agent_id, command, env, tools=())
+        _write(path, agent_id, command, env, tools=(), places=places)
     try:
         with Workspace.open(path, state=state) as workspace:
             catalog = workspace.policy.catalog(CATALOG)
@@ -53,20 +67,44 @@ def policy_for_server(
                 hint = f"serve it as it is (`gatewright serve {path} --agent ID`), or say another folder before `--`"
                 raise WorkspaceError(f"`{path}` is a policy already, without this server for `{agent_id}`: {hint}")
             workspace.trust_server(CATALOG)
+            asyncio.run(workspace.servers.install(CATALOG, scripts=scripts, tell=tell))
             if is_new:
                 asyncio.run(workspace.servers.refresh(CATALOG))
                 workspace.accept_tools(CATALOG, None, needs_capabilities=False, instructions=True, who="command line")
                 (held,) = workspace.catalog_states()
-                _write(path, agent_id, command, env, tools=held.tool_names)
+                _write(path, agent_id, command, env, tools=held.tool_names, places=places)
+                tell(f"`{path}` was made: it shows everything and enforces nothing yet")
+                tell(f"the server reads and changes {', '.join(f'`{place}`' for place in places) or 'no folder'}")
     except BaseException:
         if is_new:
             path.unlink(missing_ok=True)
             shutil.rmtree(path.parent / "catalogs", ignore_errors=True)
         raise
-    return path, is_new
+    return path
 
 
-def _write(path: Path, agent_id: str, command: Sequence[str], env: Sequence[str], *, tools: Sequence[str]) -> None:
+def folders_among(arguments: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """The folders that words for a server name, as places of a policy in ``folder``, where the server begins."""
+    found: list[str] = []
+    for word in arguments:
+        value = word.partition("=")[2] if word.startswith("-") else word
+        with suppress(ValueError, OSError):
+            if value and (folder / value).is_dir():
+                plain = os.path.normpath(value)
+                is_place = plain in {".", ".."} or plain.startswith(("/", "../"))
+                found.append(plain if is_place else f"./{plain}")
+    return tuple(dict.fromkeys(found))
+
+
+def _write(
+    path: Path,
+    agent_id: str,
+    command: Sequence[str],
+    env: Sequence[str],
+    *,
+    tools: Sequence[str],
+    places: Sequence[str],
+) -> None:
     text = _TEXT.format(
         agent=agent_id if agent_id.isprintable() else "A",
         folder=path.parent,
@@ -76,6 +114,7 @@ def _write(path: Path, agent_id: str, command: Sequence[str], env: Sequence[str]
         command=_literal(command[0]),
         args=_literal(list(command[1:])),
         env=_literal(list(env)),
+        places="{ " + ", ".join(f'{_literal(place)} = "write"' for place in places) + " }" if places else "{}",
     )
     try:
         write_atomically(path, text.encode())

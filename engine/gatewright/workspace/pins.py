@@ -12,7 +12,7 @@ from gatewright.base.errors import PolicyInvalid, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.problem import near_hint
-from gatewright.gate import AuditEntry, RowKind, key_folder
+from gatewright.gate import AuditEntry, RowKind, key_folder, state_folder
 from gatewright.policy.document import PINS, Catalog, CatalogType
 from gatewright.policy.tier import SafetyTier
 from gatewright.policyfile import read_policy_text
@@ -145,6 +145,7 @@ async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path |
         pin=lambda _: None,
         trusts=lambda one: records.trusts_server(policy_path, one),
         record=record,
+        state=state_folder(policy_path),
     )
     try:
         return await servers.refresh(catalog_id)

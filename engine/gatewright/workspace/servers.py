@@ -7,12 +7,14 @@ never before its exact definition was trusted.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from gatewright.adapters.mcp_client import McpServer, ServerList, ServerRefused, ServerState, ServerStatus
 from gatewright.adapters.mcp_transport import Endpoint, ServerFailed
+from gatewright.adapters.package_runner import read_runner
+from gatewright.adapters.server_install import Installed, ServerInstaller
 from gatewright.adapters.server_process import Command
 from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
@@ -35,7 +37,8 @@ class Servers:
     """The servers of the catalogs of one workspace, by the ids of these; any thread and any loop may use it.
 
     ``catalogs`` are those of the policy as it is now, ``pin`` says what was accepted of one, ``trusts`` whether its
-    definition was trusted, ``record`` keeps what a server lists, so that what is not accepted is held.
+    definition was trusted, ``record`` keeps what a server lists, so that what is not accepted is held. ``state``: the
+    state folder, below which packages of servers are installed.
     """
 
     def __init__(
@@ -46,6 +49,7 @@ class Servers:
         pin: Callable[[Catalog], Pin | None],
         trusts: Callable[[Catalog], bool],
         record: Callable[[str, Listing], Pin],
+        state: Path,
     ) -> None:
         self._folder, self._catalogs, self._pin, self._trusts, self._record = folder, catalogs, pin, trusts, record
         self._lock = fork_safe_lock()
@@ -53,6 +57,7 @@ class Servers:
         self._lists: dict[str, tuple[ServerList, Listing]] = {}
         self._watchers: tuple[Callable[[], None], ...] = ()
         self._lent: dict[tuple[str, _Key], Mapping[str, str]] = {}
+        self._installer, self._installed = ServerInstaller(state), dict[tuple[str, _Key], Installed]()
 
     @property
     def states(self) -> Mapping[str, ServerState]:
@@ -83,6 +88,16 @@ class Servers:
         catalog = self._catalog(catalog_id)
         self._lent[catalog_id, _key_of(catalog)] = dict(values)
 
+    async def install(
+        self, catalog_id: str, *, scripts: bool = False, tell: Callable[[str], None] = lambda _: None
+    ) -> Installed | None:
+        """Install the package that the command of a catalog names, unless it is there; None where it names none.
+
+        ``scripts``: its install scripts may run; ``tell`` is told, in a thread of ours, what goes on. Raises
+        ServerFailed.
+        """
+        return await self._install(self._catalog(catalog_id), tell, scripts=scripts)
+
     async def start(self, catalog_id: str) -> None:
         """Start a server, or connect to it. Raises ServerFailed."""
         await self._server(catalog_id).start()
@@ -104,6 +119,9 @@ class Servers:
         if held is not None and held[0] is said:
             return held[1]
         about = {"name": said.name, "version": said.version, "instructions": said.instructions}
+        installed = self._installed.get((catalog_id, _key_of(self._catalog(catalog_id))))
+        if installed is not None:
+            about |= {"package": installed.package.requirement, "package_version": installed.version}
         listing = await in_own_thread(lambda: Listing.of(list(said.tools), **about))
         self._lists[catalog_id] = said, listing
         return listing
@@ -186,21 +204,45 @@ class Servers:
             if made is None or made[0] != key:
                 if made is not None:
                     made[1].begin_stop()
-                made = self._made[catalog_id] = key, McpServer(lambda: self._target(catalog), self._tell)
+                server = McpServer(lambda: self._target(catalog, server), self._tell)
+                made = self._made[catalog_id] = key, server
             return made[1]
 
-    def _target(self, catalog: Catalog) -> Command | Endpoint:
+    @asynccontextmanager
+    async def _target(self, catalog: Catalog, server: McpServer) -> AsyncGenerator[Command | Endpoint]:
+        """What is started or reached for a catalog, as long as the context lasts. Raises ServerFailed."""
         if not self._trusts(catalog):
             raise ServerFailed(*_UNTRUSTED)
         lent = self._lent.get((catalog.catalog_id, _key_of(catalog)), {})
         if catalog.url is not None:
             headers = {header: _variable(name, lent) for header, name in catalog.headers_env.items()}
-            return Endpoint(catalog.url, headers)
+            yield Endpoint(catalog.url, headers)
+            return
+        installed = await self._install(catalog, server.tell)
         usual = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         named = {name: _variable(name, lent) for name in catalog.env}
         folder = self._folder / (catalog.cwd or ".")
         secrets = tuple(value for name, value in named.items() if name not in PASSED_ON)
-        return Command(catalog.command or "", catalog.args, {**usual, **named}, folder, secrets=secrets)
+        words = (catalog.command or "", *catalog.args)
+        if installed is not None:
+            words = (*installed.command, *installed.package.arguments)
+        yield Command(words[0], words[1:], {**usual, **named}, folder, secrets=secrets)
+
+    async def _install(
+        self, catalog: Catalog, tell: Callable[[str], None], *, scripts: bool = False
+    ) -> Installed | None:
+        """The package of a catalog: the version that it names, else the one of its pin, else the newest."""
+        if not self._trusts(catalog):
+            raise ServerFailed(*_UNTRUSTED)
+        package = None if catalog.command is None else read_runner(catalog.command, catalog.args)
+        if package is None:
+            return None
+        pin = self._pin(catalog)
+        is_same = pin is not None and pin.listing.package == package.requirement
+        version = pin.listing.package_version if pin is not None and is_same else ""
+        installed = await self._installer.install(package, version, scripts=scripts, tell=tell)
+        self._installed[catalog.catalog_id, _key_of(catalog)] = installed
+        return installed
 
     def _tell(self) -> None:
         for watcher in self._watchers:

@@ -299,6 +299,7 @@ class Workspace:
             pin=lambda catalog: self.pin(catalog.catalog_id),
             trusts=lambda catalog: self._records.trusts_server(self.policy_path, catalog),
             record=self.record_listing,
+            state=self._folders.state,
         )
 
     @once

@@ -1,0 +1,364 @@
+"""Servers out of packages, installed in one version into a folder of ours and started from there.
+
+Nothing of a package runs while it is installed, unless that was allowed: no install script of npm, no build of a source
+distribution. What is started later is the file that was found then, by its digest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from gatewright.adapters.loop_thread import loop_thread
+from gatewright.adapters.mcp_transport import ServerFailed
+from gatewright.adapters.package_runner import Package, Registry
+from gatewright.adapters.server_process import Command, ServerProcess
+from gatewright.base.frozen import frozen
+from gatewright.base.printable import printable
+from gatewright.base.thread import in_own_thread
+from gatewright.record.folder import PrivateFolder
+
+FOLDER = "servers"
+"""Below the state folder."""
+INSTALL_S = 900.0
+_MARK = "installed.json"
+_MOST_BYTES = 64 * 1024 * 1024
+_ENVIRONMENT = re.compile(
+    r"(PATH|HOME|LANG|SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|NODE_EXTRA_CA_CERTS|NODE_USE_SYSTEM_CA"
+    r"|(npm_config|pip|uv)_\w+|(http|https|all|no)_proxy)",
+    re.IGNORECASE,
+)
+"""The variables that say where packages are and how they are reached."""
+_ADDRESS = re.compile(r"\b\w+://\S+")
+_LAUNCHER = """\
+import sys
+from {module} import {name}
+sys.argv[0] = {program!r}
+sys.exit({called}())
+"""
+_ENTRY = re.compile(r"(?P<module>[A-Za-z_][\w.]*)\s*:\s*(?P<called>(?P<name>[A-Za-z_]\w*)(?:\.\w+)*)")
+_SCRIPTS = """\
+import json
+from importlib.metadata import distribution
+print(json.dumps({e.name: e.value for e in distribution(NAME).entry_points if e.group == "console_scripts"}))
+"""
+
+
+_Work = tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+"""The version, the words that start it, the files whose digests count, and whose install scripts were left out."""
+
+
+@frozen
+class Installed:
+    """A package that is there: ``command`` starts its program. ``reads``: what that needs besides the system's own.
+
+    ``scripts``: the packages whose install scripts were left out.
+    """
+
+    package: Package
+    version: str
+    command: tuple[str, ...]
+    reads: tuple[str, ...]
+    scripts: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The package with its version, for people."""
+        return self.package.at(self.version).requirement
+
+
+class ServerInstaller:
+    """Installs below ``state``, the state folder of a workspace; any thread and any loop may use it.
+
+    ``environment``: where programs are looked for, and how registries are reached.
+    """
+
+    def __init__(self, state: Path, environment: Mapping[str, str] | None = None) -> None:
+        self._state, self._locks = state, dict[str, asyncio.Lock]()
+        given = os.environ if environment is None else environment
+        self.environment = {name: value for name, value in given.items() if _ENVIRONMENT.fullmatch(name)}
+
+    async def install(
+        self,
+        package: Package,
+        version: str = "",
+        *,
+        scripts: bool = False,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> Installed:
+        """The package as it is there, else installed now, which ``tell`` is told. Raises ServerFailed.
+
+        ``version``: what was installed for this wish before, where the wish leaves it open. ``scripts``: install
+        scripts run. Whoever cancels it leaves nothing behind.
+        """
+        return await loop_thread().run(self._install(package, package.version or version, scripts, tell))
+
+    async def _install(self, package: Package, version: str, scripts: bool, tell: Callable[[str], None]) -> Installed:
+        lock = self._locks.setdefault(package.requirement, asyncio.Lock())
+        try:
+            async with lock:
+                found = await in_own_thread(self._found, package, version) if version else None
+                if found is not None and not (scripts and found.scripts):
+                    return found
+                wanted = package.at(version) if version else package
+                tell(f"installing `{wanted.requirement}`, which is done once")
+                installed = await self._new(wanted, scripts)
+                tell(f"installed `{replace(package, wanted='').requirement}` {installed.version}")
+                if installed.scripts:
+                    left_out = ", ".join(f"`{printable(name)}`" for name in installed.scripts[:8])
+                    tell(f"the install scripts of {left_out} did not run: if it fails without, say --install-scripts")
+                return replace(installed, package=package)
+        except (OSError, ValueError, LookupError) as error:
+            said = (error.strerror if isinstance(error, OSError) else None) or error
+            raise ServerFailed(f"`{printable(package.requirement)}` cannot be installed: {said}") from None
+
+    def _found(self, package: Package, version: str) -> Installed | None:
+        """What is there of this version. Raises ServerFailed where it is not as it was installed."""
+        folder = self._folder(package.registry).folder(_slug(package, version))
+        try:
+            mark = json.loads(folder.read(_MARK, _MOST_BYTES))
+            words, scripts = (tuple(map(str, mark[key])) for key in ("command", "scripts"))
+            digests = {str(name): str(digest) for name, digest in mark["digests"].items()}
+        except FileNotFoundError:
+            return None
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise _damaged(package, folder.path) from None
+        if any(_digest(folder.path / name) != digest for name, digest in digests.items()):
+            raise _damaged(package, folder.path)
+        first = self._program(words[0], _NODE) if words[0] == "node" else str(folder.path / words[0])
+        command = (first, *(str(folder.path / word) for word in words[1:]))
+        return Installed(package, version, command, (str(folder.path), *_outside(first, folder.path)), scripts)
+
+    async def _new(self, package: Package, scripts: bool) -> Installed:
+        """Install it beside its place and move it there."""
+        above = self._folder(package.registry)
+        above.make()
+        made = above.path / f".new-{secrets.token_hex(8)}"
+        made.mkdir(mode=0o700)
+        try:
+            work = self._from_npm if package.registry is Registry.NPM else self._from_pypi
+            version, command, kept, left_out = await work(package, made, scripts)
+            digests = {name: _digest(made / name) for name in kept}
+            mark = {"package": package.requirement, "command": command, "scripts": left_out, "digests": digests}
+            (made / _MARK).write_text(json.dumps(mark, indent=1))
+            (made / _MARK).chmod(0o600)
+            target = above.path / _slug(package, version)
+            await in_own_thread(_move, made, target, anew=scripts)
+            found = self._found(package, version)
+            if found is None:
+                raise _damaged(package, target)
+            return found
+        finally:
+            await in_own_thread(shutil.rmtree, made, ignore_errors=True)
+
+    async def _from_npm(self, package: Package, folder: Path, scripts: bool) -> _Work:
+        npm, _ = self._program("npm", _NODE), self._program("node", _NODE)
+        (folder / "package.json").write_text('{ "private": true }\n')
+        wanted = f"{package.name}@{package.wanted}" if package.wanted else package.name
+        quiet = ("--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error", "--fetch-retries=1")
+        always = ("--save-exact", "--package-lock", "--omit-lockfile-registry-resolved", "--global=false")
+        without = "--ignore-scripts" + ("=false" if scripts else "")
+        await self._run(package, (npm, "install", without, *quiet, *always, "--", wanted), folder)
+        base = folder / "node_modules" / package.name
+        about = _object(base / "package.json")
+        programs = about.get("bin", {})
+        if isinstance(programs, str):
+            programs = {package.name.rpartition("/")[2]: programs}
+        files = {str(name): str(file) for name, file in cast("dict[object, object]", programs).items()}
+        program, file = _program_of(package, files)
+        start = (base / file).resolve()
+        if not start.is_relative_to(folder.resolve()) or not start.is_file():
+            raise ServerFailed(f"`{printable(package.requirement)}` has no file for its program `{printable(program)}`")
+        with start.open("rb") as stream:
+            is_script = b"node" in stream.readline(200) or start.suffix in {".js", ".mjs", ".cjs"}
+        if not is_script:
+            start.chmod(0o755)
+        rows = cast("dict[str, dict[str, object]]", _object(folder / "package-lock.json")["packages"])
+        wants = [
+            name.rpartition("node_modules/")[2]
+            for name, row in rows.items()
+            if row.get("hasInstallScript") and not scripts
+        ]
+        name = str(start.relative_to(folder.resolve()))
+        command = ("node", name) if is_script else (name,)
+        version = str(rows[f"node_modules/{package.name}"]["version"])
+        return version, command, (name, "package-lock.json"), tuple(wants)
+
+    async def _from_pypi(self, package: Package, folder: Path, scripts: bool) -> _Work:
+        python = self._python(package)
+        venv, report = folder / "venv", folder / "report.json"
+        await self._run(package, (python, "-m", "venv", str(venv)), folder)
+        own = str(venv / "bin" / "python")
+        binary = () if scripts else ("--only-binary", ":all:")
+        quiet = ("--quiet", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--retries", "2")
+        wanted = f"{package.name}{package.wanted}"
+        words = (own, "-m", "pip", "install", *quiet, *binary, "--report", str(report), wanted, *package.extras)
+        await self._run(package, words, folder)
+        rows = cast("list[dict[str, dict[str, object]]]", _object(report).get("install", []))
+        plain = _normal(package.name.partition("[")[0])
+        versions = {_normal(str(row["metadata"]["name"])): str(row["metadata"]["version"]) for row in rows}
+        script = _SCRIPTS.replace("NAME", repr(package.name.partition("[")[0]))
+        said = await self._run(package, (own, "-I", "-c", script), folder)
+        program, entry = _program_of(package, {str(k): str(v) for k, v in json.loads(said or b"{}").items()})
+        found = _ENTRY.match(entry)
+        if found is None:
+            raise ServerFailed(f"the program `{printable(program)}` of `{package.name}` starts `{printable(entry)}`")
+        launcher = folder / "start" / "start.py"
+        launcher.parent.mkdir()
+        launcher.write_text(_LAUNCHER.format(**found.groupdict(), program=program))
+        module = [str(file.relative_to(folder)) for file in _module(venv, found["module"])]
+        lock = folder / "requirements.txt"
+        lock.write_text("".join(f"{line}\n" for line in sorted(_pins(rows))))
+        return versions[plain], ("venv/bin/python", "start/start.py"), ("start/start.py", lock.name, *module), ()
+
+    async def _run(self, package: Package, words: Sequence[str], folder: Path) -> bytes:
+        """What a step of the installation writes. Raises ServerFailed where it fails."""
+        stderr, output = bytearray(), bytearray()
+        command = Command(words[0], tuple(words[1:]), self.environment, folder)
+        try:
+            async with asyncio.timeout(INSTALL_S), ServerProcess(command, stderr) as process:
+                process.end_input()
+                async for chunk in process.chunks():
+                    output += chunk[: _MOST_BYTES - len(output)]
+                await process.has_ended.wait()
+                code = process.returncode
+        except TimeoutError:
+            raise ServerFailed(
+                f"`{printable(package.requirement)}` was not installed within {INSTALL_S / 60:g} minutes",
+                "look whether the registry can be reached, then start it again",
+            ) from None
+        if code != 0:
+            raise _failure(package, (bytes(stderr) + bytes(output)).decode("utf-8", "replace"))
+        return bytes(output)
+
+    def _program(self, name: str, advice: str) -> str:
+        found = shutil.which(name, path=self.environment.get("PATH"))
+        if found is None:
+            raise ServerFailed(f"`{name}` is not there to install it with", advice)
+        return found
+
+    def _python(self, package: Package) -> str:
+        if not package.python:
+            return self._program("python3", _PYTHON) if getattr(sys, "frozen", False) else sys.executable
+        name = package.python if not package.python[0].isdigit() else f"python{package.python}"
+        return self._program(name, _PYTHON)
+
+    def _folder(self, registry: Registry) -> PrivateFolder:
+        return PrivateFolder(self._state).folder(FOLDER).folder(registry)
+
+
+_NODE = "install Node.js, which brings npm, and see that both are on the PATH"
+_PYTHON = "install that Python, with its venv, and see that it is on the PATH"
+_MISSING = ("E404", "ETARGET", "No matching distribution", "Could not find a version")
+_AWAY = re.compile(
+    r"ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|EAI_FAIL|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|NewConnectionError"
+    r"|NameResolutionError|ConnectTimeout|Connection refused|ENOTCACHED|ERR_SOCKET_TIMEOUT|ProxyError"
+)
+
+
+def _failure(package: Package, said: str) -> ServerFailed:
+    """What npm or pip said, in few words and without addresses: they may hold a password."""
+    named = printable(package.requirement)
+    if _AWAY.search(said):
+        return ServerFailed(
+            f"`{named}` cannot be installed: the registry of {package.registry} cannot be reached",
+            "it has to be reached once; what was installed is started without it",
+        )
+    if ("from versions: " in said and "from versions: none" not in said) or "ETARGET" in said:
+        return ServerFailed(f"`{package.name}` has no version `{package.wanted}` that fits", "name one that it has")
+    if any(word in said for word in _MISSING):
+        hint = ", or it has no wheel and would run its own code to be built" * (package.registry is Registry.PYPI)
+        return ServerFailed(f"the registry of {package.registry} has no `{named}`{hint}", "look how it is spelled")
+    lines = [line for line in map(str.strip, said.splitlines()) if line and "complete log of this run" not in line]
+    told = printable(_ADDRESS.sub("(an address)", lines[-1] if lines else ""))[:300]
+    return ServerFailed(f"`{named}` cannot be installed" + (f": `{told}`" if told else ""))
+
+
+def _damaged(package: Package, folder: Path) -> ServerFailed:
+    named = f"`{printable(package.requirement)}` is not as it was installed"
+    return ServerFailed(named, f"remove `{folder}`, so that it is installed anew")
+
+
+def _program_of(package: Package, programs: Mapping[str, str]) -> tuple[str, str]:
+    """The program that is meant, with what stands behind it. Raises ServerFailed, with those that there are."""
+    own = package.name.rpartition("/")[2].partition("[")[0]
+    same = {_normal(name): name for name in programs}
+    name = package.program or (next(iter(programs)) if len(set(programs.values())) == 1 else same.get(_normal(own), ""))
+    if name in programs:
+        return name, programs[name]
+    shown = ", ".join(f"`{printable(one)}`" for one in list(programs)[:8])
+    if not programs:
+        raise ServerFailed(f"`{printable(package.requirement)}` has no program to start")
+    what = f"no program `{printable(package.program)}`" if package.program else "several programs"
+    option = "npx --package" if package.registry is Registry.NPM else "uvx --from"
+    advice = f"say which one: `{option} {package.name} NAME`"
+    raise ServerFailed(f"`{printable(package.requirement)}` has {what}: {shown}", advice)
+
+
+def _slug(package: Package, version: str) -> str:
+    """The folder of a package in one version, and with what else was wished."""
+    wish = [*sorted(package.extras), package.python, package.name.partition("[")[2], package.program]
+    tail = f"-{hashlib.sha256(json.dumps(wish).encode()).hexdigest()[:8]}" if any(wish) else ""
+    return f"{package.name.partition('[')[0].replace('/', '+')}@{version}{tail}"
+
+
+def _move(made: Path, target: Path, *, anew: bool) -> None:
+    """Give it its name; what is there already, complete by its mark, stays unless it is made ``anew``."""
+    if anew or not (target / _MARK).is_file():
+        with suppress(FileNotFoundError):
+            shutil.rmtree(target)
+    with suppress(FileExistsError, OSError):
+        made.rename(target)
+
+
+def _outside(command: str, folder: Path) -> tuple[str, ...]:
+    """The folders of what runs a program, where they are none of the system's own."""
+    found = Path(command).resolve()
+    if found.is_relative_to("/usr") or found.is_relative_to(folder):
+        return ()
+    return (str(found.parents[1] if found.parent.name == "bin" else found.parent),)
+
+
+def _module(venv: Path, name: str) -> Iterable[Path]:
+    """The file of a module in a venv."""
+    for site in venv.glob("lib/python*/site-packages"):
+        base = site.joinpath(*name.split("."))
+        yield from (file for file in (base / "__init__.py", base.with_suffix(".py")) if file.is_file())
+
+
+def _pins(rows: Iterable[Mapping[str, Mapping[str, object]]]) -> Iterable[str]:
+    """The packages of pip's report, each in its version with its digest."""
+    for row in rows:
+        archive = cast("Mapping[str, Mapping[str, str]]", row["download_info"].get("archive_info", {}))
+        digest = archive.get("hashes", {}).get("sha256", "")
+        yield f"{row['metadata']['name']}=={row['metadata']['version']}" + (
+            f" --hash=sha256:{digest}" if digest else ""
+        )
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).casefold()
+
+
+def _object(path: Path) -> dict[str, object]:
+    with path.open("rb") as stream:
+        value: object = json.loads(stream.read(_MOST_BYTES))
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""

@@ -1,0 +1,297 @@
+"""Servers out of packages: one version installed into a folder of ours, without anything of it running, and started."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gatewright.adapters.mcp_transport import ServerFailed
+from gatewright.adapters.package_runner import Package, read_runner
+from gatewright.adapters.server_install import Installed, ServerInstaller
+from gatewright.workspace import Workspace
+from gatewright.workspace.one_server import CATALOG, policy_for_server
+from tests.support.real_servers import put_node
+from tests.support.registry import SERVER_JS, make_wheel, npm_registry
+
+SAY_JS = "#!/usr/bin/env node\nconsole.log(JSON.stringify(process.argv.slice(2)))\n"
+SAY_PY = "import json, sys\ndef main():\n    print(json.dumps(sys.argv[1:]))\n"
+
+
+def js(program: str = "say", text: str = SAY_JS, **more: object) -> dict[str, str]:
+    return {"package.json": json.dumps({"bin": {program: "cli.js"}, **more}), "cli.js": text}
+
+
+PACKAGES = {
+    "say": {"1.0.0": js(), "1.1.0": js(), "2.0.0": js()},
+    "@scope/say-server": {"0.1.0": js("other")},
+    "two": {"1.0.0": {"package.json": '{"bin": {"a": "a.js", "b": "b.js"}}', "a.js": SAY_JS, "b.js": SAY_JS}},
+    "none": {"1.0.0": {"package.json": "{}"}},
+    "out": {"1.0.0": {"package.json": '{"bin": "../../../../../etc/passwd"}'}},
+    "runs": {"1.0.0": js(scripts={"install": "echo ran > ../../ran", "postinstall": "echo ran > ../../ran"})},
+    "needs": {"1.0.0": js("needs", dependencies={"runs": "1.0.0"})},
+    "hello-server": {"1.0.0": js("hello-server", SERVER_JS), "1.1.0": js("hello-server", SERVER_JS)},
+}
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[tuple[str, list[str]]]:
+    with npm_registry(PACKAGES) as (address, asked):
+        yield address, asked
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheels")
+    for version in ("1.0", "1.1"):
+        make_wheel(folder, "say-py", version, {"say_py/__init__.py": SAY_PY}, {"say-py": "say_py:main"})
+    make_wheel(folder, "bare", "1.0", {"bare.py": ""}, {})
+    sdist = folder / "built-1.0"
+    sdist.mkdir()
+    (sdist / "setup.py").write_text(f"open({str(folder / 'ran')!r}, 'w').close()\n")
+    shutil.make_archive(str(sdist), "gztar", folder, "built-1.0")
+    return folder
+
+
+@pytest.fixture
+def environment(registry: tuple[str, list[str]], wheels: Path, tmp_path: Path) -> dict[str, str]:
+    return {
+        "PATH": f"{put_node(tmp_path / 'bin')}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "npm_config_registry": registry[0],
+        "npm_config_cache": str(tmp_path / "cache"),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheels),
+    }
+
+
+@pytest.fixture
+def installer(tmp_path: Path, environment: dict[str, str]) -> ServerInstaller:
+    return ServerInstaller(tmp_path / "state", environment)
+
+
+def package(line: str) -> Package:
+    command, *arguments = line.split()
+    found = read_runner(command, arguments)
+    assert found is not None
+    return found
+
+
+def said(installed: Installed, *arguments: str) -> list[str]:
+    return json.loads(subprocess.check_output([*installed.command, *arguments], text=True))
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("npx -y say", "2.0.0"),
+        ("npx say@1.0.0", "1.0.0"),
+        ("npx say@^1", "1.1.0"),
+        ("npx @scope/say-server", "0.1.0"),
+        ("npx --package two b", "1.0.0"),
+        ("uvx say-py", "1.1"),
+        ("uvx say-py==1.0", "1.0"),
+        ("uvx say-py<1.1", "1.0"),
+        ("uvx --with bare --from say_py say-py", "1.1"),
+    ],
+)
+async def test_a_package_is_installed_once_in_one_version_and_its_program_starts(
+    installer: ServerInstaller, tmp_path: Path, line: str, version: str
+) -> None:
+    told: list[str] = []
+    installed = await installer.install(package(line), tell=told.append)
+    assert installed.version == version
+    assert said(installed, "a b", "-c") == ["a b", "-c"]
+    assert len(told) == 2
+    again = await installer.install(package(line), installed.version, tell=told.append)
+    assert again == installed
+    assert len(told) == 2
+    assert not list((tmp_path / "state" / "servers").glob("*/.new-*"))
+
+
+async def test_what_is_installed_moves_with_its_state_folder(installer: ServerInstaller, tmp_path: Path) -> None:
+    for line in ("npx say@1.0.0", "uvx say-py==1.0"):
+        await installer.install(package(line))
+    shutil.copytree(tmp_path / "state", tmp_path / "moved", symlinks=True)
+    shutil.rmtree(tmp_path / "state")
+    moved = ServerInstaller(tmp_path / "moved", {"PATH": installer.environment["PATH"]})
+    for line in ("npx say@1.0.0", "uvx say-py==1.0"):
+        installed = await moved.install(package(line))
+        assert str(tmp_path / "moved") in installed.command[-1]
+        assert said(installed, "x") == ["x"]
+
+
+async def test_no_address_of_a_registry_is_kept(
+    installer: ServerInstaller, tmp_path: Path, registry: tuple[str, list[str]]
+) -> None:
+    await installer.install(package("npx say"))
+    (folder,) = (tmp_path / "state" / "servers" / "npm").iterdir()
+    for file in (*folder.glob("*.json"), *folder.glob("node_modules/.*.json")):
+        assert registry[0] not in file.read_text()
+    assert "sha512-" in (folder / "package-lock.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("npx no-such", "no `no-such`"),
+        ("npx say@7.0.0", "no version `7.0.0`"),
+        ("npx two", "several programs: `a`, `b`"),
+        ("npx --package two c", "no program `c`: `a`, `b`"),
+        ("npx none", "no program"),
+        ("npx out", "no file for its program"),
+        ("uvx no-such", "no `no-such`"),
+        ("uvx say-py==7", "no version `==7`"),
+        ("uvx bare", "no program"),
+        ("uvx --python 3.999 say-py", "`python3.999` is not there"),
+    ],
+)
+async def test_what_cannot_be_installed_is_told_with_what_to_do_and_leaves_nothing(
+    installer: ServerInstaller, tmp_path: Path, line: str, reason: str
+) -> None:
+    with pytest.raises(ServerFailed) as failed:
+        await installer.install(package(line))
+    assert reason in failed.value.reason
+    assert not [*(tmp_path / "state" / "servers").glob("*/*")]
+
+
+@pytest.mark.parametrize("line", ["npx say", "uvx say-py"])
+async def test_a_registry_that_cannot_be_reached_is_told_without_its_address(
+    tmp_path: Path, environment: dict[str, str], line: str
+) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"http://me:pass-word@127.0.0.1:{closed.getsockname()[1]}/"
+        away = {**environment, "npm_config_registry": address, "PIP_INDEX_URL": address, "PIP_NO_INDEX": "0"}
+        del away["PIP_FIND_LINKS"]
+        with pytest.raises(ServerFailed) as failed:
+            await ServerInstaller(tmp_path / "state", away).install(package(line))
+    assert "cannot be reached" in failed.value.reason
+    assert "pass-word" not in str(failed.value)
+
+
+async def test_install_scripts_run_when_that_was_allowed_and_never_before(
+    installer: ServerInstaller, tmp_path: Path, wheels: Path
+) -> None:
+    told: list[str] = []
+    for line in ("npx runs@1.0.0", "npx needs@1.0.0"):
+        installed = await installer.install(package(line), tell=told.append)
+        assert installed.scripts == ("runs",)
+        assert "--install-scripts" in told[-1]
+        assert said(installed) == []
+    with pytest.raises(ServerFailed, match="no wheel"):
+        await installer.install(package("uvx built"))
+    assert not list((tmp_path / "state").rglob("ran"))
+    assert not (wheels / "ran").exists()
+
+    for _ in range(2):
+        assert (await installer.install(package("npx runs@1.0.0"), scripts=True)).scripts == ()
+    assert list((tmp_path / "state").rglob("ran"))
+
+
+async def test_an_installed_program_that_was_changed_is_not_started(installer: ServerInstaller) -> None:
+    for line in ("npx say@1.0.0", "uvx say-py==1.0"):
+        installed = await installer.install(package(line))
+        for file in Path(installed.reads[0]).rglob("*"):
+            if file.name == "cli.js" or file.parent.name == "say_py":
+                file.unlink() if file.is_symlink() else None
+                if file.suffix in {".js", ".py"}:
+                    file.write_text(f"{file.read_text()}\n")
+        with pytest.raises(ServerFailed, match="not as it was installed: remove"):
+            await installer.install(package(line))
+
+
+async def test_a_cancelled_installation_leaves_nothing_and_the_next_one_works(
+    installer: ServerInstaller, tmp_path: Path
+) -> None:
+    began = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def tell(_: str) -> None:
+        loop.call_soon_threadsafe(began.set)
+
+    work = asyncio.create_task(installer.install(package("uvx say-py"), tell=tell))
+    await began.wait()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert (await installer.install(package("uvx say-py"))).version == "1.1"
+    assert [path.name for path in (tmp_path / "state" / "servers" / "pypi").iterdir()] == ["say-py@1.1"]
+
+
+async def test_two_processes_that_install_the_same_share_it(tmp_path: Path, environment: dict[str, str]) -> None:
+    both = [ServerInstaller(tmp_path / "state", environment) for _ in range(2)]
+    first, second = await asyncio.gather(*(one.install(package("npx say@1.1.0")) for one in both))
+    assert first == second
+    assert [path.name for path in (tmp_path / "state" / "servers" / "npm").iterdir()] == ["say@1.1.0"]
+
+
+async def test_what_lies_in_the_state_folder_is_no_way_out_of_it(installer: ServerInstaller, tmp_path: Path) -> None:
+    (tmp_path / "state" / "servers").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "state" / "servers" / "npm").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ServerFailed, match="symbolic link"):
+        await installer.install(package("npx say"))
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_a_policy_keeps_the_command_and_its_pin_the_version(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))
+    folder, told = tmp_path / "here", list[str]()
+    (folder / "one").mkdir(parents=True)
+    path = policy_for_server(folder, "clerk", ("npx", "-y", "hello-server@^1.0.0", "one"), tell=told.append)
+    assert 'places = { "./one" = "write" }' in path.read_text()
+    assert told == [
+        "installing `hello-server@^1.0.0`, which is done once",
+        "installed `hello-server` 1.1.0",
+        f"`{path}` was made: it shows everything and enforces nothing yet",
+        "the server reads and changes `./one`",
+    ]
+    assert '"hello-server@^1.0.0"' in path.read_text()
+    pin = json.loads((folder / "catalogs" / "server.json").read_text())["server"]
+    assert (pin["package"], pin["package_version"]) == ("hello-server@^1.0.0", "1.1.0")
+
+    pin_path = tmp_path / "there" / "catalogs" / "server.json"
+    shutil.copytree(folder, tmp_path / "there", ignore=shutil.ignore_patterns(".gatewright"))
+    pin_path.write_text(pin_path.read_text().replace('"1.1.0"', '"1.0.0"'))
+    with Workspace.open(tmp_path / "there", trust=True) as workspace:
+        outcome = asyncio.run(workspace.call("clerk", "hello", {}))
+        assert outcome.output == "one"
+        (installed,) = (workspace.state_folder / "servers" / "npm").iterdir()
+        assert installed.name == "hello-server@1.0.0"
+        assert workspace.servers.states[CATALOG].reason == ""
+
+
+def test_an_untrusted_catalog_installs_nothing(tmp_path: Path, environment: dict[str, str]) -> None:
+    (tmp_path / "policy.toml").write_text(
+        'gatewright = 1\n[[catalogs]]\nid = "s"\ntype = "mcp"\ncommand = "npx"\nargs = ["hello-server"]\n'
+    )
+    with Workspace.open(tmp_path, keys=tmp_path / "keys") as workspace:
+        with pytest.raises(ServerFailed, match="not trusted"):
+            asyncio.run(workspace.servers.install("s"))
+        with pytest.raises(ServerFailed, match="not trusted"):
+            asyncio.run(workspace.servers.start("s"))
+    assert not (tmp_path / ".gatewright" / "servers").exists()
+
+
+REACHABLE = "the registries are not asked: set GATEWRIGHT_TEST_REGISTRIES=1"
+
+
+@pytest.mark.skipif(not os.environ.get("GATEWRIGHT_TEST_REGISTRIES"), reason=REACHABLE)
+@pytest.mark.parametrize(
+    "line", ["npx -y @modelcontextprotocol/server-memory@2026.8.31", "uvx mcp-server-time==2026.10.19"]
+)
+async def test_a_real_server_is_installed_from_its_registry(tmp_path: Path, line: str) -> None:
+    installed = await ServerInstaller(tmp_path).install(package(line))
+    assert Path(installed.command[-1]).is_file()
