@@ -87,7 +87,9 @@ def with_value(call: Json, steps: Steps, value: object) -> Json:
 
 def _put(node: object, steps: Steps, value: object) -> None:
     array, table = as_list(node), as_object(node)
-    if steps[0] == EACH and array is not None:
+    if steps == (EACH,) and array is not None and value is LEFT_OUT:
+        array.clear()
+    elif steps[0] == EACH and array is not None:
         for index, item in enumerate(array):
             if steps[1:]:
                 _put(item, steps[1:], value)

@@ -29,7 +29,7 @@ def tagged_union(branches: list[Schema]) -> Tagged | None:
     objects = [branch for branch in branches if _takes_objects(branch)]
     for field in properties_of(objects[0]) if objects else ():
         choices = [choice_of(properties_of(branch).get(field)) for branch in objects]
-        values = [choice.names if choice else () for choice in choices]
+        values = [choice.names if choice and not choice.others else () for choice in choices]
         names = [name for part in values for name in part]
         if all(values) and len(set(names)) == len(names):
             rest = iter(values)

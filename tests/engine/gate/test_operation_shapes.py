@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from gatewright.base.errors import SchemaError
 from gatewright.gate import Gate, selfcheck
 from gatewright.policy.document import Agent, Policy
 from gatewright.policy.rule import AllowedOperations, ArgumentConstraints, MaxCalls, ToolRule
@@ -187,6 +190,116 @@ def test_a_constraint_on_the_map_hides_what_no_command_can_name_any_more(constra
 )
 def test_an_object_with_fields_of_its_own_is_no_map_of_commands(ops: Json, value: Json) -> None:
     assert gate_of(obj(ops=ops)).decide("a", "t", {"ops": value}).verdict is Verdict.ALLOW
+
+
+OTHERS: list[Any] = [3, -0.5, True, False, {"k": 1}, ["read"], [], None]
+"""Values that are no texts, which name no operation."""
+MIXED: dict[str, Callable[[list[str], list[Any]], Json]] = {
+    "enum": lambda names, more: obj("op", op={"enum": [*names, *more]}, path={}),
+    "enum left out": lambda names, more: obj(op={"enum": [*more, *names], "default": names[-1]}),
+    "constants": lambda names, more: obj("op", op={"oneOf": [{"const": one} for one in [*names, *more]]}),
+    "two lists": lambda names, more: obj("op", op={"anyOf": [{"enum": names}, {"enum": more}]}),
+    "of some types": lambda names, more: obj("op", op={"type": ["string", "integer"], "enum": [*names, *more]}),
+    "variants": lambda names, more: {"oneOf": [obj("op", op={"const": one}) for one in [*names, *more]]},
+    "variant of both": lambda names, more: {
+        "oneOf": [*(obj("op", op={"const": one}) for one in names[1:]), obj("op", "x", op={"enum": [names[0], *more]})]
+    },
+    "batch": lambda names, more: obj("ops", ops={"type": "array", "items": obj("op", op={"enum": [*names, *more]})}),
+    "map": lambda names, more: obj("ops", ops=map_of(obj("op", op={"enum": [*names, *more]}))),
+    "further inside too": lambda names, more: obj(
+        "op", op={"enum": names}, then=obj("op", op={"enum": [*names, *more]})
+    ),
+    "list": lambda names, more: obj("actions", actions={"type": "array", "items": {"enum": [*names, *more]}}),
+    "list or null": lambda names, _: obj(
+        operations={"anyOf": [{"type": "array", "items": {"enum": names}, "minItems": 1}, {"type": "null"}]}, dry={}
+    ),
+    "list left out": lambda names, _: obj(
+        commands={"type": ["array", "null"], "items": {"type": "string", "enum": names}, "default": names}
+    ),
+    "list in an open variant": lambda names, _: {
+        "anyOf": [obj("op_list", op_list={}), obj("action", action={"type": "array", "items": {"enum": names}})]
+    },
+}
+
+
+def values_of(call: Json) -> Any:
+    """What a call that is made here says where operations are named."""
+    return next(
+        value for key, value in call.items() if key in {"op", "ops", "actions", "operations", "commands", "action"}
+    )
+
+
+@pytest.mark.parametrize("how", MIXED)
+def test_lists_with_values_that_are_no_texts_and_lists_of_names_are_found_and_gated(how: str) -> None:
+    for seed in range(6):
+        dice = random.Random(f"{how} {seed}")
+        names = dice.sample(["read", "write", "delete", "list_all", "purge"], dice.randint(2, 4))
+        more = dice.sample(OTHERS, dice.randint(1, 4))
+        stranger = Stranger(ToolDefinition("t", "Does things.", MIXED[how](names, more)), f"there {seed}")
+
+        assert {spec.name for spec in stranger.tool.operations} == set(names)
+        tally = compared(((stranger, number) for number in range(len(stranger.limits))), 40)
+
+        assert tally.disagreements == []
+        assert tally.valid > tally.calls / 20
+        for cell in stranger.cells:
+            hidden = set(names) - cell.limit.shown
+            if hidden and not cell.is_hidden and not cell.limit.fields:
+                assert not [one for one in hidden if one in json.dumps(cell.listing.schema)]
+
+
+def test_a_value_that_is_no_text_counts_as_each_operation_and_goes_with_the_first_that_is_hidden() -> None:
+    schema = MIXED["enum"](["read", "write"], [3, {"k": 1}])
+    once = ToolRule("t", MaxCalls(0), conditions=("operation:write",))
+    reading = ToolRule("t", AllowedOperations(frozenset({"read"})))
+
+    calls: list[Json] = [{"op": 3}, {"op": {"k": 1}}]
+    for call in calls:
+        assert gate_of(schema).decide("a", "t", call).verdict is Verdict.ALLOW
+        assert gate_of(schema, once).decide("a", "t", call).code == "max-calls"
+        denied = gate_of(schema, reading).decide("a", "t", call)
+        assert (denied.verdict, denied.code) == (Verdict.DENY, "operation-unknown")
+    assert gate_of(schema).decide("a", "t", {"op": 4}).verdict is Verdict.DENY
+    assert gate_of(schema, once).decide("a", "t", {"op": "read"}).verdict is Verdict.ALLOW
+
+
+def test_every_name_in_a_list_is_called_and_a_list_of_something_else_is_denied() -> None:
+    schema = MIXED["list"](["read", "write", "delete"], [3])
+    gate = gate_of(schema, ONLY, ToolRule("t", MaxCalls(1), conditions=("operation:write",)))
+
+    assert gate.decide("a", "t", {"actions": ["read", "write"]}).verdict is Verdict.ALLOW
+    assert gate.decide("a", "t", {"actions": ["write", "read", "write"]}).code == "max-calls"
+    assert gate.decide("a", "t", {"actions": []}).verdict is Verdict.ALLOW
+    others: list[Any] = [["read", "delete"], ["read", 3], [["read"]], [None], "delete", "read", {"0": "read"}, 3]
+    for wrong in others:
+        assert gate.decide("a", "t", {"actions": wrong}).verdict is Verdict.DENY
+    assert gate_of(schema).decide("a", "t", {"actions": ["read", 3]}).verdict is Verdict.ALLOW
+
+
+@pytest.mark.parametrize("items", [{"enum": ["red", "blue"]}, {"type": "string"}, {"enum": ["read", "write", 3]}])
+def test_the_elements_of_a_list_are_declared_by_the_field_with_brackets(items: Json) -> None:
+    schema = obj("marks", marks={"type": "array", "items": items})
+    tool = DefinedTool(ToolDefinition("t", "Does things.", schema), origin="there")
+    names = tuple(one for one in items.get("enum", ["red", "blue"]) if isinstance(one, str))
+
+    for declared in (tool.declared("marks[]", names), *([tool.declared("marks[]", None)] if "enum" in items else [])):
+        assert declared.operation_field == "marks[]"
+        assert tuple(spec.name for spec in declared.operations) == names
+        assert declared.operations_of({"marks": [names[1], names[0]]}) == (names[1], names[0])
+        assert declared.operations_of({"marks": [3]}) is None
+    with pytest.raises(SchemaError, match=r"for its elements, `marks\[\]`"):
+        tool.declared("marks", names)
+
+
+@pytest.mark.parametrize("listed", [{"enum": [1, 2]}, {"const": 3}, {"enum": [None, True]}])
+def test_a_list_without_any_text_takes_no_operations(listed: Json) -> None:
+    tool = DefinedTool(ToolDefinition("t", "Does things.", obj("op", op=listed)), origin="there")
+
+    assert not tool.has_operations
+    with pytest.raises(SchemaError, match="for a text field only"):
+        tool.declared("op", ("read",))
+    with pytest.raises(SchemaError, match="no operations"):
+        tool.declared("op", None)
 
 
 def test_an_element_that_names_no_operation_counts_as_each_of_them() -> None:

@@ -42,6 +42,8 @@ class Binding:
         inner = self.guard(rest)
         if rest and not holds_batch(rest):
             inner = {"type": _ANY_BUT_NULL, **inner}
+        elif rest == (EACH,):
+            inner = {"type": ["array", "null"], **inner}
         needed = not (holds_batch(rest) or (self.optional and not rest))
         return {"properties": {step: inner}, **({"required": [step]} if needed else {})}
 
@@ -55,7 +57,11 @@ class Binding:
         seen = (*seen, id(node))
         if not steps:
             choice = choice_of(node)
-            return choice is not None and {*choice.names} <= {*self.allowed} and (self.optional or not choice.nullable)
+            if choice is None or choice.others:
+                return False
+            return {*choice.names} <= {*self.allowed} and (self.optional or not choice.nullable)
+        if steps == (EACH,) and not _excludes(node, "string"):
+            return False  # a single name in the place of a list
         if _excludes(node, "array" if steps[0] == EACH else "object"):
             return True
         return self._own_values(node, steps, seen) or self._by_branches(node, steps, seen, self._values)
@@ -129,5 +135,5 @@ def _is_only(item: object, kind: str) -> bool:
 
 
 def _is_kind(value: object, kind: str) -> bool:
-    kinds = {"object": dict, "array": list, "null": type(None)}
+    kinds = {"object": dict, "array": list, "null": type(None), "string": str, "boolean": bool}
     return isinstance(value, kinds[kind]) if kind in kinds else True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gatewright.schema.shapes.choice import choice_of, restricted
+from gatewright.schema.shapes.choice import choice_of, is_other, restricted
 from gatewright.schema.walk import Schema, as_list, as_object, properties_of
 
 
@@ -15,11 +15,19 @@ def without_hidden_branches(schema: Schema, field: str, hidden: frozenset[str]) 
         branches = as_list(result.get(keyword))
         if branches is None:
             continue
+        if keyword != "allOf":
+            branches = [branch for branch in branches if not _names_none(branch, field)]
         kept = [pruned for branch in branches if (pruned := _pruned(branch, field, hidden)) not in (None, {})]
         result = {**result, keyword: kept}
         if not kept and keyword == "allOf":
             del result[keyword]
     return result
+
+
+def _names_none(branch: Any, field: str) -> bool:
+    """Whether an alternative is for values that are no texts, which nothing can be while an operation is hidden."""
+    schema = as_object(branch)
+    return schema is not None and is_other(properties_of(schema).get(field))
 
 
 def _pruned(branch: Any, field: str, hidden: frozenset[str]) -> Any:

@@ -24,11 +24,15 @@ _ALTERNATIVES = re.compile(rf"\^\((?:\?:)?{_LITERAL}(?:\|{_LITERAL})*\)\$|\^{_LI
 
 @frozen
 class Choice:
-    """The texts in order, the keyword that held them, and whether null is one of the values."""
+    """The texts in order, the keyword that held them, and whether null, or something that is no text, is a value too.
+
+    A value that is no text names no operation: it goes with the first operation that is hidden.
+    """
 
     names: tuple[str, ...]
     keyword: str
     nullable: bool = False
+    others: bool = False
 
 
 def choice_of(value: object) -> Choice | None:
@@ -45,12 +49,14 @@ def choice_of(value: object) -> Choice | None:
         _pattern(schema),
     )
     found = [choice for choice in said if choice]
-    if not found or ((types := _types(schema)) and "string" not in types):
+    types = _types(schema)
+    if not found or (types and "string" not in types):
         return None
     others = [frozenset(other.names) for other in found[1:]]
     names = tuple([name for name in found[0].names if all(name in other for other in others)])
     nullable = all(choice.nullable for choice in found) or schema.get("nullable") is True
-    return Choice(names, found[0].keyword, nullable) if names else None
+    others = all(choice.others for choice in found) and (not types or not {*types} <= {"string", "null"})
+    return Choice(names, found[0].keyword, nullable, others) if names else None
 
 
 def restricted(schema: Schema, allowed: frozenset[str], *, keep_null: bool) -> Schema:
@@ -68,7 +74,8 @@ def restricted(schema: Schema, allowed: frozenset[str], *, keep_null: bool) -> S
     for keyword in (*_UNIONS, "allOf"):
         branches = as_list(schema.get(keyword))
         if branches is not None:
-            rest = _restricted_branches(branches, allowed, keep_null=keep_null)
+            kept = [branch for branch in branches if keyword == "allOf" or not is_other(branch)]
+            rest = _restricted_branches(kept, allowed, keep_null=keep_null)
             only = as_object(rest[0]) if len(rest) == 1 else None
             if only is not None and not any(key in result for key in only if key not in _WORDS):
                 del result[keyword]
@@ -126,22 +133,24 @@ def _types(schema: Schema) -> list[Any]:
 
 def _enum(schema: Schema) -> Choice | None:
     values = as_list(schema.get("enum"))
-    if not values or not all(value is None or isinstance(value, str) for value in values):
+    if not values or not any(value is None or isinstance(value, str) for value in values):
         return None
-    return Choice(tuple(dict.fromkeys(value for value in values if value is not None)), "enum", None in values)
+    names = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
+    return Choice(names, "enum", None in values, not all(value is None or isinstance(value, str) for value in values))
 
 
 def _union(schema: Schema, keyword: str) -> Choice | None:
     branches = as_list(schema.get(keyword))
     if not branches:
         return None
-    choices = [choice_of(branch) for branch in branches if not _is_null(branch)]
-    if not choices or None in choices:
+    read = [choice_of(branch) for branch in branches if not _is_null(branch) and not is_other(branch)]
+    choices = [choice for choice in read if choice is not None]
+    if not choices or len(choices) < len(read):
         return None
-    names = [name for choice in choices if choice for name in choice.names]
-    nullable = any(_is_null(branch) for branch in branches) or any(choice.nullable for choice in choices if choice)
-    single = len(choices) == 1 and choices[0] is not None
-    return Choice(tuple(dict.fromkeys(names)), choices[0].keyword if single and choices[0] else keyword, nullable)
+    names = dict.fromkeys(name for choice in choices for name in choice.names)
+    nullable = any(map(_is_null, branches)) or any(choice.nullable for choice in choices)
+    others = any(map(is_other, branches)) or any(choice.others for choice in choices)
+    return Choice(tuple(names), choices[0].keyword if len(choices) == 1 else keyword, nullable, others)
 
 
 def _pattern(schema: Schema) -> Choice | None:
@@ -154,6 +163,15 @@ def _pattern(schema: Schema) -> Choice | None:
         return None
     names = [re.sub(r"\\(.)", r"\1", name) for name in re.findall(_LITERAL, pattern.replace("^(?:", "^(", 1))]
     return Choice(tuple(dict.fromkeys(names)), "pattern", "null" in types)
+
+
+def is_other(branch: object) -> bool:
+    """Whether a schema lists values of which none is a text, and not null alone."""
+    schema = as_object(branch)
+    if schema is None or _is_null(branch):
+        return False
+    values = [schema["const"]] if "const" in schema else as_list(schema.get("enum"))
+    return bool(values) and not any(isinstance(value, str) for value in values or ())
 
 
 def _is_null(branch: object) -> bool:

@@ -91,6 +91,15 @@ def tag_score(name: str) -> int:
     return 2 if plain in _WEAK else 1 if plain in _TAGS else 0
 
 
+def list_confidence(name: str, values: tuple[str, ...], description: str) -> Confidence | None:
+    """The same for a list of values, such as ``actions``: what such a list holds is often data, so it is never sure."""
+    plain = snake(name)
+    if plain not in _STRONG and plain.removesuffix("s") not in _STRONG:
+        return None
+    doing = len(values) > 1 and sum(map(is_verb, values)) * 2 > len(values)
+    return "low" if _FILTERING.search(description) or not doing else "medium"
+
+
 _HOLDERS = frozenset(
     {"action", "actions", "command", "commands", "op", "operation", "operations", "ops", "request", "requests"}
     | {"select", "step", "steps", "edit", "edits", "change", "changes", "update", "updates", "mutation", "mutations"}

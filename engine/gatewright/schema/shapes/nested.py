@@ -1,4 +1,4 @@
-"""Operations below the root or in its branches only: selector objects, batches, unions inside a parameter.
+"""Operations below the root or in its branches only: selector objects, batches, lists of names, unions in a parameter.
 
 It reads what `property` and `union` do not see; how a schema is filtered there is `reduce`'s business.
 """
@@ -12,9 +12,9 @@ from gatewright.schema.fieldpath import EACH, EACH_MEMBER, Steps, holds_batch, p
 from gatewright.schema.operation import Confidence, Operation, OperationSet
 from gatewright.schema.shapes.choice import Choice, choice_of
 from gatewright.schema.shapes.inplace import UNIONS, Find, finder, in_place, items_of
-from gatewright.schema.shapes.naming import nested_confidence
+from gatewright.schema.shapes.naming import list_confidence, nested_confidence
 from gatewright.schema.shapes.shape import Candidate
-from gatewright.schema.walk import Schema, as_object, objects, properties_of, required_of
+from gatewright.schema.walk import Schema, as_list, as_object, objects, properties_of, required_of, walk
 
 MAX_DEPTH = 6
 MAX_PLACES = 500
@@ -31,7 +31,10 @@ class _Place:
 
 @frozen
 class _Field:
-    """A field of a place, with the schemas that declare it and the closed list of each."""
+    """A field of a place, with the schemas that declare it and the closed list of each.
+
+    ``name`` EACH: the elements of the list that stands at the place, which is no object then.
+    """
 
     place: _Place
     name: str
@@ -54,8 +57,17 @@ class _Field:
 
     @property
     def description(self) -> str:
-        texts = [properties_of(node)[self.name].get("description") for node, _ in self.held]
+        texts = [said.get("description") for node, _ in self.held for said in self.declared_in(node)]
         return " ".join(text for text in texts if isinstance(text, str))
+
+    @property
+    def is_list(self) -> bool:
+        """Whether the field is every element of a list."""
+        return self.name == EACH
+
+    def declared_in(self, node: Schema) -> list[Schema]:
+        """What a schema of the place says of the field."""
+        return [node, *items_of(node)] if self.is_list else [properties_of(node)[self.name]]
 
 
 _Reading = tuple[_Field, Confidence | None]
@@ -66,7 +78,8 @@ def nested_candidates(schema: Schema, field: str | None, seen: frozenset[str]) -
     found: dict[tuple[str, tuple[str, ...]], list[_Reading]] = {}
     for one in _fields(schema):
         if one.place.steps or one.name not in seen:
-            found.setdefault((one.name, one.names), []).append((one, _confidence(one)))
+            name = one.place.steps[-1] + EACH if one.is_list else one.name
+            found.setdefault((name, one.names), []).append((one, _confidence(one)))
     groups = found.values() if field is None else [_declared(rows, field) for rows in found.values()]
     sure: list[list[tuple[_Field, Confidence]]] = [
         [(one, own) for one, own in rows if own is not None] for rows in groups
@@ -84,6 +97,8 @@ def _declared(rows: list[_Reading], field: str) -> list[_Reading]:
 
 
 def _confidence(one: _Field) -> Confidence | None:
+    if one.is_list:
+        return list_confidence(one.place.steps[-1], one.names, one.description)
     holder = next((step for step in reversed(one.place.steps) if step not in (EACH, EACH_MEMBER)), "")
     is_row = sum(step in (EACH, EACH_MEMBER) for step in one.place.steps) > 1
     return nested_confidence(one.name, one.names, one.description, holder=holder, is_tag=one.is_tag, is_row=is_row)
@@ -94,7 +109,7 @@ def _candidate(schema: Schema, rows: list[tuple[_Field, Confidence]]) -> Candida
     confidence: Confidence = next(one for one in _SCORES if one in held)
     fields = [one for one, own in rows if own == confidence]
     first = fields[0]
-    required = all(_is_required(one) for one in fields)
+    required = all(one.is_list or _is_required(one) for one in fields)
     defaults = {_default(one) for one in fields}
     default = next(iter(defaults)) if len(defaults) == 1 and not required else None
     found = OperationSet(
@@ -120,13 +135,19 @@ def _is_required(one: _Field) -> bool:
 
 
 def _default(one: _Field) -> str | None:
-    given = [properties_of(node)[one.name].get("default") for node, _ in one.held]
+    given = [] if one.is_list else [properties_of(node)[one.name].get("default") for node, _ in one.held]
     texts = {value for value in given if isinstance(value, str) and value in one.names}
     return next(iter(texts)) if len(texts) == 1 else None
 
 
 def _operation(schema: Schema, one: _Field, name: str) -> Operation:
     """The parameters of the root, and those of the holder with its path."""
+    if one.is_list:
+        known = [key for key in properties_of(schema) if key != one.place.steps[0]]
+        needed = {key for key in known if key in required_of(schema)}
+        return Operation(
+            name, tuple(filter(needed.__contains__, known)), tuple(key for key in known if key not in needed)
+        )
     meant = [node for node, choice in one.held if name in choice.names]
     held = [one.place.nodes[0], *(node for node in meant if node is not one.place.nodes[0])]
     known = [key for node in held for key in properties_of(node) if key != one.name]
@@ -154,6 +175,29 @@ def _fields(schema: Schema) -> Iterator[_Field]:
                     held.setdefault(name, []).append((node, choice))
         for name, rows in held.items():
             yield _Field(place, name, tuple(rows))
+        if lists := _lists(schema, place):
+            yield _Field(place, EACH, tuple(lists))
+
+
+def _lists(schema: Schema, place: _Place) -> list[tuple[Schema, Choice]]:
+    """The closed lists of what a list at the place, one of the root's own, may hold.
+
+    None where something else than a list may stand there, or where the schema goes on for ever.
+    """
+    if len(place.steps) != 1 or any("$ref" in node for _, node in walk(schema)):
+        return []
+    held = [(node, items_of(node)) for node in place.nodes]
+    if not all(_is_list(node) or any(key in node for key in ("allOf", *UNIONS)) for node, _ in held):
+        return []
+    read = [(node, choice_of(items[0]) if len(items) == 1 else None) for node, items in held if items]
+    closed = [(node, choice) for node, choice in read if choice is not None]
+    return closed if len(closed) == len(read) else []
+
+
+def _is_list(node: Schema) -> bool:
+    """Whether a list, or null, is all that a schema takes, by what it says itself."""
+    kinds = node.get("type")
+    return kinds in ("array", "null") or ("array" in (named := as_list(kinds) or []) and {*named} <= {"array", "null"})
 
 
 def places(schema: Schema) -> Iterator[_Place]:

@@ -69,11 +69,13 @@ class Repeats:
         given = table.get(name)
         if isinstance(given, str):
             yield given
-        elif given is None and left_out:
-            for node in holding:
-                own = as_object(properties_of(node)[name]) or {}
-                choice = choice_of(own)
-                default = own.get("default")
+            return
+        for node in holding:
+            own = as_object(properties_of(node)[name]) or {}
+            choice, default = choice_of(own), own.get("default")
+            if given is not None:
+                yield from self.found.names if choice is not None and choice.others else ()  # any may be meant
+            elif left_out:
                 yield from (default,) if isinstance(default, str) else choice.names if choice else ()
 
     def _nodes(self, schemas: list[Schema]) -> list[Schema]:
@@ -140,7 +142,7 @@ def without_hidden_repeats(schema: Schema, found: OperationSet, allowed: frozens
 
 def _restricted(node: Schema, name: str, found: OperationSet, allowed: frozenset[str]) -> Schema:
     choice = choice_of(properties_of(node)[name])
-    if choice is None or allowed.issuperset(choice.names):
+    if choice is None or (allowed.issuperset(choice.names) and not choice.others):
         return node
     if allowed.isdisjoint(choice.names):
         dead = {**properties_of(node), name: False}
