@@ -265,7 +265,7 @@ async def test_reset_shows_what_it_would_open_before_it_gives_a_tool_its_own_def
     before = window.document.policy
     reset = window.findChild(QPushButton, "agents.reset")
     assert reset is not None
-    assert reset.accessibleName() == "Reset file…"
+    assert reset.accessibleName() == "Clear overrides of file…"
 
     reset.click()
     await until(lambda: bool(window.findChildren(ResetDialog)))
@@ -308,7 +308,7 @@ async def test_ticked_tool_without_a_source_shows_what_turns_it_off(window: Main
     await settled(window)
 
     assert RowState(cell(window, "file", "load").data(STATE)) is RowState.OVERRULED
-    assert cell(window, "file", "load", Column.VERDICT).data() == "off: source"
+    assert cell(window, "file", "load", Column.VERDICT).data() == "no effect: source"
     assert counts(window)[0] == 0
     agents_page(window).tools.show_row("file", "load")
     await settled(window)
@@ -510,7 +510,7 @@ async def test_grant_that_reaches_nothing_is_said_where_the_tool_is_allowed(wind
     await choose(window, "archivist")
     tools = agents_page(window).tools
     click(window, "file_search", None)
-    assert cell(window, "file_search", None, Column.VERDICT).data() == "off: no grant"
+    assert cell(window, "file_search", None, Column.VERDICT).data() == "no effect: no grant"
     capabilities.grant(window.document, "archivist", CapabilityKind.FS_READ, "notes")
     tools.view.show_row("file_search", None)
     await settled(window)
@@ -634,7 +634,7 @@ async def test_sources_of_an_agent_are_named_and_taken_away_and_undone(window: M
     choose_source(window, "archive")
 
     assert button.text().strip() == "none"
-    assert cell(window, "file", "read", Column.VERDICT).data() == "off: source"
+    assert cell(window, "file", "read", Column.VERDICT).data() == "no effect: source"
     assert window.document.undo_stack.undoText() == "take archive from archivist"
     window.undo()
     assert button.text().strip() == "archive"

@@ -75,7 +75,7 @@ def ruled(*rules: PolicyRule, agent: Agent = AGENT) -> Policy:
 def test_what_a_capability_turns_off_stays_ticked_and_says_so() -> None:
     found = right(ruled(), "fetch")
     assert operation_state(found.operations[0]) is RowState.OVERRULED
-    assert verdict_words(found, None) == "off: no grant"
+    assert verdict_words(found, None) == "no effect: no grant"
 
 
 def test_what_a_policy_rule_turns_off_stays_ticked_and_says_so() -> None:

@@ -73,7 +73,7 @@ def test_the_chip_says_the_word_of_the_right_and_the_sentence_no_more_than_it(tm
         seen.add(row.word)
         chip, sentence = verdict_words(tool, row), verdict_sentence(tool, row)
         short = value_words(facts_of(tool, row), row).short
-        assert chip == (short or str(row.word)) or (row.is_overruled and chip.startswith("off: "))
+        assert chip == (short or str(row.word)) or (row.is_overruled and chip.startswith("no effect: "))
         free = row.word is RightWord.ALLOW and not row.limits
         assert (sentence == "Allowed: every layer lets it through.") is free
         assert ("depends on the block" in sentence) == bool(row.by_block)

@@ -101,7 +101,7 @@ def test_ticked_operation_that_another_layer_turns_off_says_which(tree: ToolTree
 
     assert peek.data(CHECK) == ON
     assert RowState(peek.data(STATE)) is RowState.OVERRULED
-    assert peek.siblingAtColumn(Column.VERDICT).data() == "off: source"
+    assert peek.siblingAtColumn(Column.VERDICT).data() == "no effect: source"
     assert [reason.code for reason in peek.data(REASONS)] == ["no-source"]
     assert RowState(tree.index_of("disk", None).data(STATE)) is RowState.OVERRULED
 

@@ -8,9 +8,12 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton, QToolButton,
 
 from gatewright_gui.app.driver import lay_out
 from gatewright_gui.pages.agents.tool_tree import Column
+from gatewright_gui.qt.language import VARIABLE, current_catalog
+from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.settings import TEXT_FACTORS, TextSize
 from gatewright_gui.window.main_window import MainWindow
 from gatewright_gui.window.pages import PAGES
+from gatewright_resources.access import languages
 from tests.gui.dress import dressed
 from tests.gui.session.opened import agents_page, settled
 
@@ -18,9 +21,19 @@ SCREEN = QSize(853, 533)
 SENSIBLE_NAME = 200
 
 
+@pytest.fixture(params=["en", *languages()])
+def language(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The app speaks each of its languages."""
+    monkeypatch.setenv(VARIABLE, request.param)
+    current_catalog.cache_clear()
+    yield request.param
+    current_catalog.cache_clear()
+
+
 @pytest.fixture(params=TEXT_FACTORS)
-def sized(window: MainWindow, request: pytest.FixtureRequest) -> Iterator[MainWindow]:
-    """The window in one of the sizes of text, on a small screen."""
+def sized(language: str, window: MainWindow, request: pytest.FixtureRequest) -> Iterator[MainWindow]:
+    """The window in one of the sizes of text and one of its languages, on a small screen."""
+    del language
     size: TextSize = request.param
     dressed(window)
     window.preferences.text_size = size
@@ -42,6 +55,7 @@ def cut(window: MainWindow) -> list[tuple[str, str, int]]:
         is_icon = isinstance(one, QAbstractButton) and (
             isinstance(one, QToolButton) and one.toolButtonStyle() == one.toolButtonStyle().ToolButtonIconOnly
         )
+        is_icon = is_icon or (isinstance(one, WordButton) and one.is_brief)
         words = "" if is_icon else one.text().replace("&", "")
         if words and one.fontMetrics().horizontalAdvance(words) > one.width():
             found.append((one.objectName(), words, one.width()))

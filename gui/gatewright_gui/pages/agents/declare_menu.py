@@ -4,13 +4,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QMenu, QPushButton, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from gatewright.workspace.api import ToolFacts
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import named
+from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menu import add_action
+from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.session.readings import CHOOSE, DECLARE, Reading, is_strange
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ class DeclareMenu(QObject):
         self._parent = parent
         self._facts: ToolFacts | None = None
         self._act = CHOOSE
-        self.button = named(QPushButton(tr("Operations…")), "agents.declare", tip=tr(CHOOSE), kind="link")
+        self.button = named(WordButton(tr("Operations…")), "agents.declare", tip=tr(CHOOSE), kind="link")
+        tie_icon(self.button, "list")
         self.button.clicked.connect(self._clicked)
         self.button.hide()
 

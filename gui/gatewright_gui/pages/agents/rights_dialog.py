@@ -370,7 +370,7 @@ class ResetDialog(RightsDialog):
 
     def __init__(self, parent: QWidget | None, context: PageContext, agent_id: str, tools: Sequence[str]) -> None:
         agent = context.document.policy.agents[agent_id]
-        super().__init__(parent, context, tr("Reset to defaults"), tr("Reset"), [agent], [agent_id])
+        super().__init__(parent, context, tr("Clear overrides"), tr("Clear"), [agent], [agent_id])
         self._tools = tuple(tools)
         named_tools = ", ".join(tools[:_NAMED])
         if len(tools) > _NAMED:

@@ -145,7 +145,7 @@ def facts_of(tool: ToolRight, operation: OperationRight) -> OperationFacts:
 
 
 def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
-    """The word of the right, or mixed; `off` says by which layer where the box is ticked.
+    """The word of the right, or mixed; where the box is ticked and a layer turns it off, which one.
 
     What goes by values says which, where that is short: `up to 100`.
     """
@@ -156,7 +156,7 @@ def verdict_words(tool: ToolRight, operation: OperationRight | None) -> str:
             return shown.pop() if len(shown) == 1 else "mixed"
     if state_of(tool, operation) is RowState.OVERRULED:
         reasons = [r for r in reasons_of(tool, operation) if r.verdict is Verdict.DENY]
-        return tr("off: {layer}", layer=tr(_SHORT[reasons[0].layer])) if reasons else tr("off")
+        return tr("no effect: {layer}", layer=tr(_SHORT[reasons[0].layer])) if reasons else tr("off")
     return _verdict_word(facts_of(tool, operation), operation) if operation else tr("off")
 
 

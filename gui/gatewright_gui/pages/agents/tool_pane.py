@@ -34,6 +34,7 @@ from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.menu import add_action, popup_menu
 from gatewright_gui.qt.plaintext import line_text, tip_text
+from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.quiet_field import QuietField
@@ -51,7 +52,7 @@ _WIDEST_NAME = 200
 _OF_GROUP = mark(
     "The box is for all tools of the group that are shown; those that wait to be accepted stay as they are."
 )
-_RESET = mark("Reset…")
+_RESET = mark("Clear overrides…")
 TASK_RIGHTS, TASK_READINGS, TASK_LINES = "agents.tree", "agents.readings", "agents.lines"
 TASK_SHARES = "agents.shares"
 
@@ -82,7 +83,8 @@ class ToolPane(QWidget):
         self.reset_button = named(QPushButton(tr(_RESET)), "agents.reset", kind="link")
         self.declaring = DeclareMenu(context, self)
         tip = tr("See exactly what would be started or connected to for these tools, and trust it")
-        self.trust_button = named(QPushButton(tr("Trust...")), "agents.trust", tip=tip, kind="link")
+        self.trust_button = named(WordButton(tr("Trust...")), "agents.trust", tip=tip, kind="link")
+        tie_icon(self.trust_button, "lock-open")
         self.grant_button = GrantButton(context, self._ask_grant)
         self._origin = ""
         """Where the tools of the current row come from."""
@@ -502,7 +504,7 @@ class ToolPane(QWidget):
         words = tr("the selected tools") if many else tool or ""
         tip = tr("Give {tools} their defaults again; shows first what would change", tools=words) if words else ""
         self.reset_button.setToolTip(tip_text(tip))
-        self.reset_button.setAccessibleName(tr("Reset {tools}…", tools=words) if words else tr(_RESET))
+        self.reset_button.setAccessibleName(tr("Clear overrides of {tools}…", tools=words) if words else tr(_RESET))
         self.reset_button.setEnabled(bool(words))
 
     def reset(self) -> None:
@@ -537,7 +539,7 @@ class ToolPane(QWidget):
         add_action(menu, tr("Ask first") + "\tAlt+K", partial(self.wish, "ask"), icon="hand")
         add_action(menu, tr("Deny") + "\tAlt+D", partial(self.wish, "deny"), icon="ban")
         menu.addSeparator()
-        add_action(menu, tr("Reset to the tool's defaults…"), self.reset, icon="rotate-ccw")
+        add_action(menu, tr("Clear overrides…"), self.reset, icon="rotate-ccw")
         menu.addSeparator()
         add_action(menu, tr("Select all shown") + "\tCtrl+A", self.view.selectAll)
         add_action(menu, tr("Invert selection") + "\tCtrl+I", self.view.invert_selection)

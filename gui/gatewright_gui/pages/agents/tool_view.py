@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 WISH_KEYS: "dict[int, Wish]" = {Qt.Key.Key_A.value: "allow", Qt.Key.Key_K.value: "ask", Qt.Key.Key_D.value: "deny"}
 WIDTHS = {
-    Column.VERDICT: 122,
+    Column.VERDICT: 134,
     Column.ASK: 36,
     Column.TIER: 90,
     Column.LIMITS: 92,

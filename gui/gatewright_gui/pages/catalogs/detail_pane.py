@@ -9,9 +9,10 @@ from gatewright_gui.pages.catalogs.tool_table import TIER, TOOL, WHY, ToolLine, 
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, keep_room, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.code_view import CodeView
+from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.empty_state import EmptyState
-from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.segmented import Segmented
@@ -78,7 +79,7 @@ class DetailPane(QWidget):
             self.tier.addItem(tr(words), tier)
         self.all_button = named(QPushButton(tr("None")), "catalogs.all", spoken=tr("Tick none of what waits"))
         self.accept_button = named(QPushButton(tr("Accept")), "catalogs.accept", kind="primary")
-        self.accept_note = named(Label(), "catalogs.accept_note", kind="muted")
+        self.accept_note = named(ElidedLabel(role="muted"), "catalogs.accept_note")
         accept = (stretch(self.accept_note), self.all_button, self.tier, self.accept_button)
         self._accept_bar = keep_room(holding(row_of(*accept, space=2, margins=(2, 1, 2, 1))))
         self.no_tools = EmptyState("package", tr("No tools yet"), "")
@@ -103,6 +104,7 @@ class DetailPane(QWidget):
         self.run_button.setText(tr("Stop") if row.is_up else tr("Start"))
         tie_icon(self.run_button, "circle-stop" if row.is_up else "play")
         self.ask_button.setVisible(row.is_up)
+        self.header.refit()
         at = self.view.currentIndex().row()
         self.model.set_lines(lines_of(row), afresh=is_other)
         self._fit_columns()
@@ -230,13 +232,13 @@ class DetailPane(QWidget):
         self.accept_button.setEnabled(number > 0)
         self.all_button.setText(tr("None") if number else tr("All"))
         self.all_button.setAccessibleName(tr("Tick none of what waits") if number else tr("Tick all that waits"))
-        self.accept_note.setText(
+        self.accept_note.set_text(
             tr("{number} of {waits} held tools ticked; no agent sees them before.", number=number, waits=waits)
         )
 
 
-def _button(words: str, icon: str, name: str, tip: str) -> QPushButton:
-    button = named(QPushButton(words), f"catalogs.{name}", spoken=words.rstrip("."), tip=tip)
+def _button(words: str, icon: str, name: str, tip: str) -> WordButton:
+    button = named(WordButton(words), f"catalogs.{name}", spoken=words.rstrip("."), tip=tip)
     tie_icon(button, icon)
     return button
 

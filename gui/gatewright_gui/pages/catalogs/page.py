@@ -20,6 +20,7 @@ from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, holding, named, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.table_model import ROW
+from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.empty_state import EmptyState
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
@@ -44,7 +45,7 @@ class CatalogsPage(Page):
         self._context, self._document = context, context.document
         self.catalogs = Catalogs(context.document, context.tasks, self)
         self.header = SectionHeader(tr("Catalogs"))
-        self.add_button = named(QPushButton(tr("Add...")), "catalogs.add", spoken=tr("Add servers"))
+        self.add_button = named(WordButton(tr("Add...")), "catalogs.add", spoken=tr("Add servers"))
         tie_icon(self.add_button, "plus")
         self.header.add_control(self.add_button)
         self.model = CatalogModel()

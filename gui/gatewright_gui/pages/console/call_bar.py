@@ -13,6 +13,7 @@ from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import keep_room, named, row_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.widget.button import text_button
+from gatewright_gui.qt.widget.tight_row import TightRow
 from gatewright_gui.session.calls import CallRecord, CallRequest, Kind, StageRow
 from gatewright_gui.session.console import Console
 from gatewright_gui.session.question import PendingApproval
@@ -34,7 +35,7 @@ ELSEWHERE, ELSEWHERE_TIP = (
 TASK = "console.call"
 
 
-class CallBar(QWidget):
+class CallBar(TightRow):
     """One call at a time; `changed` is told when one begins and when it ended.
 
     Cancel has a place of its own, empty while no call is under way: an impatient click hits nothing else.
@@ -58,6 +59,7 @@ class CallBar(QWidget):
         self.live_button.setToolTip(tr("Run in the real workspace (Ctrl+Shift+L)"))
         buttons = (self.decide_button, self.run_button, self.cancel_button)
         row_of(*buttons, stretch(), self.live_button, into=self, space=2, margins=2)
+        self.give_way(self.cancel_button.set_brief, self.decide_button.set_brief, self.run_button.set_brief)
         self.show_way(why_not="", live=False)
         outcome.cancel_requested.connect(self.cancel)
         outcome.approval.keys_given_back.connect(self._lend_keys)
@@ -98,6 +100,7 @@ class CallBar(QWidget):
         self.run_button.style().polish(self.run_button)
         tie_icon(self.run_button, "shield-check" if why_not else "play", "on_accent")
         self.decide_button.setHidden(bool(why_not))  # there would be two that do the same
+        self.refit()
 
     # a call on its way
 

@@ -230,7 +230,7 @@ def duration(microseconds: float) -> str:
 TICK_MS = 100
 _ROW = 20
 """Height of a stage, so that all of them are seen at once."""
-_FEWEST = 6
+_FEWEST = 5
 """Stages that are seen however little room there is."""
 _MAX_LINES = 4
 _WIDE_FROM = 620

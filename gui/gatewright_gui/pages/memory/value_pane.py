@@ -7,13 +7,15 @@ from PySide6.QtWidgets import QPushButton, QWidget
 from gatewright.workspace.api import frozen
 from gatewright_gui.pages.memory.value_form import ValueForm
 from gatewright_gui.qt.language import counted, mark, tr
-from gatewright_gui.qt.layout import column_of, holding, named, row_of, stack_of, stretch
+from gatewright_gui.qt.layout import column_of, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
 from gatewright_gui.qt.task import TaskOwner
+from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.large_text import LargeTextEdit
 from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.qt.widget.tight_row import TightRow
 from gatewright_gui.session.memory import BlockContent, json_fault
 
 SAVE_KEYS = "Ctrl+Return"
@@ -74,7 +76,9 @@ class ValuePane(QWidget):
             kind="primary",
         )
         buttons = (self.undo_button, self.redo_button, self.add_button, self.replace_button, self.revert_button)
-        foot = holding(row_of(self.mode, stretch(self.note), *buttons, self.save_button, space=1, margins=(2, 1)))
+        foot = self._foot = TightRow()
+        row_of(self.mode, stretch(self.note), *buttons, self.save_button, into=foot, space=1, margins=(2, 1))
+        foot.give_way(*(button.set_brief for button in (self.revert_button, self.add_button, self.replace_button)))
         column_of(stretch(self._stack), foot, into=self)
         for part in (self.editor, self.form):
             part.edited.connect(self._edited)
@@ -125,6 +129,7 @@ class ValuePane(QWidget):
         self.replace_button.setVisible(content.is_text and is_read_only)
         for button in (self.save_button, self.revert_button):
             button.setVisible(not is_read_only)
+        self._foot.refit()
         self._tell()
         if was != self._is_dirty:
             self.draft_changed.emit()
@@ -213,8 +218,8 @@ def _size_words(content: BlockContent, chars: int) -> str:
     return tr("{count:,} of {limit:,} characters", count=chars, limit=limit)
 
 
-def memory_button(words: str, icon: str, name: str, tip: str) -> QPushButton:
+def memory_button(words: str, icon: str, name: str, tip: str) -> WordButton:
     """A button of this page, with its icon."""
-    button = named(QPushButton(words), f"memory.{name}", spoken=words.rstrip("."), tip=tip)
+    button = named(WordButton(words), f"memory.{name}", spoken=words.rstrip("."), tip=tip)
     tie_icon(button, icon)
     return button

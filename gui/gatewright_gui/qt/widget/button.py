@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QApplication, QPushButton, QToolButton, QWidget
+from PySide6.QtCore import QEvent, QObject, QSize, Qt
+from PySide6.QtGui import QHelpEvent, QKeyEvent
+from PySide6.QtWidgets import QApplication, QPushButton, QStyleOptionButton, QToolButton, QToolTip, QWidget
 
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import Role, tie_icon
@@ -59,9 +59,54 @@ class IconButton(QToolButton):
         tie_icon(self, icon, role)
 
 
-def text_button(text: str, name: str, act: Act, tip: str = "", *, spoken: str = "", kind: str = "") -> QPushButton:
+class WordButton(QPushButton):
+    """A button with icon and words that has its icon alone while it is brief, for rows that are short of room."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self._is_brief = False
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether the icon stands alone."""
+        return self._is_brief
+
+    def set_brief(self, is_brief: bool) -> None:
+        """Leave the words out, or say them again; without an icon they stay."""
+        is_brief = is_brief and not self.icon().isNull()
+        if is_brief != self._is_brief:
+            self._is_brief = is_brief
+            self.updateGeometry()
+            self.update()
+
+    def sizeHint(self) -> QSize:  # noqa: N802
+        """Without the words while it is brief."""
+        hint = super().sizeHint()
+        words = self.fontMetrics().horizontalAdvance(self.text().replace("&", "")) if self._is_brief else 0
+        return QSize(hint.width() - words, hint.height())
+
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        """No narrower."""
+        return self.sizeHint()
+
+    def initStyleOption(self, option: QStyleOptionButton) -> None:  # noqa: N802
+        """What is drawn."""
+        super().initStyleOption(option)
+        if self._is_brief:
+            option.text = ""  # pyright: ignore[reportAttributeAccessIssue]
+
+    def event(self, event: QEvent) -> bool:
+        """Its tooltip begins with the words that are left out."""
+        if event.type() == QEvent.Type.ToolTip and self._is_brief and isinstance(event, QHelpEvent):
+            words = "\n".join(filter(None, (self.text().replace("&", ""), self.toolTip())))
+            QToolTip.showText(event.globalPos(), words, self)
+            return True
+        return super().event(event)
+
+
+def text_button(text: str, name: str, act: Act, tip: str = "", *, spoken: str = "", kind: str = "") -> WordButton:
     """`name`: of the object; `spoken`: its accessible name where the text alone says too little; `kind`: its style."""
-    button = named(QPushButton(text), name, spoken=spoken or text, tip=tip, kind=kind)
+    button = named(WordButton(text), name, spoken=spoken or text, tip=tip, kind=kind)
     button.setAutoDefault(False)
     button.clicked.connect(lambda _=False: act())
     return button

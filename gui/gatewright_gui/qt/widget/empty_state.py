@@ -49,6 +49,7 @@ class EmptyState(QWidget):
         buttons.setSpacing(tokens.space_2)
         buttons.addWidget(self.action_button)
         buttons.addWidget(self.other_button)
+        self._icon_room = self._icon.sizeHint().height() + tokens.space_2
         column = QVBoxLayout(self)
         column.setSpacing(tokens.space_2)
         column.addStretch(1)
@@ -69,7 +70,7 @@ class EmptyState(QWidget):
         self._icon.set_icon(icon, "muted")
         self._title.setText(title)
         self._advice.setText(advice)
-        self._fit_advice()
+        self._fit()
         self.action_button.setText(action or "")
         self.action_button.setVisible(action is not None)
         self.other_button.setText(other or "")
@@ -108,16 +109,20 @@ class EmptyState(QWidget):
     def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
         """Measure the advice again: the style may have changed the font."""
         super().showEvent(event)
-        self._fit_advice()
+        self._fit()
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802
-        """Narrower than its text: an empty place must not push its neighbours aside."""
-        return QSize(_NARROWEST, super().minimumSizeHint().height())
+        """Narrower than its text, and without the icon: an empty place must not push its neighbours aside."""
+        return QSize(_NARROWEST, super().minimumSizeHint().height() - (0 if self._icon.isHidden() else self._icon_room))
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
-        """Wrap the advice to the room there is."""
+        """Wrap the advice to the room there is; where that is low the icon goes."""
         super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
         self._fit_advice()
+        self._icon.setVisible(self._is_known and self.height() >= self.minimumSizeHint().height() + self._icon_room)
 
     def _fit_advice(self) -> None:
         self._advice.setVisible(self._is_known and bool(self._advice.text()))

@@ -4,12 +4,14 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from gatewright_gui.qt.layout import keep_room
 from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
 from gatewright_gui.qt.widget.label import Label
+from gatewright_gui.qt.widget.tight_row import TightRow
 
 
-class SectionHeader(QWidget):
-    """Give it controls with `add_control`; they line up at the right. The note gives way when room is short.
+class SectionHeader(TightRow):
+    """Give it controls with `add_control`; they line up at the right. The note gives way to them, then their words do.
 
     `flush`: without space at the left, for a dialog, which has margins of its own.
     """
@@ -57,3 +59,5 @@ class SectionHeader(QWidget):
     def add_control(self, control: QWidget, *, keeps_room: bool = False) -> None:
         """Put a control at the right, after those that are there; `keeps_room`: also while it is hidden."""
         self._row.addWidget(keep_room(control) if keeps_room else control)
+        if isinstance(control, WordButton):
+            self.give_way(*self._parts, control.set_brief)

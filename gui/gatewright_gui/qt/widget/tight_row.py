@@ -29,7 +29,7 @@ class TightRow(QWidget):
     def refit(self, _why: object = None) -> None:
         """Say as much as there is room for."""
         layout = self.layout()
-        if layout is None:
+        if layout is None or not self._parts:
             return
         for part in self._parts:
             part(True)
@@ -44,7 +44,8 @@ class TightRow(QWidget):
 
     def minimumSizeHint(self) -> QSize:  # noqa: N802
         """Room for all parts while they are brief."""
-        return QSize(self._least, super().minimumSizeHint().height())
+        least = super().minimumSizeHint()
+        return QSize(self._least, least.height()) if self._parts else least
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         """Say more, or less."""
