@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         Agent,
         Catalog,
         CatalogType,
+        Confine,
         OutputCheck,
         PermissionRule,
         Policy,
@@ -265,8 +266,8 @@ door(
         "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
         "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
         "gatewright.policy.document": (
-            "Agent", "Catalog", "CatalogType", "OutputCheck", "PermissionRule", "Policy", "Roots", "SearchEngine",
-            "SearchProvider", "ShellBackend", "Source", "SourceType", "ToolSettings", "Written",
+            "Agent", "Catalog", "CatalogType", "Confine", "OutputCheck", "PermissionRule", "Policy", "Roots",
+            "SearchEngine", "SearchProvider", "ShellBackend", "Source", "SourceType", "ToolSettings", "Written",
         ),
         "gatewright.policy.edit": (
             "AgentChange", "ChangeSet", "Edit", "Field", "ToolSettingsChange", "apply",

@@ -5,10 +5,12 @@ import json
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHeaderView, QPushButton, QWidget
 
+from gatewright_gui.pages.catalogs.confine import ConfineBand
 from gatewright_gui.pages.catalogs.tool_table import TIER, TOOL, WHY, ToolLine, ToolModel, lines_of, tool_view
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, keep_room, named, row_of, stack_of, stretch
 from gatewright_gui.qt.look import tie_icon
+from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.qt.widget.button import WordButton
 from gatewright_gui.qt.widget.code_view import CodeView
 from gatewright_gui.qt.widget.elided_label import ElidedLabel
@@ -43,7 +45,7 @@ class DetailPane(QWidget):
     try_requested = Signal(str)
     """A tool, by its name in the policy: somebody wants to make a call of it."""
 
-    def __init__(self, sizes: SizeStore, document: Document) -> None:
+    def __init__(self, sizes: SizeStore, document: Document, tasks: TaskOwner) -> None:
         super().__init__()
         self._document = document
         self.setObjectName("catalogs.detail")
@@ -61,8 +63,13 @@ class DetailPane(QWidget):
         self.ask_button = _button(tr("Ask for tools"), "refresh-cw", "ask", tr("Ask the server for its tools again"))
         self.remove_button = _button(tr("Remove..."), "trash", "remove", tr("Take the catalog out of the policy"))
         self.part = named(Segmented(tr("What to show of the catalog")), "catalogs.part")
-        for key, words in (("tools", tr("Tools")), ("server", tr("Server")), ("stderr", tr("Its messages"))):
-            self.part.add_segment(key, words)
+        for key, words, tip in (
+            ("tools", tr("Tools"), ""),
+            ("server", tr("Server"), ""),
+            ("sees", tr("Sees"), tr("What this server can see")),
+            ("stderr", tr("Its messages"), ""),
+        ):
+            self.part.add_segment(key, words, tooltip=tip)
         # what comes and goes stands where it moves nothing else: *Ask for tools*, which comes with *Stop*, is the first
         for control in (self.ask_button, self.part, self.trust_button, self.run_button, self.remove_button):
             self.header.add_control(control)
@@ -85,9 +92,11 @@ class DetailPane(QWidget):
         self.no_tools = EmptyState("package", tr("No tools yet"), "")
         self.definition = named(CodeView(tr("Definition of the server")), "catalogs.definition")
         self.stderr = named(CodeView(tr("What the server wrote on standard error")), "catalogs.stderr")
+        self.band = ConfineBand(document, tasks, "catalogs.confine")
+        self.sees = holding(column_of(self.band, stretch()))
         panes = (self.view, holding(column_of(self.tool_header, stretch(self.code))))
         self._splitter = split_of(Qt.Orientation.Vertical, "catalogs.tools", sizes, panes, (260, 240))
-        self._stack = stack_of(self._splitter, self.no_tools, self.definition, self.stderr)
+        self._stack = stack_of(self._splitter, self.no_tools, self.definition, self.sees, self.stderr)
         column_of(self.header, stretch(self._stack), self._accept_bar, into=self)
         FootBars(self._stack, self.bar)
         self._connect()
@@ -111,6 +120,7 @@ class DetailPane(QWidget):
         if self.model.rows and not self.view.currentIndex().isValid():
             self.view.setCurrentIndex(self.model.index(min(max(at, 0), len(self.model.rows) - 1), TOOL))
         self.definition.set_plain(_definition(row, digest))
+        self.band.show_standing(row.catalog_id)
         nothing = tr("The server has written nothing.")
         if not row.is_server:
             nothing = tr("It has no server: another program runs its tools.")
@@ -195,7 +205,7 @@ class DetailPane(QWidget):
             self.no_tools.set_state("package", tr("No tools yet"), way)
             self._stack.setCurrentWidget(self.no_tools)
             return
-        parts = {"tools": self._splitter, "server": self.definition, "stderr": self.stderr}
+        parts = {"tools": self._splitter, "server": self.definition, "sees": self.sees, "stderr": self.stderr}
         self._stack.setCurrentWidget(parts[part or "tools"])
         self._show_tool()
 

@@ -59,7 +59,7 @@ class CatalogsPage(Page):
             tip=tr("Put the gateway into the configuration of a client, in place of its servers"),
         )
         tie_icon(self.client_button, "send")
-        self.detail = DetailPane(context.sizes, context.document)
+        self.detail = DetailPane(context.sizes, context.document, context.tasks)
         self.empty = named(
             EmptyState("plug", tr("No catalogs"), tr(NO_CATALOGS), action=tr("Add servers..."), other=tr(CONNECT)),
             "catalogs.empty",

@@ -7,6 +7,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QScrollArea, QWidget
 
 from gatewright.workspace.api import GatewrightError, Policy
+from gatewright_gui.pages.catalogs.confine import ConfineBand
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.policy.words_field import WordsField
 from gatewright_gui.qt.dialog import Choice, ask
@@ -37,6 +38,7 @@ class SettingsPane(QWidget):
         self._controls: dict[Setting, Control] = {}
         self._switches: dict[str, QCheckBox] = {}
         self._faults: dict[Setting, Label] = {}
+        self.band = ConfineBand(context.document, context.tasks, "settings.shell.confine")
         sections = [self._section_of(section) for section in SECTIONS]
         area = QScrollArea()
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -76,7 +78,8 @@ class SettingsPane(QWidget):
             label.setBuddy(control)
             label.setMinimumWidth(LABEL_WIDTH)
             form.addRow(label, holding(column_of(row_of(control, stretch()), fault)))
-        return holding(column_of(head, named(Label(tr(section.about)), kind="muted"), form, space=1))
+        about = named(Label(tr(section.about)), kind="muted")
+        return holding(column_of(head, about, form, *[self.band] * (section.key == "shell"), space=1))
 
     def _control_of(self, section: Section, setting: Setting) -> Control:
         name = f"settings.{section.key}.{setting.path[-1]}"
@@ -113,6 +116,8 @@ class SettingsPane(QWidget):
     def _refresh(self, _changes: object = None) -> None:
         """The values of the policy as it is now, but for what was refused and still stands in its field."""
         policy = self._document.policy
+        self.band.show_standing(None)
+        self.band.setEnabled(self._document.is_open)
         for section in SECTIONS:
             is_there = section.made_of is None or section.switch.value_in(policy) is not None
             if section.made_of is not None:

@@ -1,4 +1,4 @@
-"""Verbs on catalogs: added from a client's configuration, removed."""
+"""Verbs on catalogs: added from a client's configuration, removed, and whether what they start is confined."""
 
 from collections.abc import Iterable
 
@@ -39,3 +39,25 @@ def remove_catalog(document: Document, catalog: Catalog) -> bool:
         return catalogedit.remove_catalog(policy, catalog_id, names)
 
     return document.push(make)
+
+
+def unconfine(document: Document, catalog_id: str | None) -> bool:
+    """Let the server of a catalog, or (None) shell commands, do all that the user may, once a person confirmed it."""
+    done = document.push(lambda policy, _tools: catalogedit.unconfine(policy, catalog_id))
+    if done:
+        text = tr("shell commands may do all that you may")
+        if catalog_id is not None:
+            text = tr("the server of `{catalog}` may do all that you may", catalog=catalog_id)
+        document.say("warning", text, can_undo=True)
+    return done
+
+
+def confine(document: Document, catalog_id: str | None) -> bool:
+    """Have the policy hold again for the server of a catalog, or (None) for shell commands."""
+    done = document.push(lambda policy, _tools: catalogedit.confine(policy, catalog_id))
+    if done:
+        text = tr("shell commands are confined again")
+        if catalog_id is not None:
+            text = tr("the server of `{catalog}` is confined again", catalog=catalog_id)
+        document.say("info", text, can_undo=True)
+    return done
