@@ -407,7 +407,10 @@ class ApprovalBar(QWidget):
         answers.setHorizontalSpacing(space)
         answers.setVerticalSpacing(current_look().tokens.space_1)
         answers.setColumnStretch(1, 1)
-        beside = {self.refuse_button: (self.reason,), self.while_button: (self.minutes, self.minutes_button)}
+        beside: dict[QPushButton, tuple[QWidget, ...]] = {
+            self.refuse_button: (self.reason,),
+            self.while_button: (self.minutes, self.minutes_button),
+        }
         for row, (button, key) in enumerate(zip(self.reach, (DENY, ONCE, WHILE, SCOPE), strict=True)):
             answers.addWidget(button, row, 0)
             parts = [stretch(part) if part is self.reason else part for part in beside.get(button, ())]
