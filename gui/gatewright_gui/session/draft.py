@@ -16,6 +16,7 @@ from gatewright_gui.session.filetext import problems_of_file, problems_of_text, 
 from gatewright_gui.session.policyfailure import NOT_TRUSTED, text_of
 from gatewright_gui.session.typed import Typed
 from gatewright_gui.session.verbs import file as verbs
+from gatewright_gui.session.verbs.sources import tell_closed_folders
 
 NAME = "policy"
 SETTLE_MS = 250
@@ -134,10 +135,12 @@ class PolicyDraft(QObject):
         if answer is None or draft is not self._now:
             return False
         edit, text = answer
+        before = document.policy
         if not document.push(lambda _policy, _tools: document.workspace.with_text(edit, text)):
             return False
         self.discard()
         document.say("info", tr("applied: policy as text"), can_undo=True)
+        tell_closed_folders(document, before)
         return True
 
     async def _mend_file(self, draft: TypedText) -> bool:

@@ -2,7 +2,7 @@
 identity, wherever it stands now, and where it is gone the edit is refused.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from gatewright.workspace.api import (
     Edit,
@@ -24,27 +24,24 @@ from gatewright_gui.session.files import pattern_of
 
 def set_level(document: Document, source: Source, rule: PermissionRule, level: Permission) -> bool:
     """Give a rule another level."""
-    done = document.push(lambda policy, _tools: sourceedit.set_level(policy, *_place(policy, source, rule), level))
-    return done and _tell_folders(document, source, level)
+    return _push(document, lambda policy, _tools: sourceedit.set_level(policy, *_place(policy, source, rule), level))
 
 
 def set_rule(document: Document, source: Source, rule: PermissionRule, after: PermissionRule) -> bool:
     """Put another rule in the place of one."""
-    done = document.push(lambda policy, _tools: sourceedit.set_rule(policy, *_place(policy, source, rule), after))
-    return done and _tell_folders(document, source, after.permission)
+    return _push(document, lambda policy, _tools: sourceedit.set_rule(policy, *_place(policy, source, rule), after))
 
 
 def set_default_level(document: Document, source: Source, level: Permission) -> bool:
     """Change the level of paths that no rule matches."""
-    return document.push(
-        lambda policy, _tools: sourceedit.set_default_level(policy, _now(policy, source).source_id, level)
+    return _push(
+        document, lambda policy, _tools: sourceedit.set_default_level(policy, _now(policy, source).source_id, level)
     )
 
 
 def add_rule(document: Document, source: Source, rule: PermissionRule, before: PermissionRule | None = None) -> bool:
     """Insert a rule before another one, or as the last one."""
-    done = document.push(lambda policy, _tools: rule_edit(policy, source, rule, before))
-    return done and _tell_folders(document, source, rule.permission)
+    return _push(document, lambda policy, _tools: rule_edit(policy, source, rule, before))
 
 
 def rule_edit(policy: Policy, source: Source, rule: PermissionRule, before: PermissionRule | None) -> Edit:
@@ -82,7 +79,7 @@ def move_rules(
 
 def add_source(document: Document, source: Source) -> bool:
     """A new source, the last one."""
-    return document.push(lambda policy, _tools: sourceedit.add_source(policy, source))
+    return _push(document, lambda policy, _tools: sourceedit.add_source(policy, source))
 
 
 def add_refusal(document: Document, source: Source) -> str:
@@ -92,7 +89,7 @@ def add_refusal(document: Document, source: Source) -> str:
 
 def change_source(document: Document, source: Source, after: Source) -> bool:
     """Other settings for a source; lists of agents follow another id."""
-    return document.push(lambda policy, _tools: _change(policy, source, after))
+    return _push(document, lambda policy, _tools: _change(policy, source, after))
 
 
 def change_refusal(document: Document, source: Source, after: Source) -> str:
@@ -155,25 +152,42 @@ _NAMED = 3
 """So many tools one sentence names at most."""
 
 
-def _tell_folders(document: Document, source: Source, level: Permission) -> bool:
-    """Say of a place that is none now by which tools of agents the folders above it are denied, too; always true."""
+def _push(document: Document, make: Callable[[Policy, Sequence[ToolFacts]], Edit]) -> bool:
+    before = document.policy
+    done = document.push(make)
+    if done:
+        tell_closed_folders(document, before)
+    return done
+
+
+def tell_closed_folders(document: Document, before: Policy) -> None:
+    """Say of places that were not none `before` by which tools of agents the folders above them are denied, too."""
     policy = document.policy
+    known = {source.source_id: _closed_places(source) for source in before.file_sources}
+    closed = [one.source_id for one in policy.file_sources if _closed_places(one) - known.get(one.source_id, set())]
+    if not closed:
+        return
     names = [
         facts.name
         for facts in overridden_all(policy, tuple(document.catalog))
         if not facts.needs_source and any(op.path_actions for op in facts.operations) and _is_listed(policy, facts)
     ]
-    if level is Permission.NONE and names:
+    if names:
         named = ", ".join(names[:_NAMED])
         more = len(names) - _NAMED
         tools = tr("{names} and {count:,} more", names=named, count=more) if more > 0 else named
         text = tr(
             "{tools} are denied for folders above what is none in {source}: a folder counts as the strictest in it",
             tools=tools,
-            source=source.source_id,
+            source=", ".join(closed),
         )
         document.say("info", text, can_undo=True)
-    return True
+
+
+def _closed_places(source: Source) -> set[str]:
+    """The patterns whose level is none, "" for that of all other paths."""
+    default = {""} if source.default_permission is Permission.NONE else set[str]()
+    return default | {rule.pattern for rule in source.permission_rules if rule.permission is Permission.NONE}
 
 
 def _is_listed(policy: Policy, facts: ToolFacts) -> bool:
