@@ -102,7 +102,7 @@ class Format:
         )
         empty = [pointer_text(place) for place, node in walk(listing.schema) if node.get("enum") == []]
         found += [ProviderLint("no-value", self.provider, place, reason, advice) for place in sorted(empty)]
-        return (*found, *self.fitted(listing).lints)
+        return tuple(dict.fromkeys((*found, *self.fitted(listing).lints)))  # what two branches say alike is said once
 
     def lints_all(self, listings: Sequence[ToolListing]) -> dict[str, tuple[ProviderLint, ...]]:
         """The lints by tool name; what concerns all of them together stands under the empty name."""
