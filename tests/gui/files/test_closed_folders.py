@@ -11,7 +11,6 @@ from tests.gui.files.support import add_rule, set_level
 from tests.gui.session.opened import opened_window, settled
 from tests.support.demo import copy_demo
 
-
 SAID = "list_directory, write_text are denied for folders above what is none in"
 
 
