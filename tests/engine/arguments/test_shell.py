@@ -262,6 +262,7 @@ def test_bash_starts_nothing_of_a_shell_like_text_but_what_is_allowed(run: Shell
     rules = WITH_SUBSTITUTION
     found = accepted(f"ls {text}" if starts else text, rules, run.locate)
     if found is not None:
+        assert set(found.programs) <= BASICS  # before it is run
         assert set(run.started(found.text, 3.0)[0]) <= BASICS
         again = parse_command(found.text, rules, lambda target, _: target)
         assert isinstance(again, ShellCommand)
@@ -305,6 +306,7 @@ def test_no_known_payload_reaches_a_program_that_is_not_allowed(corpora: Path, r
             found = accepted(text, RULES, run.locate)
             if found is not None:
                 passed += 1
+                assert set(found.programs) <= BASICS, text  # before it is run
                 assert set(run.started(found.text)[0]) <= BASICS, text
     assert passed > 10
 

@@ -4,10 +4,12 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -56,7 +58,7 @@ def maze(bench: RootBench) -> RootBench:
         for name, target in (
             ("up", ".."),
             ("etc", "../etc"),
-            ("root", "/"),
+            ("root", bench.folder.parent),  # not the system's own: calls here would change it, were they let through
             ("docs/back", "../.."),
             ("passwd", "../passwd"),
         ):
@@ -65,6 +67,20 @@ def maze(bench: RootBench) -> RootBench:
         os.mkfifo(bench.folder / root / "pipe")
     bench.write("vault/plain", "fine")
     return bench
+
+
+def leads_out_of(bench: RootBench, path: str) -> bool:
+    """Whether the system takes a path for a place that is none of the test's own."""
+    bases = (bench.folder, *(bench.folder / root for root in ("shared", "tmp", "vault")))
+    places = [Path(os.path.realpath(base / path.replace("\0", ""))) for base in bases]
+    return not all(place.is_relative_to(bench.folder.parent.resolve()) for place in places)
+
+
+def unescaped(path: str) -> Iterator[str]:
+    """The path as somebody might take it who reads escapes, twice and thrice too, backslashes and URLs."""
+    for _ in range(3):
+        path = unquote(path.removeprefix("file://")).replace("\\", "/")
+        yield path
 
 
 @WAYS
@@ -76,7 +92,13 @@ async def test_payloads_of_path_traversal_reach_nothing_outside(
     payloads = dict.fromkeys(row["payload"].replace("{FILE}", file) for row in rows for file in files)
     places = outside(maze)
     before = names(maze.folder), names(maze.folder.parent)
+    is_reading = tool in {"read_file", "file_list", "file_search"}
     for payload in payloads:
+        if leads_out_of(maze, payload):
+            assert maze.decide(tool, **{parameter: payload, **rest}).verdict is Verdict.DENY, payload
+            continue  # never called: whoever runs the tests may change the system
+        if not is_reading and any(leads_out_of(maze, text) for text in unescaped(payload)):
+            continue
         outcome = await maze.call(tool, **{parameter: payload, **rest})
         assert SECRET not in (outcome.output or ""), payload
         assert "gatewright = 1" not in (outcome.output or ""), payload

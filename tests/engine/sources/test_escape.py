@@ -28,7 +28,7 @@ def maze(bench: Bench, tmp_path: Path) -> Bench:
     for name, target in [
         ("up", ".."),
         ("etc", "../etc"),
-        ("root", "/"),
+        ("root", tmp_path),  # not the system's own: here operations are called that would delete it
         ("docs/back", "../.."),
         ("passwd", "../passwd"),
     ]:
