@@ -377,6 +377,8 @@ def words_of(kind: str, body: str) -> str:
             return f"{who} took back what {told.get('given_by') or 'somebody'} had answered for longer"
         case RowKind.CATALOG_ACCEPTED:
             return f"{who} accepted tools of catalog `{told.get('catalog', '')}`: {told.get('accepted', 0)}"
+        case RowKind.MEMORY_ADOPTED:
+            return f"{who} took over memory that was made elsewhere: {_listed(told.get('files'))}"
         case RowKind.SESSION_DELETED:
             return f"the session `{told.get('session', '')}` was deleted, and what counted in it forgotten"
         case RowKind.CONNECTION:

@@ -31,6 +31,7 @@ class RowKind(StrEnum):
     POLICY_CHANGED = "PolicyChanged"
     GRANT_REVOKED = "GrantRevoked"
     CATALOG_ACCEPTED = "CatalogAccepted"
+    MEMORY_ADOPTED = "MemoryAdopted"
     SESSION_DELETED = "SessionDeleted"
     CONNECTION = "Connection"
     TOOL_INVOKED = "ToolInvoked"

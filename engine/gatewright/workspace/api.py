@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gatewright.base.durationwords import duration_words, parse_duration_words, rate_words
     from gatewright.base.errors import (
         EditRefused,
+        ForeignStore,
         GatewrightError,
         JsonRefused,
         PolicyInvalid,
@@ -232,8 +233,8 @@ door(
         # base
         "gatewright.base.durationwords": ("duration_words", "parse_duration_words", "rate_words"),
         "gatewright.base.errors": (
-            "EditRefused", "GatewrightError", "JsonRefused", "PolicyInvalid", "SchemaError", "ToolFailure",
-            "WorkspaceError",
+            "EditRefused", "ForeignStore", "GatewrightError", "JsonRefused", "PolicyInvalid", "SchemaError",
+            "ToolFailure", "WorkspaceError",
         ),
         "gatewright.base.folder": ("folder_of", "folder_pattern", "is_folder", "with_folder", "with_pattern"),
         "gatewright.base.frozen": ("frozen",),

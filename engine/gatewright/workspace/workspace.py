@@ -30,10 +30,12 @@ from gatewright.gate import (
     Decision,
     Gate,
     PermissionBroker,
+    RowKind,
     Session,
     StageTrace,
     is_durable,
 )
+from gatewright.memory.adoption import adopt_memory, foreign_stores
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Archive, Conversations
 from gatewright.memory.notes import NoteBook
@@ -84,6 +86,9 @@ if TYPE_CHECKING:
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.servers import Servers
     from gatewright.workspace.tokens import TokenBook
+
+_MOST_FILES = 100
+"""So many files of memory that was taken over are named in the log."""
 
 
 class Workspace:
@@ -966,6 +971,26 @@ class Workspace:
         self._records.trust_server(self.policy_path, self._pins.server(catalog_id))
         with self._changing:
             self._parts.attachments.follow(self.policy)
+
+    def foreign_memory(self) -> tuple[Path, ...]:
+        """The files of memory that were made elsewhere, and of which nothing is used. Raises WorkspaceError."""
+        return tuple(foreign_stores(self.state_folder, self.key_folder))
+
+    def adopt_memory(self, files: Iterable[Path] | None = None, *, who: str = "") -> tuple[Path, ...]:
+        """Take over memory that was made elsewhere: agents are told it from now on. The files that were taken over.
+
+        ``files``: those that somebody agreed to; where others are foreign by now none is. ``who`` goes to the log with
+        the row that keeps it. Raises WorkspaceError.
+        """
+        self._refuse_in_copy()
+        found = self.foreign_memory()
+        if files is not None and set(files) != set(found):
+            raise WorkspaceError("which memory is foreign was changed meanwhile: nothing was taken over")
+        if not found:
+            return ()
+        names: list[JsonValue] = [path.relative_to(self.state_folder).as_posix() for path in found]
+        self._parts.audit.append([AuditEntry(RowKind.MEMORY_ADOPTED, body={"who": who, "files": names[:_MOST_FILES]})])
+        return adopt_memory(self.state_folder, self.key_folder)
 
     def trust_endpoint(self, target: str) -> None:
         """Remember, by the operator's word, that this endpoint may connect. Raises WorkspaceError."""

@@ -49,6 +49,7 @@ EVENTS: Mapping[str, str] = {
     RowKind.POLICY_CHANGED: mark("Policy changed"),
     RowKind.GRANT_REVOKED: mark("Approval taken back"),
     RowKind.CATALOG_ACCEPTED: mark("Tools accepted"),
+    RowKind.MEMORY_ADOPTED: mark("Memory taken over"),
     RowKind.SESSION_DELETED: mark("Session deleted"),
     RowKind.CONNECTION: mark("Connection"),
 }

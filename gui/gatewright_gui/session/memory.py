@@ -17,6 +17,7 @@ from gatewright.workspace.api import (
     BlockService,
     BlockType,
     CompositeSchema,
+    ForeignStore,
     GatewrightError,
     JsonValue,
     LogSchema,
@@ -188,6 +189,11 @@ class NewBlock:
     char_limit: int = 0
     pinned: bool = False
     description: str = ""
+
+
+def way_out(error: GatewrightError) -> str | None:
+    """Words for a button, where something can be done about memory that cannot be read."""
+    return tr("Take over...") if isinstance(error, ForeignStore) else None
 
 
 def author_words(author: str) -> str:

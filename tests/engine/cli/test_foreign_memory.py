@@ -18,6 +18,7 @@ import pytest
 
 from gatewright import WorkspaceError
 from gatewright.base.errors import ForeignStore, ToolFailure
+from gatewright.cli.option import user_name
 from gatewright.gate import Approval, ApprovalRequest, Outcome
 from gatewright.memory import BlockType
 from gatewright.workspace import Workspace
@@ -213,6 +214,9 @@ def test_foreign_memory_is_told_by_no_door_and_every_door_says_why(
 
     assert len(run("memory", "adopt", folder, "--json").json["adopted"]) == 3
     assert run("memory", "adopt", folder, "--json").json == {"adopted": []}
+    with Workspace.open(folder) as workspace:
+        (row,) = [json.loads(row.body) for row in workspace.audit.rows() if row.kind == "MemoryAdopted"]
+    assert (row["who"], len(row["files"])) == (user_name(), 3)
     assert MARK in run("context", folder, "--agent", "a").out
     with Workspace.open(folder) as workspace:
         assert MARK in called(workspace, "memory_search", {"query": MARK}).output

@@ -377,6 +377,11 @@ def test_log_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None
         (RowKind.GRANT_REVOKED, {"who": "me", "given_by": "you"}, "me took back what you had answered for longer"),
         (RowKind.GRANT_REVOKED, {"x": 1}, "somebody took back what somebody had answered for longer"),
         (RowKind.CATALOG_ACCEPTED, {"catalog": "c", "accepted": 3}, "somebody accepted tools of catalog `c`: 3"),
+        (
+            RowKind.MEMORY_ADOPTED,
+            {"who": "me", "files": ["memory.sqlite", "notes/a.sqlite"]},
+            "me took over memory that was made elsewhere: memory.sqlite; notes/a.sqlite",
+        ),
         (RowKind.SESSION_DELETED, {"session": "x"}, "the session `x` was deleted, and what counted in it forgotten"),
         (RowKind.LOG_MOVED, {"who": "me", "from": "a", "to": "b"}, "me moved the log from `a` to `b`"),
         (RowKind.LOG_OPENED, {"anchor": 7}, "the log ended before row 7, which its anchor names, and goes on here"),

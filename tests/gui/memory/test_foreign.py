@@ -1,15 +1,17 @@
 """Memory that somebody else made: the page Memory shows nothing of it, and says why in each of its parts."""
 
+import json
 from pathlib import Path
 
 import pytest
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QAbstractItemView, QLabel, QPlainTextEdit, QTextEdit
+from PySide6.QtWidgets import QAbstractItemView, QLabel, QPlainTextEdit, QPushButton, QTextEdit
 
-from gatewright.memory.adoption import adopt_memory
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.memory.page import MemoryPage
-from tests.gui.memory.test_blocks import LEFT, place
+from gatewright_gui.qt.dialog import QuestionDialog
+from gatewright_gui.session.memory import WHO
+from tests.gui.memory.test_blocks import LEFT, dialog_of, place
 from tests.gui.session.opened import opened_window, settled, until
 
 MARK = "mallory"
@@ -56,8 +58,18 @@ async def test_page_memory_shows_nothing_of_foreign_memory_and_says_why(
         assert "is foreign and nothing of it is used" in pane.bar.text
         assert MARK not in shown(page)
 
-        workspace = window.document.workspace
-        assert len(adopt_memory(workspace.state_folder, workspace.key_folder)) == 2
+        for answer in ("choice-keep", "choice-take"):
+            QTest.mouseClick(pane.bar.action_button, LEFT)
+            dialog = await dialog_of(QuestionDialog)
+            button = dialog.findChild(QPushButton, answer)
+            assert button is not None
+            assert len(window.document.workspace.foreign_memory()) == 2
+            QTest.mouseClick(button, LEFT)
+            await settled(window)
+        assert not window.document.workspace.foreign_memory()
+        rows = window.document.workspace.audit.rows()
+        (row,) = [json.loads(row.body) for row in rows if row.kind == "MemoryAdopted"]
+        assert (row["who"], len(row["files"])) == (WHO, 2)
         await until(lambda: not pane.bar.isVisible())
         await settled(window)
         assert MARK in shown(page)

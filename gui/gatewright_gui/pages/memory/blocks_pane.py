@@ -26,7 +26,16 @@ from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.section_header import SectionHeader
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.block_access import BlockRight, block_rights
-from gatewright_gui.session.memory import WHO, BlockChanged, BlockContent, BlockList, BlockRow, Blocks, BlockSettings
+from gatewright_gui.session.memory import (
+    WHO,
+    BlockChanged,
+    BlockContent,
+    BlockList,
+    BlockRow,
+    Blocks,
+    BlockSettings,
+    way_out,
+)
 from gatewright_gui.session.typed import Typed, TypedText
 
 NO_BLOCKS = mark(
@@ -157,9 +166,8 @@ class BlocksPane(QWidget):
             is_open = isValid(self) and self._document.is_open and workspace is self._document.workspace
             if is_open and agent_id == self._agent_id:
                 self._failure = str(error)
-                self.bar.show_message(
-                    "error", tr("{error}. What is shown may be old; nothing was changed.", error=error)
-                )
+                told = tr("{error}. What is shown may be old; nothing was changed.", error=error)
+                self.bar.show_message("error", told, action=way_out(error))
                 self._show_list()
             return
         is_open = isValid(self) and self._document.is_open and workspace is self._document.workspace

@@ -1,21 +1,27 @@
 """What agents remember, in the operator's hand: whose memory it is at the top, and which part of it."""
 
+import asyncio
 from functools import cached_property
 
 from PySide6.QtWidgets import QComboBox, QStackedWidget, QWidget
 
+from gatewright.workspace.api import GatewrightError
 from gatewright_gui.pages.memory.blocks_pane import BlocksPane
 from gatewright_gui.pages.memory.texts_pane import ArchivePane, ConversationsPane, NotesPane, TextsPane
 from gatewright_gui.pages.page import Page, PageContext
+from gatewright_gui.qt.dialog import Choice, ask
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import Gap, column_of, named, row_of, stretch
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.segmented import Segmented
+from gatewright_gui.session.memory import WHO
 from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.typed import Typed
 
 _WIDEST = 300
 """Pixels of the field that names the agent."""
+_NAMED = 6
+"""So many foreign files are named in the question about them."""
 SHARED = mark("shared by all agents")
 PARTS = (
     ("blocks", mark("Blocks"), mark("Texts, lists and fields that the agent keeps under labels")),
@@ -43,6 +49,7 @@ class MemoryPage(Page):
         self.typed = Typed(context.document, context.tasks, self)
         self._stack = QStackedWidget()
         self._stack.addWidget(self.blocks)
+        self.blocks.bar.action_requested.connect(self._take_over)
         self._of = Label(tr("Memory of"))
         top = row_of(self.part, Gap(3), self._of, stretch(self.agent, 100), stretch(), space=2, margins=(2, 1))
         column_of(top, stretch(self._stack), into=self)
@@ -146,10 +153,34 @@ class MemoryPage(Page):
             case _:
                 return self.blocks
 
+    def _take_over(self) -> None:
+        self._context.tasks.start(self._ask_take_over(), "memory.dialog")
+
+    async def _ask_take_over(self) -> None:
+        """Take over the files that the question named, and no others."""
+        document, workspace = self._context.document, self._context.document.workspace
+        try:
+            files = await asyncio.to_thread(workspace.foreign_memory)
+            if not files:
+                return
+            names = [path.relative_to(workspace.state_folder).as_posix() for path in files]
+            more = [tr("and {count} more", count=len(names) - _NAMED)] if len(names) > _NAMED else []
+            means = tr(
+                "Agents read it as their own memory from then on, with whatever its maker wrote for them to do. "
+                "Nothing takes that back; the audit log keeps that you did it."
+            )
+            choices = (Choice("keep", tr("Leave it unused"), "primary"), Choice("take", tr("Take it over"), "danger"))
+            title, text = tr("Take over memory that was made elsewhere?"), "\n".join([means, *names[:_NAMED], *more])
+            if await ask(self, title, text, choices, icon="triangle-alert", role="ask") == "take":
+                await asyncio.to_thread(workspace.adopt_memory, files, who=WHO)
+        except GatewrightError as error:
+            document.say("error", str(error))
+
     def _choose_part(self, key: object = None) -> None:
         pane = self._pane
         if self._stack.indexOf(pane) < 0:
             self._stack.addWidget(pane)
+            pane.bar.action_requested.connect(self._take_over)
         self._stack.setCurrentWidget(pane)
         for part in (self._of, self.agent):
             part.setEnabled(key != "notes")  # which are of a user, whichever agent kept them

@@ -31,6 +31,7 @@ from gatewright_gui.qt.widget.message_bar import FootBars, MessageBar
 from gatewright_gui.qt.widget.search_field import SearchField
 from gatewright_gui.qt.widget.splitter import Splitter
 from gatewright_gui.session.calls import cut
+from gatewright_gui.session.memory import way_out
 from gatewright_gui.session.memory_watch import MemoryWatch
 from gatewright_gui.session.remembered import Remembered, TextRow
 from gatewright_gui.session.typed import Typed, TypedText
@@ -147,7 +148,8 @@ class TextsPane(QWidget):
             rows = await self._read(query)
         except GatewrightError as error:
             if isValid(self):
-                self._say(tr("{error}. What is shown may be old; nothing was changed.", error=error))
+                told = tr("{error}. What is shown may be old; nothing was changed.", error=error)
+                self._say(told, way=way_out(error))
                 if not self.empty.is_known:
                     self.empty.set_state("circle-alert", tr("The memory cannot be read"), str(error))
             return
@@ -190,8 +192,8 @@ class TextsPane(QWidget):
             if problem:
                 self._say(problem)
 
-    def _say(self, problem: str) -> None:
-        self.bar.show_message("error", f"{problem[:1].upper()}{problem[1:]}")
+    def _say(self, problem: str, way: str | None = None) -> None:
+        self.bar.show_message("error", f"{problem[:1].upper()}{problem[1:]}", action=way)
 
 
 class ArchivePane(TextsPane):
