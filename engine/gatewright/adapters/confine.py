@@ -11,10 +11,8 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import select
 import signal
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +21,6 @@ from threading import Lock
 from typing import Protocol, Self
 
 from gatewright.adapters.bubblewrap import (
-    COVER_FILE,
     HIDDEN,
     HOME,
     INIT,
@@ -33,13 +30,14 @@ from gatewright.adapters.bubblewrap import (
     room_options,
     why_no_room,
 )
+from gatewright.adapters.roomcover import Covers
 from gatewright.adapters.seccomp import seccomp_filter
 from gatewright.adapters.server_process import LEAVE_S, Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.printable import printable
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.confinement import Confinement, ProcessBounds
-from gatewright.sources.roomplan import Mount, MountKind, RoomPlan
+from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 
 NOT_CONFINED = "not-confined"
 PROXY_PORT = 39128
@@ -50,7 +48,6 @@ _IGNORING = 'trap "" HUP INT QUIT TERM; exec "$@"'
 _LIBRARIES = "LD_LIBRARY_PATH"
 _BEGIN_S = 60.0
 """How long a room may take to stand; on a busy machine it takes some hundredths of a second."""
-_HIDE_S = 10.0
 _MAX_ANSWER = 256
 _APPEARED = "a file appeared that it may not see"
 _SAID_CHARS = 300
@@ -190,15 +187,16 @@ class Room:
     def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
         """Hide more, in what runs, too; ``anew``: what runs may know of it already, and is ended."""
         with self._lock:
-            known = frozenset(self._plan.mounts)
-            added = (one for one in mounts if one not in known)
-            self._plan = replace(self._plan, mounts=(*self._plan.mounts, *added))
+            overlays = {one.path: one for one in mounts if one.kind not in HIDDEN}
+            kept = [overlays.get(one.path, one) if one.kind not in HIDDEN else one for one in self._plan.mounts]
+            added = (one for one in mounts if one.kind in HIDDEN and one not in kept)
+            self._plan = replace(self._plan, mounts=(*kept, *added))
             launches = tuple(self._launches)
         for launch in launches:
             if anew:
                 launch.end(_APPEARED)
             else:
-                launch.hide(tuple(one.path for one in mounts if one.kind in HIDDEN))
+                launch.hide(mounts)
 
     def failed(self, why: str) -> None:
         """End everything: nothing is known any more."""
@@ -220,7 +218,7 @@ class Launch:
         self._sockets: list[socket.socket] = []
         self._pid: int | None = None
         self._hiding = Lock()
-        self._waiting: list[str] = []
+        self._waiting: list[Mount] = []
         self._covers: Covers | None = None
         self.why_ended = ""
         confinement, python = room.confinement, python_of_rooms()
@@ -294,15 +292,15 @@ class Launch:
         answer, numbers, *_ = socket.recv_fds(self._channel, _MAX_ANSWER, 2)
         return answer, numbers
 
-    def hide(self, paths: tuple[str, ...]) -> None:
+    def hide(self, mounts: tuple[Mount, ...]) -> None:
         """Hide what appeared, or end the process where that cannot be done; any thread may call it."""
         with self._hiding:
             covers = self._covers
             if covers is None:
-                self._waiting += paths
+                self._waiting += mounts
                 return
         try:
-            covers.hide(paths)
+            covers.hide(mounts)
         except OSError as error:
             self.end(str(error))
 
@@ -333,59 +331,6 @@ class Launch:
         os.write(number, data)
         os.lseek(number, 0, os.SEEK_SET)
         return number
-
-
-class Covers:
-    """Hides paths in the mounts of a running room; ``namespace``, an open file, is then its own.
-
-    A process that stays in the room's mounts begins with the first path.
-    """
-
-    def __init__(self, namespace: int) -> None:
-        self._namespace, self._lock = namespace, Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def hide(self, paths: tuple[str, ...]) -> None:
-        """Hide what stands there; waits for it. Raises OSError where it cannot be done."""
-        with self._lock:
-            if self._process is None:
-                self._process = self._begin()
-            self._ask(self._process, b"".join(_bytes(f"{path}\0") for path in paths), len(paths))
-
-    def close(self) -> None:
-        """Let go of the mounts."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-        os.close(self._namespace)
-
-    def _begin(self) -> subprocess.Popen[bytes]:
-        python = python_of_rooms()
-        assert python is not None
-        process = subprocess.Popen(
-            [*python.outside, str(COVER_FILE), str(self._namespace)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(self._namespace,),
-            env={},
-            cwd="/",
-            bufsize=0,
-        )
-        self._ask(process, b"", 1)
-        return process
-
-    @staticmethod
-    def _ask(process: subprocess.Popen[bytes], asked: bytes, count: int) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(asked)
-        while count:
-            ready, _, _ = select.select([process.stdout], [], [], _HIDE_S)
-            answer = process.stdout.read(count) if ready else b""
-            if not answer or b"-" in answer:
-                raise OSError("what appeared in it could not be hidden")
-            count -= len(answer)
 
 
 def _bytes(text: str) -> bytes:

@@ -1,9 +1,10 @@
 """Hides what appears in a room that stands: a short program that enters its mounts from outside, as the same user.
 
 It is run by ``python -I -S -E`` with the number of the open namespace, answers ``+`` once it is in it, then one
-character for each path on its input, which a NUL ends: ``+`` it is hidden, ``0`` nothing stands there, ``-`` it cannot
-be hidden. It ends with its input. Paths are opened without following a link and mounted on by their open file, since
-the program in the room may rename what it likes meanwhile.
+character for each order on its input, which a NUL ends: ``+`` it is done, ``0`` nothing stands there, ``-`` it cannot
+be done. ``h`` and a path: hide what stands there. ``r`` and the path of an overlay: mount it again in its place, so
+that the kernel gives nobody any more what a name stood for before. It ends with its input. Paths are opened without
+following a link and mounted on by their open file: the program in the room may rename what it likes meanwhile.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 _OWNER_OF_NAMESPACE = 0xB701
 _NEW_USERS, _NEW_MOUNTS = 0x10000000, 0x00020000
 _SETNS = {"x86_64": 308, "aarch64": 268}
-_OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 430, 431, 432, 437, 442
+_OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _FSPICK, _OPENAT2 = 428, 429, 430, 431, 432, 433, 437
+_MOUNT_SETATTR = 442
 _HERE, _EMPTY_PATH, _CLONE = -100, 0x1000, 1
 _FROM_AND_TO_BY_FILE = 0x04 | 0x40
 _NO_LINKS = 0x02 | 0x04
 _READ_ONLY_AND_NO_MORE = 1 | 2 | 4 | 8
-_CREATE = 6
+_SET_FLAG, _CREATE, _RECONFIGURE, _PICK_BY_FILE = 0, 6, 7, 8
 _NULL = os.makedev(1, 3)
 
 
@@ -42,18 +44,20 @@ def main() -> None:
     os.write(1, b"+")
     rest = b""
     while chunk := os.read(0, 1 << 16):
-        *paths, rest = (rest + chunk).split(b"\0")
-        for path in paths:
-            os.write(1, _hide(path, call))
+        *orders, rest = (rest + chunk).split(b"\0")
+        for order in orders:
+            os.write(1, _do(order[:1], order[1:], call))
 
 
-def _hide(path: bytes, call: Callable[..., int]) -> bytes:
+def _do(order: bytes, path: bytes, call: Callable[..., int]) -> bytes:
     how = b"".join(one.to_bytes(8, sys.byteorder) for one in (os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, 0, _NO_LINKS))
     place = call(_OPENAT2, _HERE, path, how, len(how))
     if place < 0:
         return b"0" if _ctypes.get_errno() in (errno.ENOENT, errno.ENOTDIR) else b"-"
     cover = -1
     try:
+        if order == b"r":
+            return b"+" if _renews(place, call) else b"-"
         found = os.fstat(place)
         if stat.S_ISLNK(found.st_mode) or found.st_rdev == _NULL:
             return b"+"  # a link leads to what has a level of its own
@@ -64,6 +68,16 @@ def _hide(path: bytes, call: Callable[..., int]) -> bytes:
         os.close(place)
         if cover >= 0:
             os.close(cover)
+
+
+def _renews(place: int, call: Callable[..., int]) -> bool:
+    picked = call(_FSPICK, place, b"", _PICK_BY_FILE)
+    if picked < 0:
+        return False
+    steps = ((_SET_FLAG, b"ro"), (_RECONFIGURE, None))
+    done = all(call(_FSCONFIG, picked, step, name, None, 0) == 0 for step, name in steps)
+    os.close(picked)
+    return done
 
 
 def _nothing(call: Callable[..., int]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from gatewright.adapters.server_process import Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.confinement import Confinement, Place, PlaceUse, ProcessBounds
-from gatewright.sources.roomplan import Mount, MountKind, RoomPlan
+from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 
 pytestmark = pytest.mark.skipif(bool(Confiner.why_not()), reason=Confiner.why_not() or "-")
 _KINDS = {PlaceUse.READ: MountKind.READ, PlaceUse.WRITE: MountKind.WRITE}
@@ -196,3 +197,21 @@ async def test_a_path_that_became_a_link_meanwhile_is_not_followed(places: Confi
         await in_own_thread(room.appeared, (Mount(MountKind.HIDE_FILE, f"{written}/a/file"),), anew=False)
         await process.has_ended.wait()
         assert process.why_ended
+
+
+async def test_a_name_that_is_hidden_in_an_overlay_is_gone_for_what_runs_once_that_is_mounted_again(
+    tmp_path: Path,
+) -> None:
+    tree, whiteouts = tmp_path / "tree", tmp_path / "whiteouts"
+    for folder in (tree, whiteouts):
+        folder.mkdir()
+    (tree / "late.key").write_text("secret")
+    overlay = Mount(MountKind.OVERLAY, str(tree), str(whiteouts))
+    waiting = Command("/bin/bash", ("-c", ASKING))
+    async with room_of(Confinement(folder=str(tree)), overlay) as room, room.process(waiting, bytearray()) as process:
+        lines = process.lines()
+        assert await answer(process, lines, "cat late.key") == "secret"
+        os.mknod(whiteouts / "late.key", stat.S_IFCHR | 0o644, os.makedev(0, 0))
+        await in_own_thread(room.appeared, (overlay,), anew=False)
+        assert "No such file" in await answer(process, lines, "cat late.key")
+        assert not process.why_ended

@@ -1,0 +1,69 @@
+"""What hides in a room that stands: its process, `confined_cover`, and how it is told what to hide."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+from pathlib import Path
+from threading import Lock
+
+from gatewright.adapters.bubblewrap import python_of_rooms
+from gatewright.sources.roommount import Mount, MountKind
+
+_PROGRAM = Path(__file__).with_name("confined_cover.py")
+_HIDE_S = 10.0
+
+
+class Covers:
+    """Hides things in the mounts of a running room; ``namespace``, an open file, is then its own.
+
+    A process that stays in the room's mounts begins with the first path.
+    """
+
+    def __init__(self, namespace: int) -> None:
+        self._namespace, self._lock = namespace, Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def hide(self, mounts: tuple[Mount, ...]) -> None:
+        """Hide what stands there; waits for it. Raises OSError where it cannot be done."""
+        with self._lock:
+            if self._process is None:
+                self._process = self._begin()
+            asked = (f"{'r' if one.kind is MountKind.OVERLAY else 'h'}{one.path}\0" for one in mounts)
+            self._ask(self._process, os.fsencode("".join(asked)), len(mounts))
+
+    def close(self) -> None:
+        """Let go of the mounts."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+        os.close(self._namespace)
+
+    def _begin(self) -> subprocess.Popen[bytes]:
+        python = python_of_rooms()
+        assert python is not None
+        process = subprocess.Popen(
+            [*python.outside, str(_PROGRAM), str(self._namespace)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(self._namespace,),
+            env={},
+            cwd="/",
+            bufsize=0,
+        )
+        self._ask(process, b"", 1)
+        return process
+
+    @staticmethod
+    def _ask(process: subprocess.Popen[bytes], asked: bytes, count: int) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(asked)
+        while count:
+            ready, _, _ = select.select([process.stdout], [], [], _HIDE_S)
+            answer = process.stdout.read(count) if ready else b""
+            if not answer or b"-" in answer:
+                raise OSError("what appeared in it could not be hidden")
+            count -= len(answer)
