@@ -21,7 +21,6 @@ from threading import Lock
 from typing import Protocol, Self
 
 from gatewright.adapters.bubblewrap import (
-    HIDDEN,
     HOME,
     INIT,
     OURS,
@@ -49,6 +48,7 @@ _LIBRARIES = "LD_LIBRARY_PATH"
 _BEGIN_S = 60.0
 """How long a room may take to stand; on a busy machine it takes some hundredths of a second."""
 _MAX_ANSWER = 256
+_UNKNOWN = "the files that it may see are not known any more"
 _APPEARED = "a file appeared that it may not see"
 _SAID_CHARS = 300
 _GRANTED = {MountKind.READ: "read", MountKind.OVERLAY: "read", MountKind.WRITE: "write and delete"}
@@ -69,8 +69,13 @@ class Planner(Protocol):
 class Watch(Protocol):
     """What follows the folders of a room."""
 
+    @property
+    def plan(self) -> RoomPlan:
+        """The mounts for a process that starts now."""
+        ...
+
     def check(self) -> None:
-        """Raise ToolFailure when it is dead or behind."""
+        """Wait until all was seen that happened up to now. Raises ToolFailure when it is dead or behind."""
         ...
 
     def close(self) -> None:
@@ -81,8 +86,8 @@ class Watch(Protocol):
 class Proxy(Protocol):
     """What connects the processes of a room to its hosts."""
 
-    async def listen(self, listener: socket.socket, /) -> None:
-        """Answer on a port of the room, until it is closed."""
+    async def listen(self, listener: socket.socket, /) -> Callable[[], None]:
+        """Answer on a port of the room; what is returned ends that."""
         ...
 
     async def close(self) -> None:
@@ -106,34 +111,40 @@ class Confiner:
         if why := await in_own_thread(why_no_room):
             raise ToolFailure("this cannot be confined here, and so it is not started", code=NOT_CONFINED, detail=why)
         if confinement.hosts and self._proxy is None:
-            raise ToolFailure("no network can be given to it here", code=NOT_CONFINED)
-        plan = await in_own_thread(self._planner.plan, confinement)
-        proxy = self._proxy(confinement) if self._proxy is not None and confinement.hosts else None
-        made = Room(confinement, plan, proxy)
-        made.watch = await in_own_thread(self._planner.watch, confinement, plan, made)
-        return made
+            raise ToolFailure("it can be given no network here", code=NOT_CONFINED)
+        room = Room(confinement, self._proxy(confinement) if self._proxy is not None and confinement.hosts else None)
+        await in_own_thread(room.open, self._planner)
+        return room
 
 
 class Room:
     """One confinement, with any number of processes in it, one after the other or at once.
 
-    `process` makes one; whoever starts it another way takes a `launch`. `words`: what held, for the trace.
+    `process` makes one; whoever starts it another way takes a `launch`.
     """
 
-    def __init__(self, confinement: Confinement, plan: RoomPlan, proxy: Proxy | None = None) -> None:
-        self.confinement, self._plan, self._proxy = confinement, plan, proxy
-        self.watch: Watch | None = None
+    def __init__(self, confinement: Confinement, proxy: Proxy | None = None) -> None:
+        self.confinement, self._proxy = confinement, proxy
         self.landlock = ""
+        self._watch: Watch | None = None
         self._why_over = ""
         self._lock = Lock()
         self._launches: set[Launch] = set()
+
+    def open(self, planner: Planner) -> None:
+        """Plan it and follow its files. Raises ToolFailure."""
+        self._watch = planner.watch(self.confinement, planner.plan(self.confinement), self)
+
+    @property
+    def plan(self) -> RoomPlan:
+        """The mounts of what starts now."""
+        return self._watch.plan if self._watch is not None else RoomPlan()
 
     @property
     def words(self) -> tuple[str, ...]:
         """What holds, in plain words."""
         hosts = ", ".join(self.confinement.hosts)
-        places = {MountKind.READ: "read", MountKind.OVERLAY: "read", MountKind.WRITE: "write and delete"}
-        granted = [f"{places[one.kind]} {one.path}" for one in self._plan.mounts if one.kind in places]
+        granted = [f"{_GRANTED[one.kind]} {one.path}" for one in self.plan.mounts if one.kind in _GRANTED]
         second = f" and Landlock {self.landlock}" if self.landlock[:1].isdigit() else ""
         return (
             f"confined by bubblewrap with seccomp{second}",
@@ -147,52 +158,52 @@ class Room:
 
     def launch(self, command: Command) -> Launch:
         """What starts ``command`` in this room. Raises ToolFailure where nothing may start in it any more."""
-        self.check()
-        with self._lock:
-            made = Launch(self, self._plan, command)
+        made = Launch(self)
+        with self._lock:  # before its mounts are put down: it hears of all that appears after those
             self._launches.add(made)
+        try:
+            if self._why_over:
+                raise ToolFailure(_UNKNOWN, code=NOT_CONFINED, detail=self._why_over)
+            made.prepare(command)
+        except BaseException:
+            made.close()
+            raise
         return made
 
-    def check(self) -> None:
-        """Raise ToolFailure where what must be hidden is not known any more."""
+    async def check(self) -> None:
+        """Wait until all is hidden that appeared up to now. Raises ToolFailure where that is not known any more."""
+        if self._watch is not None and not self._why_over:
+            await in_own_thread(self._watch.check)
         if self._why_over:
-            why = "the files that it may see are not known any more"
-            raise ToolFailure(why, code=NOT_CONFINED, detail=self._why_over)
-        if self.watch is not None:
-            self.watch.check()
+            raise ToolFailure(_UNKNOWN, code=NOT_CONFINED, detail=self._why_over)
 
     def forget(self, launch: Launch) -> None:
         """Take a process off the list that ended."""
         with self._lock:
             self._launches.discard(launch)
 
-    async def serve(self, listener: socket.socket) -> None:
-        """Let the proxy answer on a port in the room."""
+    async def serve(self, number: int) -> Callable[[], None]:
+        """Let the proxy answer on a port in the room, until what is returned is called."""
         assert self._proxy is not None
-        await self._proxy.listen(listener)
+        return await self._proxy.listen(socket.socket(fileno=number))
 
     async def close(self) -> None:
         """End the room with all that runs in it."""
         self.end("the room was closed")
-        if self.watch is not None:
-            await in_own_thread(self.watch.close)
+        if self._watch is not None:
+            await in_own_thread(self._watch.close)
         if self._proxy is not None:
             await self._proxy.close()
 
     def end(self, why: str) -> None:
         """End what runs in the room, for ever; any thread may call it."""
         self._why_over = self._why_over or why
-        self._end_all(why)
+        for launch in self._running():
+            launch.end(why)
 
     def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
-        """Hide more, in what runs, too; ``anew``: what runs may know of it already, and is ended."""
-        with self._lock:
-            overlays = {one.path: one for one in mounts if one.kind not in HIDDEN}
-            kept = [overlays.get(one.path, one) if one.kind not in HIDDEN else one for one in self._plan.mounts]
-            added = (one for one in mounts if one.kind in HIDDEN and one not in kept)
-            self._plan = replace(self._plan, mounts=(*kept, *added))
-            launches = tuple(self._launches)
-        for launch in launches:
+        """Hide more in what runs; ``anew``: it may know of it already, and is ended."""
+        for launch in self._running():
             if anew:
                 launch.end(_APPEARED)
             else:
@@ -202,17 +213,17 @@ class Room:
         """End everything: nothing is known any more."""
         self.end(why)
 
-    def _end_all(self, why: str) -> None:
+    def _running(self) -> tuple[Launch, ...]:
         with self._lock:
-            launches = tuple(self._launches)
-        for launch in launches:
-            launch.end(why)
+            return tuple(self._launches)
 
 
 class Launch:
     """The start of one process in a room: `command` is what to start, `began` follows, `close` when it ended."""
 
-    def __init__(self, room: Room, plan: RoomPlan, command: Command) -> None:
+    command: Command
+
+    def __init__(self, room: Room) -> None:
         self._room = room
         self._numbers: list[int] = []
         self._sockets: list[socket.socket] = []
@@ -220,8 +231,12 @@ class Launch:
         self._hiding = Lock()
         self._waiting: list[Mount] = []
         self._covers: Covers | None = None
+        self._leave: Callable[[], None] = lambda: None
         self.why_ended = ""
-        confinement, python = room.confinement, python_of_rooms()
+
+    def prepare(self, command: Command) -> None:
+        """Work out what starts ``command``, with the mounts of the room as they are now. Raises ToolFailure."""
+        confinement, plan, python = self._room.confinement, self._room.plan, python_of_rooms()
         if python is None:
             raise ToolFailure("it cannot be confined here", code=NOT_CONFINED, detail=why_no_room())
         environment = _environment(confinement, command)
@@ -232,18 +247,17 @@ class Launch:
             own = environment.get(_LIBRARIES)
             orders.append(("unset", _LIBRARIES) if own is None else ("set", f"{_LIBRARIES}={own}"))
             environment[_LIBRARIES] = python.library_path
+        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._sockets += [self._channel, theirs]
         try:
-            self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            self._sockets += [self._channel, theirs]
-            self._channel.send(_bytes("\0".join(word for order in orders for word in order)))
-            options = [
-                *room_options(plan.mounts, confinement.programs, python, self._kept),
-                *("--chdir", str(command.cwd or confinement.folder)),
-            ]
-            numbers = self._kept(seccomp_filter()), self._kept(_bytes("".join(f"{one}\0" for one in options)))
-        except BaseException:
-            self.close()
-            raise
+            self._channel.send(os.fsencode("\0".join(word for order in orders for word in order)))
+        except OSError:
+            raise ToolFailure("it has too many places to be confined", code=NOT_CONFINED) from None
+        options = [
+            *room_options(plan.mounts, confinement.programs, python, self._kept),
+            *("--chdir", str(command.cwd or confinement.folder)),
+        ]
+        numbers = self._kept(seccomp_filter()), self._kept(os.fsencode("".join(f"{one}\0" for one in options)))
         self.command = replace(
             command,
             command=_SHELL,
@@ -268,16 +282,15 @@ class Launch:
             answer, numbers = await asyncio.wait_for(self._answer(), _BEGIN_S)
             if not numbers:
                 raise OSError(self.why_ended or "it ended before its program began")
-            covers = Covers(numbers[0])
-            self._sockets += [socket.socket(fileno=number) for number in numbers[1:]]
             self._room.landlock = answer.decode("ascii", "replace")
-            for listener in self._sockets[2:]:
-                await self._room.serve(listener)
             with self._hiding:
-                self._covers, waiting = covers, tuple(self._waiting)
+                self._covers = covers = Covers(numbers[0])
+                waiting = tuple(self._waiting)
+            for number in numbers[1:]:
+                self._leave = await self._room.serve(number)
             if waiting:
                 await in_own_thread(covers.hide, waiting)
-            self._room.check()
+            await self._room.check()
             self._channel.send(b"g")
         except (OSError, TimeoutError) as error:
             raise ToolFailure("it cannot be started", code=NOT_CONFINED, detail=str(error)) from None
@@ -307,8 +320,9 @@ class Launch:
     def end(self, why: str) -> None:
         """Kill it with all that it started; any thread may call it."""
         self.why_ended = self.why_ended or why
-        with suppress(OSError):
-            self._channel.shutdown(socket.SHUT_RDWR)
+        for one in self._sockets[:1]:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
         if self._pid is not None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._pid, signal.SIGKILL)
@@ -316,8 +330,11 @@ class Launch:
     def close(self) -> None:
         """Let go of it, once it ended."""
         self._room.forget(self)
-        if self._covers is not None:
-            self._covers.close()
+        with self._hiding:
+            covers, self._covers = self._covers, None
+        if covers is not None:
+            covers.close()
+        self._leave()
         for one in self._sockets:
             one.close()
         for number in self._numbers:
@@ -331,10 +348,6 @@ class Launch:
         os.write(number, data)
         os.lseek(number, 0, os.SEEK_SET)
         return number
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
 
 
 def _environment(confinement: Confinement, command: Command) -> dict[str, str]:

@@ -3,8 +3,9 @@
 It is run by ``python -I -S -E`` with the number of the open namespace, answers ``+`` once it is in it, then one
 character for each order on its input, which a NUL ends: ``+`` it is done, ``0`` nothing stands there, ``-`` it cannot
 be done. ``h`` and a path: hide what stands there. ``r`` and the path of an overlay: mount it again in its place, so
-that the kernel gives nobody any more what a name stood for before. It ends with its input. Paths are opened without
-following a link and mounted on by their open file: the program in the room may rename what it likes meanwhile.
+that the kernel gives nobody any more what a name stood for before. ``o`` and a path: nobody may change it any more.
+It ends with its input. Paths are opened without following a link and mounted on by their open file: the program in
+the room may rename what it likes meanwhile.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NEW_USERS, _NEW_MOUNTS = 0x10000000, 0x00020000
 _SETNS = {"x86_64": 308, "aarch64": 268}
 _OPEN_TREE, _MOVE_MOUNT, _FSOPEN, _FSCONFIG, _FSMOUNT, _FSPICK, _OPENAT2 = 428, 429, 430, 431, 432, 433, 437
 _MOUNT_SETATTR = 442
-_HERE, _EMPTY_PATH, _CLONE = -100, 0x1000, 1
+_HERE, _EMPTY_PATH, _DEEP, _CLONE = -100, 0x1000, 0x8000, 1
 _FROM_AND_TO_BY_FILE = 0x04 | 0x40
 _NO_LINKS = 0x02 | 0x04
 _READ_ONLY_AND_NO_MORE = 1 | 2 | 4 | 8
@@ -58,12 +59,14 @@ def _do(order: bytes, path: bytes, call: Callable[..., int]) -> bytes:
     try:
         if order == b"r":
             return b"+" if _renews(place, call) else b"-"
+        if order == b"o":
+            cover = _alike(call, place)
+            return b"+" if _covered(call, cover, place) else b"-"
         found = os.fstat(place)
         if stat.S_ISLNK(found.st_mode) or found.st_rdev == _NULL:
             return b"+"  # a link leads to what has a level of its own
         cover = _empty_folder(call) if stat.S_ISDIR(found.st_mode) else _nothing(call)
-        done = cover >= 0 and call(_MOVE_MOUNT, cover, b"", place, b"", _FROM_AND_TO_BY_FILE) == 0
-        return b"+" if done else b"-"
+        return b"+" if _covered(call, cover, place) else b"-"
     finally:
         os.close(place)
         if cover >= 0:
@@ -80,11 +83,25 @@ def _renews(place: int, call: Callable[..., int]) -> bool:
     return done
 
 
+def _covered(call: Callable[..., int], cover: int, place: int) -> bool:
+    return cover >= 0 and call(_MOVE_MOUNT, cover, b"", place, b"", _FROM_AND_TO_BY_FILE) == 0
+
+
 def _nothing(call: Callable[..., int]) -> int:
     """Something in place of a file, of which nothing can be read."""
     cover = call(_OPEN_TREE, _HERE, b"/dev/null", _CLONE | os.O_CLOEXEC)
-    attributes = b"".join(one.to_bytes(8, sys.byteorder) for one in (_READ_ONLY_AND_NO_MORE, 0, 0, 0))
-    if cover >= 0 and call(_MOUNT_SETATTR, cover, b"", _EMPTY_PATH, attributes, len(attributes)) < 0:
+    return _limited(call, cover, _READ_ONLY_AND_NO_MORE)
+
+
+def _alike(call: Callable[..., int], place: int) -> int:
+    """What stands there with all that is mounted in it, to be read alone."""
+    return _limited(call, call(_OPEN_TREE, place, b"", _CLONE | os.O_CLOEXEC | _EMPTY_PATH | _DEEP), 1)
+
+
+def _limited(call: Callable[..., int], cover: int, attributes: int) -> int:
+    wanted = b"".join(one.to_bytes(8, sys.byteorder) for one in (attributes, 0, 0, 0))
+    if cover >= 0 and call(_MOUNT_SETATTR, cover, b"", _EMPTY_PATH | _DEEP, wanted, len(wanted)) < 0:
+        os.close(cover)
         return -1
     return cover
 

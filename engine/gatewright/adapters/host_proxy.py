@@ -1,4 +1,4 @@
-"""The one way out of a confined process: a proxy on a Unix socket that connects to the hosts it was granted alone.
+"""The one way out of a confined process: a proxy on a port of its own that connects to the hosts it was granted alone.
 
 Each target is judged by the patterns, then resolved, judged again and dialled by the network of the web tools; what of
 a connection may pass says `proxy_connection`.
@@ -7,87 +7,81 @@ a connection may pass says `proxy_connection`.
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from pathlib import Path
 
-from gatewright.adapters.loop_thread import loop_thread
+from gatewright.adapters.loop_thread import loop_thread, told_in
 from gatewright.adapters.proxy_connection import MAX_HEAD_BYTES, Outlet, ProxyBounds, ProxyConnection, Refused
 from gatewright.adapters.web_request import CheckedNetwork, look_up
-from gatewright.base.errors import ToolFailure
 from gatewright.gate.connection import Connection, Way
 
-_MOST_IN_NAME = 100
-"""Bytes that fit into the name of a Unix socket on every system."""
 _BACKLOG = 128
 
 
 class HostProxy:
-    """The proxy of one room, from `open` to `close`, which may be called in any loop.
+    """The proxy of one room, for whatever listening sockets it is given, until `close`; in any loop.
 
-    ``network`` makes what connects, told whether private addresses may be reached.
+    ``told`` hears of each connection when it is over, in the loop of this program, and may not wait. After it raised,
+    the next connection is refused. ``network`` makes what connects, told whether private addresses may be reached.
     """
 
     def __init__(
-        self, *, network: Callable[[bool], CheckedNetwork] | None = None, bounds: ProxyBounds | None = None
+        self,
+        hosts: Sequence[str],
+        allow_private: bool,
+        told: Callable[[Connection], None],
+        *,
+        network: Callable[[bool], CheckedNetwork] | None = None,
+        bounds: ProxyBounds | None = None,
     ) -> None:
-        self._network_of, self._bounds = network or self._network, bounds or ProxyBounds()
+        self._bounds, self._told = bounds or ProxyBounds(), told
+        self._outlet = Outlet(tuple(hosts), allow_private, (network or self._network)(allow_private), self._bounds)
         self._looking = 0
         self._serving: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
-        self._path = Path()
+        self._servers: set[asyncio.Server] = set()
         self._is_blind = False
 
-    async def open(
-        self, socket_path: Path, hosts: Sequence[str], allow_private: bool, told: Callable[[Connection], None]
-    ) -> None:
-        """Listen on a Unix socket in a folder that is only ours. Raises ToolFailure where that cannot be.
+    async def listen(self, listener: socket.socket) -> Callable[[], None]:
+        """Answer on a socket that listens, in whatever network that is, and is the proxy's then. Raises OSError.
 
-        ``told`` hears of each connection when it is over, in the loop of this program, and may not wait. After it
-        raised, the next connection is refused.
+        What is returned ends that; any thread may call it.
         """
-        outlet = Outlet(tuple(hosts), allow_private, self._network_of(allow_private), self._bounds)
-        self._path = socket_path
-        try:
-            await loop_thread().run(self._listen(outlet, told))
-        except OSError as error:
-            said = "a confined process can be given no network here"
-            raise ToolFailure(said, code="not-confined", detail=str(error)) from None
+        return await loop_thread().run(self._listen(listener))
 
     async def close(self) -> None:
         """End every connection, and listen no more."""
         await loop_thread().run(self._end())
 
-    async def _listen(self, outlet: Outlet, told: Callable[[Connection], None]) -> None:
-        def tell(connection: Connection) -> None:
-            try:
-                told(connection)
-                self._is_blind = False
-            except Exception:  # noqa: BLE001 whatever it is: what programs connect to is not known any more
-                self._is_blind = True
-
-        async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._take(ProxyConnection(outlet, reader, writer, tell), writer, tell)
-
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-            _bind(listener, self._path)
-            own = listener.dup()
+    async def _listen(self, listener: socket.socket) -> Callable[[], None]:
         try:
-            self._server = await asyncio.start_unix_server(take, sock=own, limit=MAX_HEAD_BYTES, backlog=_BACKLOG)
+            listener.setblocking(False)
+            server = await asyncio.start_server(self._accept, sock=listener, limit=MAX_HEAD_BYTES, backlog=_BACKLOG)
         except BaseException:
-            own.close()
+            listener.close()
             raise
+        self._servers.add(server)
+        return told_in(asyncio.get_running_loop(), lambda: self._leave(server))
 
-    async def _take(
-        self, connection: ProxyConnection, writer: asyncio.StreamWriter, tell: Callable[[Connection], None]
-    ) -> None:
+    def _leave(self, server: asyncio.Server) -> None:
+        server.close()
+        self._servers.discard(server)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._take(ProxyConnection(self._outlet, reader, writer, self._tell), writer)
+
+    def _tell(self, connection: Connection) -> None:
+        try:
+            self._told(connection)
+            self._is_blind = False
+        except Exception:  # noqa: BLE001 whatever it is: what programs connect to is not known any more
+            self._is_blind = True
+
+    async def _take(self, connection: ProxyConnection, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         if len(self._serving) >= self._bounds.connections:
             writer.transport.abort()
-            tell(Connection("", 0, Way.HTTP, allowed=False, code="too-many", why="too many connections at once"))
+            self._tell(Connection("", 0, Way.HTTP, allowed=False, code="too-many", why="too many connections at once"))
             return
         self._serving.add(task)
         try:
@@ -101,10 +95,8 @@ class HostProxy:
                 writer.transport.abort()
 
     async def _end(self) -> None:
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
-            self._path.unlink(missing_ok=True)
+        for server in tuple(self._servers):
+            self._leave(server)
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
@@ -125,16 +117,3 @@ class HostProxy:
         self._looking -= 1
         if not asked.cancelled():
             asked.exception()  # it is told to whoever waits, and nobody may
-
-
-def _bind(listener: socket.socket, path: Path) -> None:
-    """Give a socket its place, however long its name is; nobody else may connect to it."""
-    path.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        is_short = len(os.fsencode(path)) < _MOST_IN_NAME
-        listener.bind(str(path) if is_short else f"/proc/self/fd/{folder}/{path.name}")
-    finally:
-        os.close(folder)
-    with suppress(NotImplementedError):
-        path.chmod(0o600)

@@ -12,6 +12,7 @@ from gatewright.adapters.bubblewrap import python_of_rooms
 from gatewright.sources.roommount import Mount, MountKind
 
 _PROGRAM = Path(__file__).with_name("confined_cover.py")
+_ORDERS = {MountKind.OVERLAY: "r", MountKind.READ: "o"}
 _HIDE_S = 10.0
 
 
@@ -30,7 +31,7 @@ class Covers:
         with self._lock:
             if self._process is None:
                 self._process = self._begin()
-            asked = (f"{'r' if one.kind is MountKind.OVERLAY else 'h'}{one.path}\0" for one in mounts)
+            asked = (f"{_ORDERS.get(one.kind, 'h')}{one.path}\0" for one in mounts)
             self._ask(self._process, os.fsencode("".join(asked)), len(mounts))
 
     def close(self) -> None:

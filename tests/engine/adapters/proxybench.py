@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from httpcore2 import AsyncNetworkStream, ConnectError
 
@@ -51,9 +51,6 @@ class ProxyBench:
     """A proxy that runs, ``port``: where it is reached over TCP, and the connections that it told of."""
 
     proxy: HostProxy
-    path: Path
-    near: str
-    """The same in a few characters, which a client needs."""
     port: int
     told: list[Connection]
 
@@ -65,7 +62,7 @@ class ProxyBench:
 
     async def connect(self) -> Streams:
         """A connection of our own."""
-        return await asyncio.open_unix_connection(self.near)
+        return await asyncio.open_connection("127.0.0.1", self.port)
 
     async def said(self, content: bytes, *, ends: bool = True) -> bytes:
         """All that the proxy answers to these bytes."""
@@ -105,48 +102,20 @@ class ProxyBench:
 
 @asynccontextmanager
 async def proxy_of(
-    folder: Path,
     *hosts: str,
     names: Names | None = None,
     allow_private: bool = False,
     bounds: ProxyBounds | None = None,
     told: Callable[[Connection], None] | None = None,
 ) -> AsyncGenerator[ProxyBench]:
-    """A proxy for these hosts, and what the inner side of a room does before it."""
-    path, heard = folder / "proxy.sock", list[Connection]()
-    held = os.open(folder, os.O_RDONLY)
-    near = f"/proc/self/fd/{held}/proxy.sock"
-    proxy = HostProxy(network=names.network if names is not None else None, bounds=bounds)
-    await proxy.open(path, hosts, allow_private, told or heard.append)
-    carrying: set[asyncio.Task[None]] = set()
-
-    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there_reader, there_writer = await asyncio.open_unix_connection(near)
-        await asyncio.gather(_copy(reader, there_writer), _copy(there_reader, writer))
-        for one in (writer, there_writer):
-            one.close()
-
-    def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.create_task(carry(reader, writer))
-        carrying.add(task)
-        task.add_done_callback(carrying.discard)
-
-    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    """A proxy for these hosts, on a port of this machine."""
+    heard: list[Connection] = []
+    network = names.network if names is not None else None
+    proxy = HostProxy(hosts, allow_private, told or heard.append, network=network, bounds=bounds)
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    await proxy.listen(listener)
     try:
-        yield ProxyBench(proxy, path, near, server.sockets[0].getsockname()[1], heard)
+        yield ProxyBench(proxy, port, heard)
     finally:
         await proxy.close()
-        server.close()
-        os.close(held)
-        await asyncio.gather(*carrying, return_exceptions=True)
-    assert not path.exists()
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-        writer.write_eof()
-    except OSError:
-        writer.transport.abort()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import stat
@@ -12,18 +13,25 @@ from pathlib import Path
 import pytest
 
 from gatewright.adapters.confine import Confiner, Room
+from gatewright.adapters.host_proxy import HostProxy
 from gatewright.adapters.server_process import Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.thread import in_own_thread
+from gatewright.gate.connection import Connection
 from gatewright.policy.confinement import Confinement, Place, PlaceUse, ProcessBounds
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
+from tests.engine.adapters.proxybench import Names
+from tests.support.patience import until
 
 pytestmark = pytest.mark.skipif(bool(Confiner.why_not()), reason=Confiner.why_not() or "-")
 _KINDS = {PlaceUse.READ: MountKind.READ, PlaceUse.WRITE: MountKind.WRITE}
 
 
 class Quiet:
-    """A watch in which nothing happens."""
+    """A watch that knows what a test tells it."""
+
+    def __init__(self, plan: RoomPlan) -> None:
+        self.plan = plan
 
     def check(self) -> None:
         """Nothing is wrong."""
@@ -43,7 +51,15 @@ class Plain:
         return RoomPlan((*places, *self.more))
 
     def watch(self, confinement: Confinement, plan: RoomPlan, listener: Room, /) -> Quiet:
-        return Quiet()
+        return Quiet(plan)
+
+
+async def hide(room: Room, *mounts: Mount) -> None:
+    """What a watcher does when something appears."""
+    watch = room._watch  # pyright: ignore[reportPrivateUsage]
+    assert isinstance(watch, Quiet)
+    watch.plan = RoomPlan((*watch.plan.mounts, *mounts))
+    await in_own_thread(room.appeared, mounts, anew=False)
 
 
 @asynccontextmanager
@@ -148,19 +164,19 @@ async def test_what_appears_is_hidden_in_a_room_that_stands_and_in_each_later_on
                 (written / name).write_text("secret")
                 assert await answer(process, lines, f"cat write/{name}") == "secret"
                 hidden = Mount(MountKind.HIDE_FILE, str(written / name))
-                await in_own_thread(room.appeared, (hidden,), anew=False)
+                await hide(room, hidden)
                 tries = f"cat write/{name}; echo x > write/{name}; rm write/{name}; mv write/{name} write/b; ls write"
                 assert "secret" not in await answer(process, lines, tries)
                 assert (written / name).read_text() == "secret"
                 # the host replaces it in one step, as editors do: it is seen until it is hidden again
                 (written / "new").write_text("secret")
                 (written / "new").rename(written / name)
-                await in_own_thread(room.appeared, (hidden,), anew=False)
+                await hide(room, hidden)
                 assert "secret" not in await answer(process, lines, f"cat write/{name}")
             (written / "closed").mkdir()
             (written / "closed/file").write_text("secret")
             folder = Mount(MountKind.HIDE_FOLDER, f"{written}/closed")
-            await in_own_thread(room.appeared, (folder, Mount(MountKind.HIDE_FILE, f"{written}/gone")), anew=False)
+            await hide(room, folder, Mount(MountKind.HIDE_FILE, f"{written}/gone"))
             assert await answer(process, lines, "ls -A write/closed; cat write/closed/file; touch write/closed/x")
             assert not process.why_ended
         said = (await run(room, "cat write/late.key write/deep/later.key; ls -A write/closed; cat write/closed/file"))[
@@ -194,7 +210,7 @@ async def test_a_path_that_became_a_link_meanwhile_is_not_followed(places: Confi
     (written / "b/file").write_text("other")
     async with room_of(places) as room, room.process(Command("/bin/bash", ("-c", ASKING)), bytearray()) as process:
         await answer(process, process.lines(), "rmdir write/a; ln -s b write/a")
-        await in_own_thread(room.appeared, (Mount(MountKind.HIDE_FILE, f"{written}/a/file"),), anew=False)
+        await hide(room, Mount(MountKind.HIDE_FILE, f"{written}/a/file"))
         await process.has_ended.wait()
         assert process.why_ended
 
@@ -212,6 +228,40 @@ async def test_a_name_that_is_hidden_in_an_overlay_is_gone_for_what_runs_once_th
         lines = process.lines()
         assert await answer(process, lines, "cat late.key") == "secret"
         os.mknod(whiteouts / "late.key", stat.S_IFCHR | 0o644, os.makedev(0, 0))
-        await in_own_thread(room.appeared, (overlay,), anew=False)
+        await hide(room, overlay)
         assert "No such file" in await answer(process, lines, "cat late.key")
         assert not process.why_ended
+
+
+async def test_hosts_are_reached_through_the_proxy_alone(places: Confinement) -> None:
+    told: list[Connection] = []
+    named = Confinement(places.places, folder=places.folder, hosts=("good.example.com",))
+
+    async def answered(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+        writer.close()
+
+    server = await asyncio.start_server(answered, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    network = Names({80: port}).network
+    confiner = Confiner(Plain(), lambda one: HostProxy(one.hosts, one.allow_private, told.append, network=network))
+    room = await confiner.room(named)
+    try:
+        for _ in range(2):  # each process has a network of its own
+            assert (await run(room, "curl -sS http://good.example.com/"))[1] == "hello"
+        assert "403" in (await run(room, "curl -sSi http://evil.example.com/"))[1]
+        for reach in ("http://good.example.com/", f"http://127.0.0.1:{port}/"):
+            code, said = await run(room, f"curl -sS --noproxy '*' {reach}")
+            assert code not in (0, None), said
+        await until(lambda: len(told) == 3, "three connections")
+        assert [(one.host, one.allowed) for one in told] == [
+            ("good.example.com", True),
+            ("good.example.com", True),
+            ("evil.example.com", False),
+        ]
+    finally:
+        await room.close()
+        server.close()
+    async with room_of(places) as closed:
+        assert (await run(closed, f"env | grep -i proxy; curl -sS -m 5 http://127.0.0.1:{port}/"))[0] not in (0, None)

@@ -8,15 +8,12 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gatewright.adapters.host_proxy import HostProxy
 from gatewright.adapters.proxy_connection import ProxyBounds
-from gatewright.base.errors import ToolFailure
 from gatewright.gate.connection import Connection, Way
 from tests.engine.adapters.proxybench import PUBLIC, Names, ProxyBench, Streams, proxy_of
 from tests.engine.builtins.webbench import Site, answer, redirect, started
@@ -94,9 +91,9 @@ async def secure(tmp_path: Path) -> AsyncGenerator[tuple[Site, Path]]:
 # real clients
 
 
-async def test_curl_reaches_granted_names_alone_by_every_way(tmp_path: Path, site: Site) -> None:
+async def test_curl_reaches_granted_names_alone_by_every_way(site: Site) -> None:
     site.pages["/"] = answer("hello")
-    async with proxy_of(tmp_path, "good.example.com", "*.wide.example", names=Names({8080: site.port})) as bench:
+    async with proxy_of("good.example.com", "*.wide.example", names=Names({8080: site.port})) as bench:
         for more in ((), ("--proxytunnel",), ("--proxy", bench.environment["all_proxy"])):
             for host in ("good.example.com", "GOOD.example.com.", "a.wide.example"):
                 assert await bench.run("curl", "-sS", *more, f"http://{host}:8080/") == (0, "hello"), (more, host)
@@ -111,7 +108,7 @@ async def test_curl_reaches_granted_names_alone_by_every_way(tmp_path: Path, sit
     assert len(site.requests) == 9
 
 
-async def test_curl_python_and_node_speak_tls_through_it(tmp_path: Path, secure: tuple[Site, Path]) -> None:
+async def test_curl_python_and_node_speak_tls_through_it(secure: tuple[Site, Path]) -> None:
     site, cert = secure
     python = (
         "import ssl, urllib.request as r\n"
@@ -126,7 +123,7 @@ http.request({host: proxy.hostname, port: proxy.port, method: "CONNECT", path: "
     {host: "good.example.com", socket, agent: false, ca: fs.readFileSync(process.env.CERT)},
     (answer) => answer.on("data", (data) => console.log(String(data))))).end();
 """
-    async with proxy_of(tmp_path, "good.example.com", names=Names({443: site.port})) as bench:
+    async with proxy_of("good.example.com", names=Names({443: site.port})) as bench:
         url = "https://good.example.com/"
         assert await bench.run("curl", "-sS", "--cacert", str(cert), url) == (0, "sealed")
         over_socks = ("--proxy", bench.environment["all_proxy"])
@@ -139,10 +136,10 @@ http.request({host: proxy.hostname, port: proxy.port, method: "CONNECT", path: "
         assert told.received > 500
 
 
-async def test_redirect_is_judged_again(tmp_path: Path, site: Site) -> None:
+async def test_redirect_is_judged_again(site: Site) -> None:
     site.pages["/"] = redirect("http://bad.example.com:8080/")
     site.pages["/inward"] = redirect("http://169.254.169.254:8080/")
-    async with proxy_of(tmp_path, "good.example.com", "169.254.169.254", names=Names({8080: site.port})) as bench:
+    async with proxy_of("good.example.com", "169.254.169.254", names=Names({8080: site.port})) as bench:
         for path, code in (("", "host-not-granted"), ("inward", "url-private")):
             status, _ = await bench.run("curl", "-sSL", "--fail", f"http://good.example.com:8080/{path}")
             assert status != 0
@@ -150,7 +147,7 @@ async def test_redirect_is_judged_again(tmp_path: Path, site: Site) -> None:
     assert len(site.requests) == 2
 
 
-async def test_python_sends_a_body_and_gets_one(tmp_path: Path, site: Site) -> None:
+async def test_python_sends_a_body_and_gets_one(site: Site) -> None:
     got = list[bytes]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -175,7 +172,7 @@ request = r.Request("http://good.example.com/in?a=%2e%2e&b#part", data=data, hea
 answer = r.urlopen(request)
 print(len(answer.read()), answer.headers["Set-Cookie"], answer.headers["X-Hop"])
 """
-    async with proxy_of(tmp_path, "good.example.com", names=Names({80: port})) as bench:
+    async with proxy_of("good.example.com", names=Names({80: port})) as bench:
         for headers in ('[("Content-Length", "300000"), ("Proxy-Authorization", "Basic eA==")]', "[]"):
             status, out = await bench.run("python3", "-c", script, headers)
             assert (status, out) == (0, "400000 a=1 None\n")
@@ -190,13 +187,11 @@ print(len(answer.read()), answer.headers["Set-Cookie"], answer.headers["X-Hop"])
     assert got[3].count(b"x") == 300_000
 
 
-async def test_real_name_of_this_machine_is_reached_only_where_private_ones_are_granted(
-    tmp_path: Path, site: Site
-) -> None:
+async def test_real_name_of_this_machine_is_reached_only_where_private_ones_are_granted(site: Site) -> None:
     site.pages["/"] = answer("home")
     url = f"http://localhost:{site.port}/"
     for allow_private, expected in ((True, (0, "home")), (False, (22, ""))):
-        async with proxy_of(tmp_path, "*", allow_private=allow_private) as bench:
+        async with proxy_of("*", allow_private=allow_private) as bench:
             status, out = await bench.run("curl", "-s", "--fail", url)
             assert (status, out) == expected
             assert (await bench.next_told()).allowed is allow_private
@@ -206,9 +201,9 @@ async def test_real_name_of_this_machine_is_reached_only_where_private_ones_are_
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_no_way_leads_to_an_address_that_is_not_public(tmp_path: Path, site: Site, way: Sayer) -> None:
+async def test_no_way_leads_to_an_address_that_is_not_public(site: Site, way: Sayer) -> None:
     names = Names(dict.fromkeys((80, 443), site.port))
-    async with proxy_of(tmp_path, "*", names=names) as bench:
+    async with proxy_of("*", names=names) as bench:
         for number, address in enumerate(NOT_PUBLIC):
             names.known[f"n{number}.example.com"] = [(PUBLIC, address)]
             for host in (address, f"n{number}.example.com", "localhost", "printer", "db.internal"):
@@ -221,10 +216,10 @@ async def test_no_way_leads_to_an_address_that_is_not_public(tmp_path: Path, sit
     assert names.dialled == []
 
 
-async def test_every_notation_of_an_address_is_judged_as_that_address(tmp_path: Path, site: Site) -> None:
+async def test_every_notation_of_an_address_is_judged_as_that_address(site: Site) -> None:
     names = Names({80: site.port})
     notations = ("2130706433", "0x7f.1", "0177.0.0.1", "127.1", "１２７.0.0.1", "[::ffff:7f00:1]", "127.0.0.1.")
-    async with proxy_of(tmp_path, "*", names=names) as bench:
+    async with proxy_of("*", names=names) as bench:
         for host in notations:
             for said in (f"CONNECT {host}:80 HTTP/1.1\r\nHost: x\r\n\r\n".encode(), socks(host.strip("[]"), 80)):
                 await bench.said(said)
@@ -232,11 +227,11 @@ async def test_every_notation_of_an_address_is_judged_as_that_address(tmp_path: 
     assert names.dialled == []
 
 
-async def test_resolver_that_answers_otherwise_a_moment_later_gains_nothing(tmp_path: Path, site: Site) -> None:
+async def test_resolver_that_answers_otherwise_a_moment_later_gains_nothing(site: Site) -> None:
     site.pages["/"] = answer("outside")
     names = Names({80: site.port})
     names.known["rebinding.example.com"] = [(PUBLIC,), ("127.0.0.1",), (PUBLIC, "10.0.0.1"), (PUBLIC,)]
-    async with proxy_of(tmp_path, "*.example.com", names=names) as bench:
+    async with proxy_of("*.example.com", names=names) as bench:
         outcomes = [await bench.said(absolute("rebinding.example.com", 80)) for _ in range(4)]
         assert [said.split(b" ", 2)[1] for said in outcomes] == [b"200", b"403", b"403", b"200"]
     assert names.dialled == [(PUBLIC, 80), (PUBLIC, 80)]
@@ -255,18 +250,18 @@ async def test_resolver_that_answers_otherwise_a_moment_later_gains_nothing(tmp_
     ],
 )
 async def test_what_no_pattern_covers_is_neither_resolved_nor_dialled(
-    tmp_path: Path, way: Sayer, pattern: str, host: str, port: int
+    way: Sayer, pattern: str, host: str, port: int
 ) -> None:
     names = Names({})
-    async with proxy_of(tmp_path, pattern, names=names) as bench:
+    async with proxy_of(pattern, names=names) as bench:
         await bench.said(way(host, port))
         assert (await bench.next_told()).code == "host-not-granted"
     assert names.dialled == []
 
 
-async def test_host_of_the_header_has_to_be_that_of_the_url(tmp_path: Path, site: Site) -> None:
+async def test_host_of_the_header_has_to_be_that_of_the_url(site: Site) -> None:
     site.pages["/"] = answer("hello")
-    async with proxy_of(tmp_path, "good.example.com", names=Names({80: site.port, 81: site.port})) as bench:
+    async with proxy_of("good.example.com", names=Names({80: site.port, 81: site.port})) as bench:
         for host, status in (
             ("good.example.com", b"200"),
             ("GOOD.example.com.:80", b"200"),
@@ -297,18 +292,18 @@ async def test_host_of_the_header_has_to_be_that_of_the_url(tmp_path: Path, site
         "good.example.com",
     ],
 )
-async def test_urls_that_readers_disagree_on_are_refused(tmp_path: Path, target: str) -> None:
+async def test_urls_that_readers_disagree_on_are_refused(target: str) -> None:
     names = Names({})
-    async with proxy_of(tmp_path, "*", names=names) as bench:
+    async with proxy_of("*", names=names) as bench:
         said = await bench.said(f"GET {target} HTTP/1.1\r\nHost: good.example.com\r\n\r\n".encode())
         assert said.startswith(b"HTTP/1.1 400 ")
         assert not (await bench.next_told()).allowed
     assert names.dialled == []
 
 
-async def test_second_request_on_a_connection_is_not_served(tmp_path: Path, site: Site) -> None:
+async def test_second_request_on_a_connection_is_not_served(site: Site) -> None:
     site.pages["/"] = answer("hello")
-    async with proxy_of(tmp_path, "good.example.com", names=Names({80: site.port})) as bench:
+    async with proxy_of("good.example.com", names=Names({80: site.port})) as bench:
         first = b"GET http://good.example.com/ HTTP/1.1\r\nHost: good.example.com\r\n\r\n"
         smuggling = (
             b"POST http://good.example.com/ HTTP/1.1\r\nHost: good.example.com\r\nContent-Length: 4\r\n"
@@ -322,8 +317,8 @@ async def test_second_request_on_a_connection_is_not_served(tmp_path: Path, site
     assert not any("content-length: 4" in request.lower() for request in site.requests)
 
 
-async def test_socks_offers_connections_without_login_alone(tmp_path: Path, site: Site) -> None:
-    async with proxy_of(tmp_path, "good.example.com", names=Names({80: site.port})) as bench:
+async def test_socks_offers_connections_without_login_alone(site: Site) -> None:
+    async with proxy_of("good.example.com", names=Names({80: site.port})) as bench:
         assert await bench.said(b"\x05\x01\x02") == b"\x05\xff"
         for command in (2, 3, 9):
             said = await bench.said(socks("good.example.com", 80, command=command))
@@ -382,7 +377,7 @@ async def tunnel(bench: ProxyBench, way: Sayer, host: str, port: int) -> Streams
 @pytest.mark.parametrize("way", [socks, connect])
 @pytest.mark.parametrize("port", [443, 8443])
 async def test_tls_goes_through_when_it_asks_for_the_host_that_was_judged(
-    tmp_path: Path, echo: tuple[int, list[bytes]], way: Sayer, port: int
+    echo: tuple[int, list[bytes]], way: Sayer, port: int
 ) -> None:
     passes = [hello(GOOD), in_records(hello(GOOD), 7), in_records(hello(GOOD.upper()), 100), hello(GOOD) + b"early"]
     refused = [
@@ -405,7 +400,7 @@ async def test_tls_goes_through_when_it_asks_for_the_host_that_was_judged(
     else:
         passes += [b"GET / HTTP/1.1\r\n\r\n", b"SSH-2.0-x\r\n", b"\x16\x04 no TLS"]
     there, heard = echo
-    async with proxy_of(tmp_path, GOOD, names=Names({port: there})) as bench:
+    async with proxy_of(GOOD, names=Names({port: there})) as bench:
         for content in passes:
             reader, writer = await tunnel(bench, way, GOOD, port)
             writer.write(content)
@@ -426,8 +421,8 @@ async def test_tls_goes_through_when_it_asks_for_the_host_that_was_judged(
         assert set(heard) == {b""}
 
 
-async def test_tls_to_an_address_asks_for_no_other_name(tmp_path: Path, echo: tuple[int, list[bytes]]) -> None:
-    async with proxy_of(tmp_path, "*", names=Names({443: echo[0]})) as bench:
+async def test_tls_to_an_address_asks_for_no_other_name(echo: tuple[int, list[bytes]]) -> None:
+    async with proxy_of("*", names=Names({443: echo[0]})) as bench:
         for name, is_passed in ((None, True), (GOOD, False)):
             reader, writer = await tunnel(bench, connect, PUBLIC, 443)
             writer.write(hello(name))
@@ -495,12 +490,7 @@ async def test_no_hello_is_read_here_otherwise_than_by_openssl(data: st.DataObje
     )
 )
 async def test_whatever_a_program_sends_ends_its_connection_alone(contents: list[bytes]) -> None:
-    with TemporaryDirectory() as folder:
-        await _sent(Path(folder), contents)
-
-
-async def _sent(folder: Path, contents: list[bytes]) -> None:
-    async with proxy_of(folder, "good.example.com", names=Names({})) as bench:
+    async with proxy_of("good.example.com", names=Names({})) as bench:
         for content in contents:
             await bench.said(content)
         said = await bench.said(absolute("evil.example.com", 80))
@@ -508,15 +498,15 @@ async def _sent(folder: Path, contents: list[bytes]) -> None:
     assert not any(one.allowed for one in bench.told if one.host != "good.example.com")
 
 
-async def test_endless_heads_end_at_their_bound(tmp_path: Path) -> None:
-    async with proxy_of(tmp_path, "*", names=Names({})) as bench:
+async def test_endless_heads_end_at_their_bound() -> None:
+    async with proxy_of("*", names=Names({})) as bench:
         for begin in (
             b"GET http://a.example.com/",
             b"GET http://a.example.com/ HTTP/1.1\r\nHost: a.example.com\r\nX: ",
         ):
             async with patient():
                 said = await bench.said(begin + b"x" * 200_000, ends=False)
-            assert said.startswith(b"HTTP/1.1 400 ")
+            assert not said or said.startswith(b"HTTP/1.1 400 ")  # a reset takes an answer along that was not read yet
             assert (await bench.next_told()).code == "bad-request"
 
 
@@ -524,20 +514,18 @@ async def test_endless_heads_end_at_their_bound(tmp_path: Path) -> None:
     "begin",
     [b"G", b"GET http://good.example.com/ HTTP/1.1\r\n", b"\x05", b"\x05\x02\x00", b"\x05\x01\x00\x05\x01\x00\x03\xff"],
 )
-async def test_program_that_never_comes_to_the_point_is_left(tmp_path: Path, begin: bytes) -> None:
+async def test_program_that_never_comes_to_the_point_is_left(begin: bytes) -> None:
     bounds = ProxyBounds(head_s=0.05)
-    async with proxy_of(tmp_path, "*", names=Names({}), bounds=bounds) as bench, patient():
+    async with proxy_of("*", names=Names({}), bounds=bounds) as bench, patient():
         await bench.said(begin, ends=False)
         assert (await bench.next_told()).code == "too-slow"
 
 
 @pytest.mark.parametrize("content", [b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"])
-async def test_tunnel_in_which_nothing_moves_is_closed(
-    tmp_path: Path, echo: tuple[int, list[bytes]], content: bytes
-) -> None:
+async def test_tunnel_in_which_nothing_moves_is_closed(echo: tuple[int, list[bytes]], content: bytes) -> None:
     bounds = ProxyBounds(head_s=0.05, idle_s=0.05)
     for port in (443, 9000):
-        async with proxy_of(tmp_path, GOOD, names=Names({port: echo[0]}), bounds=bounds) as bench, patient():
+        async with proxy_of(GOOD, names=Names({port: echo[0]}), bounds=bounds) as bench, patient():
             reader, writer = await tunnel(bench, connect, GOOD, port)
             writer.write(content)
             assert await reader.read() == b""
@@ -546,7 +534,7 @@ async def test_tunnel_in_which_nothing_moves_is_closed(
             assert (told.code, told.allowed) == ("too-slow", True)
 
 
-async def test_program_that_reads_nothing_holds_no_more_than_a_little(tmp_path: Path) -> None:
+async def test_program_that_reads_nothing_holds_no_more_than_a_little() -> None:
     sent = 0
 
     async def pour(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -559,7 +547,7 @@ async def test_program_that_reads_nothing_holds_no_more_than_a_little(tmp_path: 
 
     server = await asyncio.start_server(pour, "127.0.0.1", 0)
     names = Names({9000: server.sockets[0].getsockname()[1]})
-    async with proxy_of(tmp_path, GOOD, names=names, bounds=ProxyBounds(idle_s=0.2)) as bench, patient():
+    async with proxy_of(GOOD, names=names, bounds=ProxyBounds(idle_s=0.2)) as bench, patient():
         _, writer = await tunnel(bench, connect, GOOD, 9000)
         told = await bench.next_told()
         assert told.code == "too-slow"
@@ -569,10 +557,8 @@ async def test_program_that_reads_nothing_holds_no_more_than_a_little(tmp_path: 
 
 
 @pytest.mark.parametrize("way", [socks, connect])
-async def test_half_closed_connection_still_gets_its_answer(
-    tmp_path: Path, echo: tuple[int, list[bytes]], way: Sayer
-) -> None:
-    async with proxy_of(tmp_path, GOOD, names=Names({9000: echo[0]})) as bench:
+async def test_half_closed_connection_still_gets_its_answer(echo: tuple[int, list[bytes]], way: Sayer) -> None:
+    async with proxy_of(GOOD, names=Names({9000: echo[0]})) as bench:
         reader, writer = await tunnel(bench, way, GOOD, 9000)
         writer.write(b"x" * 500_000)
         writer.write_eof()
@@ -582,7 +568,7 @@ async def test_half_closed_connection_still_gets_its_answer(
         assert (told.code, told.sent, told.received) == ("", 500_000, 500_004)
 
 
-async def test_server_that_speaks_first_is_heard(tmp_path: Path) -> None:
+async def test_server_that_speaks_first_is_heard() -> None:
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 ready\r\n")
         writer.write(await reader.readline())
@@ -590,7 +576,7 @@ async def test_server_that_speaks_first_is_heard(tmp_path: Path) -> None:
 
     server = await asyncio.start_server(greet, "127.0.0.1", 0)
     names = Names({25: server.sockets[0].getsockname()[1]})
-    async with proxy_of(tmp_path, GOOD, names=names) as bench:
+    async with proxy_of(GOOD, names=names) as bench:
         reader, writer = await tunnel(bench, socks, GOOD, 25)
         assert await reader.readline() == b"220 ready\r\n"
         writer.write(b"HELO\r\n")
@@ -599,9 +585,9 @@ async def test_server_that_speaks_first_is_heard(tmp_path: Path) -> None:
     server.close()
 
 
-async def test_too_many_connections_at_once_are_closed_and_told(tmp_path: Path, echo: tuple[int, list[bytes]]) -> None:
+async def test_too_many_connections_at_once_are_closed_and_told(echo: tuple[int, list[bytes]]) -> None:
     bounds = ProxyBounds(connections=3)
-    async with proxy_of(tmp_path, GOOD, names=Names({9000: echo[0]}), bounds=bounds) as bench:
+    async with proxy_of(GOOD, names=Names({9000: echo[0]}), bounds=bounds) as bench:
         held = [await tunnel(bench, connect, GOOD, 9000) for _ in range(3)]
         assert await bench.said(connect(GOOD, 9000), ends=False) == b""
         assert (await bench.next_told()).code == "too-many"
@@ -613,7 +599,7 @@ async def test_too_many_connections_at_once_are_closed_and_told(tmp_path: Path, 
             writer.close()
 
 
-async def test_names_looked_up_at_once_are_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_names_looked_up_at_once_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
 
     go, asked = threading.Event(), list[str]()
@@ -624,7 +610,7 @@ async def test_names_looked_up_at_once_are_few(tmp_path: Path, monkeypatch: pyte
         return []
 
     monkeypatch.setattr("socket.getaddrinfo", slow)
-    async with proxy_of(tmp_path, "*", bounds=ProxyBounds(look_ups=2)) as bench:
+    async with proxy_of("*", bounds=ProxyBounds(look_ups=2)) as bench:
         waiting = [asyncio.create_task(bench.said(connect(f"n{at}.example.com", 80))) for at in range(5)]
         await until(lambda: len(bench.told) == 3, "those that are too many")
         assert {one.code for one in bench.told} == {"unknown-host"}
@@ -634,7 +620,7 @@ async def test_names_looked_up_at_once_are_few(tmp_path: Path, monkeypatch: pyte
         assert {one[:12] for one in said} == {b"HTTP/1.1 502"}
 
 
-async def test_nothing_is_connected_while_connections_cannot_be_recorded(tmp_path: Path, site: Site) -> None:
+async def test_nothing_is_connected_while_connections_cannot_be_recorded(site: Site) -> None:
     told, works = list[Connection](), False
 
     def tell(connection: Connection) -> None:
@@ -643,7 +629,7 @@ async def test_nothing_is_connected_while_connections_cannot_be_recorded(tmp_pat
             raise OSError("no disk")
 
     names = Names({80: site.port})
-    async with proxy_of(tmp_path, GOOD, names=names, told=tell) as bench:
+    async with proxy_of(GOOD, names=names, told=tell) as bench:
         codes = [(await bench.said(absolute(GOOD, 80)))[9:12] for _ in range(3)]
         await until(lambda: len(told) == 3, "what came of them")
         works = True
@@ -654,8 +640,8 @@ async def test_nothing_is_connected_while_connections_cannot_be_recorded(tmp_pat
         assert [one.code for one in told] == ["", "no-log", "no-log", "no-log", ""]
 
 
-async def test_closing_ends_what_is_under_way_and_tells_it(tmp_path: Path, echo: tuple[int, list[bytes]]) -> None:
-    async with proxy_of(tmp_path, GOOD, names=Names({9000: echo[0]})) as bench:
+async def test_closing_ends_what_is_under_way_and_tells_it(echo: tuple[int, list[bytes]]) -> None:
+    async with proxy_of(GOOD, names=Names({9000: echo[0]})) as bench:
         reader, writer = await tunnel(bench, connect, GOOD, 9000)
         await bench.proxy.close()
         assert await reader.read() == b""
@@ -663,20 +649,8 @@ async def test_closing_ends_what_is_under_way_and_tells_it(tmp_path: Path, echo:
         assert [one.code for one in bench.told] == ["ended"]
 
 
-async def test_socket_of_a_long_path_is_private_and_one_that_cannot_be_is_said(tmp_path: Path) -> None:
-    deep = tmp_path / ("d" * 120)
-    deep.mkdir()
-    async with proxy_of(deep, GOOD, names=Names({})) as bench:
-        assert bench.path.stat().st_mode & 0o777 == 0o600
-        status, out = await bench.run("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://evil.example.com/")
-        assert (status, out) == (0, "403")
-    with pytest.raises(ToolFailure) as failure:
-        await HostProxy().open(tmp_path / "none" / "s", (), allow_private=False, told=print)
-    assert failure.value.code == "not-confined"
-
-
-async def test_json_of_a_connection_has_no_secret_of_a_request(tmp_path: Path, site: Site) -> None:
-    async with proxy_of(tmp_path, GOOD, names=Names({80: site.port})) as bench:
+async def test_json_of_a_connection_has_no_secret_of_a_request(site: Site) -> None:
+    async with proxy_of(GOOD, names=Names({80: site.port})) as bench:
         request = (
             f"GET http://{GOOD}/?token=hunter2hunter2 HTTP/1.1\r\nHost: {GOOD}\r\nAuthorization: Bearer hunter2\r\n\r\n"
         )
