@@ -152,6 +152,11 @@ class Room:
             f"hosts: {hosts}" if hosts else "no network",
         )
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing may start in it any more."""
+        return bool(self._why_over)
+
     def process(self, command: Command, stderr: bytearray, leave_s: float = LEAVE_S) -> ConfinedProcess:
         """A process in this room, for the length of an ``async with``; entering raises ToolFailure, too."""
         return ConfinedProcess(self, command, stderr, leave_s)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from gatewright.adapters.loop_thread import loop_thread, told_in
 from gatewright.adapters.proxy_connection import MAX_HEAD_BYTES, Outlet, ProxyBounds, ProxyConnection, Refused
 from gatewright.adapters.web_request import CheckedNetwork, look_up
+from gatewright.base.thread import in_own_thread
 from gatewright.gate.connection import Connection, Way
 
 _BACKLOG = 128
@@ -22,7 +23,8 @@ class HostProxy:
     """The proxy of one room, for whatever listening sockets it is given, until `close`; in any loop.
 
     ``told`` hears of each connection when it is over, in the loop of this program, and may not wait. After it raised,
-    the next connection is refused. ``network`` makes what connects, told whether private addresses may be reached.
+    the next connection is refused. ``done`` is called once it is closed, and may wait. ``network`` makes what
+    connects, told whether private addresses may be reached.
     """
 
     def __init__(
@@ -31,10 +33,11 @@ class HostProxy:
         allow_private: bool,
         told: Callable[[Connection], None],
         *,
+        done: Callable[[], None] = lambda: None,
         network: Callable[[bool], CheckedNetwork] | None = None,
         bounds: ProxyBounds | None = None,
     ) -> None:
-        self._bounds, self._told = bounds or ProxyBounds(), told
+        self._bounds, self._told, self._done = bounds or ProxyBounds(), told, done
         self._outlet = Outlet(tuple(hosts), allow_private, (network or self._network)(allow_private), self._bounds)
         self._looking = 0
         self._serving: set[asyncio.Task[None]] = set()
@@ -51,6 +54,7 @@ class HostProxy:
     async def close(self) -> None:
         """End every connection, and listen no more."""
         await loop_thread().run(self._end())
+        await in_own_thread(self._done)
 
     async def _listen(self, listener: socket.socket) -> Callable[[], None]:
         try:

@@ -1,8 +1,8 @@
 """What executes shell commands: a shell for each, or a sidecar that keeps folder and environment for one session.
 
 Either is a process with a session of its own, an environment of a few fixed variables and bounded output; nothing of
-its process group outlives the command, the session or this program. Where bubblewrap works, the shell sees the system
-read-only, may write below the agent's `FsWrite` alone, and has a network only with a grant that leaves no host out.
+its process group outlives the command, the session or this program. It runs in a room of its agent (`confine`), where
+nothing exists but what the agent is granted, unless the policy says that nothing is confined.
 """
 
 from __future__ import annotations
@@ -10,27 +10,23 @@ from __future__ import annotations
 import asyncio
 import math
 import secrets
-import shlex
-import shutil
 import socket
-import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gatewright.adapters.confine import Confiner, Room
 from gatewright.adapters.loop_thread import loop_thread
 from gatewright.adapters.server_process import Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.base.printable import printable
-from gatewright.gate.scope import prefixes_of
-from gatewright.policy.document import ROOT_NAMES, Policy, ShellBackend
-from gatewright.policy.kinds.capability import FsWrite, NetRead, NetWrite
+from gatewright.policy.confinement import Confinement
+from gatewright.policy.document import ROOT_NAMES, Confine, Policy, ShellBackend
 from gatewright.policy.target import Refusal
+from gatewright.tools.declaration import ResourceBounds
 
 if TYPE_CHECKING:
     from gatewright.tools.context import ToolExecutionContext
@@ -50,7 +46,6 @@ MAX_SIDECARS = 16
 IDLE_S = 1800.0
 """How long a sidecar that nobody uses is kept."""
 _DRAIN_S = 1.0
-_SAID_CHARS = 200
 _TAKEN = "enable -n printf test '['"
 """These would evaluate what an argument holds (`-v`); the programs of these names do not."""
 _LOOP = f"""exec 2>&1; {_TAKEN}
@@ -61,33 +56,42 @@ while IFS= builtin read -r -d '' -u 3 GATEWRIGHT; do
 done"""
 _SOCKET = 3
 """The stream of a sidecar that its end of the socket is."""
-_PROBE_S = 5.0
 
 
 @frozen
 class _Launch:
-    """How a shell is started: what stands before it, where it begins, and which limits it sets itself."""
+    """How a shell is started: in which room, or (None) without one, where it begins, and the limits it sets itself."""
 
-    prefix: tuple[str, ...]
+    room: Room | None
     folder: str
     limits: str
 
-    def command(self, script: str, *, pass_fds: tuple[int, ...] = ()) -> Command:
-        first, *rest = (*self.prefix, SHELL, "--noprofile", "--norc", "-c", f"{self.limits}{script}")
-        return Command(first, tuple(rest), ENVIRONMENT, Path(self.folder), pass_fds)
+    def process(self, script: str, *, pass_fds: tuple[int, ...] = ()) -> ServerProcess:
+        words = ("--noprofile", "--norc", "-c", f"{self.limits}{script}")
+        command = Command(SHELL, words, ENVIRONMENT, Path(self.folder), pass_fds)
+        return (
+            ServerProcess(command, bytearray(), 0.0)
+            if self.room is None
+            else self.room.process(command, bytearray(), 0.0)
+        )
 
 
 class Shells:
     """The shells of one workspace, whose policy ``policy`` gives; any thread and any loop may use it.
 
-    ``hidden``: folders that no shell may see, ``fixed``: what none may change, as far as it can be kept from them.
+    ``confinement``: what holds for the commands of an agent, None for nothing; ``confiner`` makes rooms of it.
     """
 
     def __init__(
-        self, folder: Path, policy: Callable[[], Policy], *, hidden: Sequence[Path], fixed: Sequence[Path]
+        self,
+        policy: Callable[[], Policy],
+        confinement: Callable[[str], Confinement | None],
+        confiner: Callable[[], Confiner],
     ) -> None:
-        self._folder, self._policy, self._hidden, self._fixed = str(folder), policy, hidden, fixed
+        self._policy, self._confinement, self._confiner = policy, confinement, confiner
         self._sidecars: dict[tuple[str, str, str], _Sidecar] = {}
+        self._rooms: dict[str, _Kept] = {}
+        self._turn: dict[str, asyncio.Lock] = {}
 
     async def run(self, command: str, context: ToolExecutionContext) -> dict[str, JsonValue]:
         """Execute a command that was judged: ``exit_code``, ``output`` (standard error in it).
@@ -97,31 +101,51 @@ class Shells:
         start = context.require_roots().find(ROOT_NAMES[0], roots=ROOT_NAMES[:1])
         if isinstance(start, Refusal):
             raise ToolFailure(start.hint, code=start.code)
-        bounds, limits = context.bounds, ""
-        if bounds.cpu_s is not None:
-            limits += f"ulimit -t {math.ceil(bounds.cpu_s)} || exit 126; "
-        if bounds.memory_bytes is not None:
-            limits += f"ulimit -v {max(1, bounds.memory_bytes // 1024)} || exit 126; "
-        backend = self._policy().shell.backend
-        launch = _Launch(self._prefix(start.absolute, context), start.absolute, limits)
         try:
-            if backend is ShellBackend.SESSION:
-                data = await loop_thread().run(self._in_session(command, launch, context))
-            else:
-                data = await loop_thread().run(_once(command, launch))
+            return await loop_thread().run(self._run(command, start.absolute, context))
         except (OSError, ValueError) as error:
             raise ToolFailure("no shell can be started here", code="no-shell", detail=str(error)) from None
-        return data
+
+    async def _run(self, command: str, folder: str, context: ToolExecutionContext) -> dict[str, JsonValue]:
+        confinement = self._confinement(context.agent_id)
+        if confinement is None:
+            launch = _Launch(None, folder, _limits(context.bounds))
+        else:
+            launch = _Launch(await self._room(context.agent_id, confinement), confinement.folder, "")
+        if self._policy().shell.backend is ShellBackend.SESSION:
+            return await self._in_session(command, launch, context)
+        return await _once(command, launch)
+
+    async def _room(self, agent_id: str, confinement: Confinement) -> Room:
+        """The room of an agent, made anew when something else is to hold; what runs in the former one ends with it."""
+        async with self._turn.setdefault(agent_id, asyncio.Lock()):
+            now = time.monotonic()
+            for key, one in [*self._rooms.items()]:
+                is_over = one.room.is_over or (
+                    one.room.confinement != confinement if key == agent_id else one.is_idle(now)
+                )
+                if is_over:
+                    await self._rooms.pop(key).room.close()
+            kept = self._rooms.get(agent_id)
+            if kept is None:
+                kept = self._rooms[agent_id] = _Kept(await self._confiner().room(confinement), now)
+            kept.used_s = now
+            return kept.room
 
     def close(self) -> None:
-        """End every sidecar; it waits for a few seconds at most."""
-        if self._sidecars:
+        """End every sidecar and every room; it waits for a few seconds at most."""
+        if self._sidecars or self._rooms:
             with suppress(TimeoutError):
-                loop_thread().wait(self._end_where(lambda _: True), 5.0)
+                loop_thread().wait(self._end(), 5.0)
 
     async def end_session(self, session_id: str) -> None:
         """End the sidecars of a session that is over."""
         await loop_thread().run(self._end_where(lambda key: key[1] == session_id))
+
+    async def _end(self) -> None:
+        await self._end_where(lambda _: True)
+        while self._rooms:
+            await self._rooms.popitem()[1].room.close()
 
     async def _end_where(self, is_meant: Callable[[tuple[str, str, str]], bool]) -> None:
         ending = [self._sidecars.pop(key) for key in list(self._sidecars) if is_meant(key)]
@@ -140,66 +164,41 @@ class Shells:
         sidecar = self._sidecars.setdefault(key, _Sidecar(launch))
         return await sidecar.run(command)
 
-    def _prefix(self, start: str, context: ToolExecutionContext) -> tuple[str, ...]:
-        """The call of bubblewrap with what the agent is granted; empty where it does not work."""
-        tool, _ = _bubblewrap()
-        if not tool:
-            return ()
-        granted = context.capabilities
-        written = [path for one in granted if isinstance(one, FsWrite) for path in prefixes_of(one, self._folder)]
-        has_network = any(isinstance(one, NetRead | NetWrite) and one.is_whole for one in granted)
-        vault = self._policy().roots.vault
-        hidden = [*self._hidden, *([Path(self._folder, vault)] if vault is not None else [])]
-        return (
-            *(tool, *_SYSTEM, *(("--share-net",) if has_network else ()), "--ro-bind", start, start),
-            *(word for path in written if Path(path).exists() for word in ("--bind", path, path)),
-            *_OWN,
-            *(word for path in self._fixed if path.exists() for word in ("--ro-bind", str(path), str(path))),
-            *(word for path in hidden if path.is_dir() for word in ("--tmpfs", str(path.resolve()))),
-            "--",
-        )
+
+class _Kept:
+    """A room, and when it was used last."""
+
+    def __init__(self, room: Room, used_s: float) -> None:
+        self.room, self.used_s = room, used_s
+
+    def is_idle(self, now: float) -> bool:
+        """Whether nobody used it for long, so that no shell of a session is in it any more."""
+        return now - self.used_s > 2 * IDLE_S
 
 
-_SYSTEM = shlex.split("--ro-bind / / --tmpfs /tmp --unshare-all --die-with-parent")
-_OWN = shlex.split("--dev /dev --proc /proc")
-"""After what may be written: that may be all there is, and devices and processes stay a command's own all the same."""
+def _limits(bounds: ResourceBounds) -> str:
+    """What a shell that is in no room is told of its bounds."""
+    limits = ""
+    if bounds.cpu_s is not None:
+        limits += f"ulimit -t {math.ceil(bounds.cpu_s)} || exit 126; "
+    if bounds.memory_bytes is not None:
+        limits += f"ulimit -v {max(1, bounds.memory_bytes // 1024)} || exit 126; "
+    return limits
 
 
-@cache
-def _bubblewrap() -> tuple[str, str]:
-    """Where bubblewrap is, and where it does not work why; tried once."""
-    tool = shutil.which("bwrap")
-    if tool is None:
-        return "", "bubblewrap is not installed"
-    try:
-        tried = subprocess.run(
-            [tool, *_SYSTEM, *_OWN, "--", "/bin/true"], capture_output=True, timeout=_PROBE_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return "", "bubblewrap cannot be started"
-    if tried.returncode == 0:
-        return tool, ""
-    said = printable(tried.stderr.decode("utf-8", "replace").strip())[:_SAID_CHARS]
-    return "", f"bubblewrap does not work on this system ({said or f'exit code {tried.returncode}'})"
-
-
-def why_not_confined() -> str:
-    """Why no process can be confined on this system; empty where it can."""
-    return _bubblewrap()[1]
-
-
-def isolation_words() -> str:
+def isolation_words(confine: Confine) -> str:
     """How far shells are kept apart from the rest of the system, in plain words."""
-    tool, why = _bubblewrap()
-    if tool:
-        return "isolated: the system is read-only, written is only below what is granted"
-    return f"not isolated: {why}, so programs may reach all that the user may"
+    if confine is Confine.NONE:
+        return "not confined, as the policy says: programs may reach all that the user may"
+    if why := Confiner.why_not():
+        return f"cannot be confined, and is not executed: {why}"
+    return "confined: of files and hosts only what the agent is granted exists for it"
 
 
 async def _once(command: str, launch: _Launch) -> dict[str, JsonValue]:
     """One command in a shell of its own."""
     output = _Output()
-    async with ServerProcess(launch.command(f"exec 2>&1; {_TAKEN}; {command}"), bytearray(), 0.0) as process:
+    async with launch.process(f"exec 2>&1; {_TAKEN}; {command}") as process:
         process.end_input()
         reading = asyncio.create_task(output.read(process))
         try:
@@ -267,6 +266,8 @@ class _Sidecar:
             began = {} if self._process is not None else {"session": "begins with this command"}
             try:
                 process = self._process or await self._start()
+                if self.launch.room is not None:
+                    await self.launch.room.check()
                 self._output = output = _Output()
                 self._writer.write(command.encode() + b"\0")
                 status, _, folder = (await self._reader.readuntil(b"\0"))[:-1].decode("utf-8", "replace").partition(" ")
@@ -301,7 +302,7 @@ class _Sidecar:
         with theirs:
             number = theirs.fileno()
             script = _LOOP if number == _SOCKET else f"exec {_SOCKET}<&{number} {number}<&-; {_LOOP}"
-            made = ServerProcess(self.launch.command(script, pass_fds=(number,)), bytearray(), 0.0)
+            made = self.launch.process(script, pass_fds=(number,))
             try:
                 self._process = process = await made.__aenter__()
             except BaseException:

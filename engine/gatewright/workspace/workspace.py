@@ -68,6 +68,7 @@ from gatewright.workspace.trust import TrustRecords, server_digest
 from gatewright.workspace.watching import SourceWatches
 
 if TYPE_CHECKING:
+    from gatewright.adapters.confine import Confiner
     from gatewright.adapters.messages import Messages
     from gatewright.adapters.shell import Shells
     from gatewright.gate import Outcome, SelfCheck, SessionStore
@@ -312,8 +313,21 @@ class Workspace:
         """What executes shell commands; no process of it starts before the first one."""
         from gatewright.adapters.shell import Shells
 
-        hidden, fixed = (self._folders.state, self._folders.keys), (self.policy_path, self.folder / PINS)
-        return Shells(self.folder, lambda: self.policy, hidden=hidden, fixed=fixed)
+        return Shells(lambda: self.policy, self.confinement, lambda: self.confiner)
+
+    @once
+    def confiner(self) -> Confiner:
+        """What has the kernel hold the confinement of a process, in a room."""
+        from gatewright.adapters.confine import Confiner
+        from gatewright.adapters.host_proxy import HostProxy
+        from gatewright.gate.connection import ConnectionLog
+        from gatewright.sources.roomplan import RoomPlanner
+
+        def proxy(confinement: Confinement) -> HostProxy:
+            log = ConnectionLog(self.audit, confinement.agent_id, confinement.subject)
+            return HostProxy(confinement.hosts, confinement.allow_private, log.tell, done=log.close)
+
+        return Confiner(RoomPlanner(self._folders.state / "rooms"), proxy)
 
     @once
     def _confinements(self) -> Confinements:
@@ -339,9 +353,9 @@ class Workspace:
     @staticmethod
     def why_not_confined() -> str:
         """Why no process can be confined on this system; empty where it can. Tried once, which starts a program."""
-        from gatewright.adapters.shell import why_not_confined
+        from gatewright.adapters.confine import Confiner
 
-        return why_not_confined()
+        return Confiner.why_not()
 
     @once
     def messages(self) -> Messages:
@@ -1067,11 +1081,10 @@ class Workspace:
     def _message_fault(self, message: Message) -> str:
         return self.messages.fault(message)
 
-    @staticmethod
-    def _shell_isolation() -> str:
+    def _shell_isolation(self) -> str:
         from gatewright.adapters.shell import isolation_words
 
-        return isolation_words()
+        return isolation_words(self.policy.shell.confine)
 
     def _put_in_force(self, after: PolicyState, changed: ChangeSet | None = None, *, afresh: bool = False) -> None:
         self._parts.enforce(self._state, after, changed, afresh=afresh)
