@@ -24,6 +24,7 @@ MAX_PATH = 3_500
 _FORMAT = 1
 _FINE_NS, _COARSE_NS = 100_000_000, 2_500_000_000
 """How much later than its last change a folder has to be listed for a next change to show in its times."""
+_VIEWS = {view.value: view for view in View}
 PLAIN, LINK, SPECIAL = "f", "l", "s"
 """Kinds of what is no folder; special: sockets, pipes, devices."""
 
@@ -36,7 +37,7 @@ class Odd(NamedTuple):
 
     name: str
     kind: str
-    view: str
+    view: View
     inode: int
 
 
@@ -51,7 +52,7 @@ class Row(NamedTuple):
     modified_ns: int
     changed_ns: int
     listed_ns: int
-    folders: tuple[tuple[str, str, str, bool], ...]
+    folders: tuple[tuple[str, View, View, bool], ...]
     odd: tuple[Odd, ...]
     inodes: tuple[int, ...] | None
 
@@ -129,7 +130,7 @@ class FolderIndex:
             tuple(plain) if with_inodes else None,
         )
 
-    def _inner(self, folder: FolderView, name: str) -> tuple[str, str, str, bool]:
+    def _inner(self, folder: FolderView, name: str) -> tuple[str, View, View, bool]:
         if folder.is_settled:
             return name, folder.generic, folder.generic, True
         inner = self._views.folder(f"{folder.path.rstrip('/')}/{name}")
@@ -160,7 +161,7 @@ class IndexFile:
         try:
             held: dict[str, list[Any]] = json.loads(self.path.read_bytes())
             return {path: _row(row) for path, row in held.items()}
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError, AttributeError, KeyError):
             return {}
 
     def save(self, rows: dict[str, Row]) -> None:
@@ -171,6 +172,6 @@ class IndexFile:
 
 def _row(held: list[Any]) -> Row:
     device, inode, modified, changed, listed, folders, odd, inodes = held
-    inner = tuple((name, own, generic, settled) for name, own, generic, settled in folders)
-    others = tuple(Odd(*one) for one in odd)
+    inner = tuple((name, _VIEWS[own], _VIEWS[generic], settled) for name, own, generic, settled in folders)
+    others = tuple(Odd(name, kind, _VIEWS[view], inode) for name, kind, view, inode in odd)
     return Row(device, inode, modified, changed, listed, inner, others, None if inodes is None else tuple(inodes))

@@ -191,7 +191,7 @@ class RoomLayout:
         new = folder.generic
         if new is View.WRITE and self._cannot_be_written(path, row):
             new = View.READ
-        shown = any(one.view != View.ABSENT and one.kind != SPECIAL for one in row.odd)
+        shown = any(one.view is not View.ABSENT and one.kind != SPECIAL for one in row.odd)
         ground = {View.WRITE: Ground.ITSELF, View.READ: Ground.OVERLAY}.get(
             new, Ground.OVERLAY if shown else Ground.EMPTY
         )
@@ -199,12 +199,13 @@ class RoomLayout:
         self.regions[path] = inside
         if ground is Ground.ITSELF and not folder.is_settled:
             self.windows.add(inside.top)
-        parts = [self._file(top + one.name, one.kind, View(one.view), inside) for one in row.odd]
+        parts = [self._file(top + one.name, one.kind, one.view, inside) for one in row.odd]
         if new is not folder.generic:
             parts += self._plain_files(folder, row, inside)
-        parts += self._mounted_files(path, inside)
+        if ground is Ground.OVERLAY and self._points.all:
+            parts += self._mounted_files(path, inside)
         inner = [
-            self._inner(FolderView(top + name, View(own), View(generic), settled), inside, depth + 1)
+            self._inner(FolderView(top + name, own, generic, settled), inside, depth + 1)
             for name, own, generic, settled in row.folders
         ]
         is_seen = folder.own is not View.ABSENT or new is not View.ABSENT
@@ -212,7 +213,7 @@ class RoomLayout:
             return _UNSEEN
         mounts = tuple(mount for one in (*parts, *inner) for mount in one.mounts)
         nodes = {node for one in (*parts, *inner) for node in one.nodes}
-        if ground is Ground.OVERLAY:
+        if ground is Ground.OVERLAY and (self.views.literals or self.views.everywhere):
             nodes |= self._beforehand(path)
         return self._standing(path, inside, region, mounts, nodes)
 
@@ -262,7 +263,7 @@ class RoomLayout:
     def _cannot_be_written(self, path: str, row: Row) -> bool:
         """Whether a folder may get no new names: what is protected would be one, or a link in it cannot be covered."""
         top = f"{path.rstrip('/')}/"
-        if any(one.kind == LINK and one.view != View.WRITE for one in row.odd):
+        if any(one.kind == LINK and one.view is not View.WRITE for one in row.odd):
             return True
         return any(not os.path.lexists(top + name) for name in self.views.next_names(self.views.kept, path))
 
@@ -276,8 +277,6 @@ class RoomLayout:
 
     def _mounted_files(self, folder: str, region: Region) -> Iterator[Found]:
         """Files that something is mounted on: an overlay shows what lies below."""
-        if region.ground is not Ground.OVERLAY or not self.views.has_below(self._points.all, folder):
-            return
         for name in self.views.next_names(self._points.all, folder):
             path = f"{folder.rstrip('/')}/{name}"
             if path in self._points.all and not os.path.isdir(path):  # noqa: PTH112 - a name of any bytes
@@ -336,7 +335,7 @@ class RoomLayout:
         for folder, row in self._rows:
             if folder.generic is view:
                 found.update((row.device, inode) for inode in row.inodes or ())
-            found.update((row.device, one.inode) for one in row.odd if one.view == view and one.kind == PLAIN)
+            found.update((row.device, one.inode) for one in row.odd if one.view is view and one.kind == PLAIN)
         return found
 
     def _closed_elsewhere(self) -> list[str]:

@@ -16,9 +16,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cache
 from itertools import count
-from pathlib import Path
 from typing import Protocol
 
 from gatewright.base.errors import ToolFailure
@@ -27,6 +25,7 @@ from gatewright.sources.protection import status_at
 from gatewright.sources.roomlayout import Ground, RoomLayout
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 from gatewright.sources.roomview import refuse
+from gatewright.sources.whiteouts import WhiteoutFolders, libc
 
 BEHIND_S = 5.0
 """How long the watcher may need for all that happened before somebody asked."""
@@ -61,8 +60,7 @@ class RoomListener(Protocol):
 class RoomWatch:
     """Watches the folders of one room until ``close``, which has to come after the last process ended.
 
-    ``lay`` works out the room anew and names each folder before it looks into it; ``hide`` puts whiteouts where they
-    are missing and says whether there were any. Made by `RoomPlanner.watch`.
+    ``lay`` works out the room anew and names each folder before it looks into it. Made by `RoomPlanner.watch`.
     """
 
     def __init__(
@@ -70,13 +68,13 @@ class RoomWatch:
         plan: RoomPlan,
         confinement: Confinement,
         listener: RoomListener,
+        whiteouts: WhiteoutFolders,
         *,
         lay: Callable[[Callable[[str], None]], RoomLayout],
-        hide: Callable[[Mount, set[str]], bool],
-        ours: Path,
         release: Callable[[], None],
     ) -> None:
-        self._planned, self._listener, self._lay, self._hide, self._release = plan, listener, lay, hide, release
+        self._planned, self._listener, self._whiteouts, self._lay = plan, listener, whiteouts, lay
+        self._release = release
         self._overlays = {mount.path: mount for mount in plan.mounts if mount.whiteouts}
         self._late: dict[str, Mount] = {}
         self._covered: dict[Mount, tuple[int, ...] | None] = {}
@@ -85,7 +83,7 @@ class RoomWatch:
         self._seen = 0
         self._news = threading.Condition()
         self._failure = ""
-        self._sentinel = tempfile.mkdtemp(prefix="seen-", dir=ours)
+        self._sentinel = tempfile.mkdtemp(prefix="seen-", dir=whiteouts.path)
         self._wake, self._woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             self._queue, self._layout = self._walked()
@@ -178,14 +176,25 @@ class RoomWatch:
                 self._layout.forget(path, below=bool(mask & _MOVED_FROM))
                 if mask & _MOVED_FROM:
                     self._queue.forget(path)
+                self._follow(overlay, path)
             return True
         found = self._layout.name(folder, name)
         if found is None:
             return False
         news.mounts += found.mounts
-        if found.nodes:
-            news.anew |= overlay is None or self._hide(overlay, set(found.nodes))
+        if overlay is None:
+            news.anew |= bool(found.nodes)
+            return True
+        if found.is_seen and mask & _IS_FOLDER:
+            self._whiteouts.look_into(overlay, path, found.nodes)
+        news.anew |= self._whiteouts.hide(overlay, found.nodes)
         return True
+
+    def _follow(self, overlay: Mount | None, gone: str) -> None:
+        """Show nothing where a folder was."""
+        if overlay is not None:
+            views = self._layout.views
+            self._whiteouts.follow(overlay, gone, hides=views.has_below(views.literals, gone))
 
     def _again(self) -> None:
         """Walk again, with a queue of its own."""
@@ -201,7 +210,9 @@ class RoomWatch:
         news, planned = _News(), {(mount.kind, mount.path) for mount in self._planned.mounts}
         for top, nodes in self._layout.nodes.items():
             if top in self._overlays:
-                news.anew |= self._hide(self._overlays[top], nodes) and not is_first
+                for gone in self._whiteouts.ghosts(self._overlays[top]):
+                    self._follow(self._overlays[top], gone)
+                news.anew |= self._whiteouts.hide(self._overlays[top], nodes) and not is_first
         found = {mount: _mark(mount) for mount in self._layout.mounts}
         for mount, mark in found.items():
             if (mount.kind, mount.path) not in planned if is_first else self._covered.get(mount) != mark:
@@ -277,14 +288,14 @@ class _Queue:
     """The queue of inotify with the folders that it is about."""
 
     def __init__(self) -> None:
-        self.descriptor = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.descriptor = libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self.descriptor < 0:
             raise _refused(ctypes.get_errno())
         self._folders: dict[int, str] = {}
 
     def add(self, folder: str) -> None:
         """Watch a folder; one that is gone is not. Raises ToolFailure."""
-        number = _libc().inotify_add_watch(
+        number = libc().inotify_add_watch(
             self.descriptor, os.fsencode(folder), _GONE | _MOVED_TO | _CREATED | _ONLY_FOLDERS
         )
         if number >= 0:
@@ -297,7 +308,7 @@ class _Queue:
         below = f"{folder}/"
         for number in [n for n, path in self._folders.items() if path == folder or path.startswith(below)]:
             del self._folders[number]
-            _libc().inotify_rm_watch(self.descriptor, number)
+            libc().inotify_rm_watch(self.descriptor, number)
 
     def events(self) -> Iterator[tuple[str, int, str]]:
         """What happened: the folder, the mask, the name."""
@@ -319,11 +330,6 @@ class _Queue:
     def close(self) -> None:
         with suppress(OSError):
             os.close(self.descriptor)
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
 
 
 def _refused(why: int) -> ToolFailure:

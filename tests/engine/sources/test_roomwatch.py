@@ -151,6 +151,28 @@ def test_names_of_a_new_folder_are_hidden_whenever_they_come(top: Path, planner:
     watch.close()
 
 
+def test_a_folder_that_goes_and_comes_shows_as_it_is(top: Path, planner: RoomPlanner) -> None:
+    save(top / "build/private.txt", "secret")
+    save(top / "build/x.key", "secret")
+    save(top / "build/open.txt", "open")
+    save(top / "other/deep/x.key", "secret")
+    confinement, heard = confined(top, PlaceUse.READ, READ, **{"/build/private.txt": NONE, "*.key": NONE}), Heard()
+    plan = planner.plan(confinement)
+    watch = planner.watch(confinement, plan, heard)
+    for _ in range(2):
+        (top / "build").rename(top.with_name("away"))
+        (top / "other/deep").rename(top / "other/moved")
+        watch.check()
+        assert set(bubblewrap.seen(plan, str(top))) == {str(top), f"{top}/other", f"{top}/other/moved"}
+        top.with_name("away").rename(top / "build")
+        (top / "other/moved").rename(top / "other/deep")
+        watch.check()
+        folders = {str(top), f"{top}/other", f"{top}/other/deep", f"{top}/build"}
+        assert set(bubblewrap.seen(plan, str(top))) == {*folders, f"{top}/build/open.txt"}
+    watch.close()
+    assert not heard.failures
+
+
 def test_a_writable_folder_has_what_appears_covered(top: Path, planner: RoomPlanner) -> None:
     save(top / "x.key", "secret")
     confinement, heard = confined(top, PlaceUse.WRITE, WRITE, **{"*.key": NONE, "*.md": READ, "ro/": READ}), Heard()
