@@ -11,6 +11,7 @@ import ctypes
 import errno
 import os
 import select
+import stat
 import struct
 import tempfile
 import threading
@@ -96,10 +97,10 @@ class RoomWatch:
 
     @property
     def plan(self) -> RoomPlan:
-        """The mounts for a process that starts now: with what appeared since, without what is gone."""
-        mounts = [mount for mount in self._planned.mounts if mount.path not in self._late]
-        there = (mount for mount in (*mounts, *self._late.copy().values()) if os.path.lexists(mount.path))
-        return RoomPlan(tuple(there), self._planned.windows)
+        """The mounts for a process that starts now: with what appeared since, without what is gone or a link now."""
+        late = self._late.copy()
+        mounts = (*(mount for mount in self._planned.mounts if mount.path not in late), *late.values())
+        return RoomPlan(tuple(filter(_stands, mounts)), self._planned.windows)
 
     def check(self) -> None:
         """Wait until everything was seen that happened up to now. Raises ToolFailure where that is not so soon."""
@@ -272,6 +273,7 @@ class RoomWatch:
             os.rmdir(self._sentinel)  # noqa: PTH106
 
 
+_EITHER = frozenset({MountKind.READ, MountKind.WRITE})
 _CLOSED = "the room is closed"
 
 
@@ -336,6 +338,15 @@ def _refused(why: int) -> ToolFailure:
     if why in {errno.ENOSPC, errno.EMFILE}:
         return refuse("the system watches no more folders (fs.inotify.max_user_watches, fs.inotify.max_user_instances)")
     return refuse(f"the folders cannot be watched: {os.strerror(why)}")
+
+
+def _stands(mount: Mount) -> bool:
+    """Whether something that can be mounted, or mounted on, is at the path of a mount: no link leads anywhere else."""
+    status = status_at(mount.path)
+    if status is None or stat.S_ISLNK(status.st_mode) or os.path.realpath(mount.path) != mount.path:
+        return False
+    is_folder = stat.S_ISDIR(status.st_mode)
+    return mount.kind in _EITHER or is_folder is (mount.kind is not MountKind.HIDE_FILE)
 
 
 def _mark(mount: Mount) -> tuple[int, ...] | None:

@@ -3,19 +3,16 @@
 import os
 import random
 import socket
-import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gatewright.base.errors import ToolFailure
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree, View, view_of
+from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree, View
 from gatewright.policy.document import PermissionRule
-from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Permission
 from gatewright.sources.roomplan import MAX_MOUNTS, MountKind, RoomPlanner
-from tests.support import bubblewrap
+from tests.support import bubblewrap, roomtrees
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap.why_not()), reason=bubblewrap.why_not())
 NONE, READ, WRITE = Permission.NONE, Permission.READ_ONLY, Permission.READ_WRITE
@@ -213,85 +210,21 @@ def test_rules_without_wildcards_need_no_walk(top: Path, planner: RoomPlanner) -
     assert set(layout.regions) == {str(top), f"{top}/7", f"{top}/7/1"}
 
 
-# generated ------------------------------------------------------------------------------------------------------------
-
-_NAMES = ["a", "b", "c.key", "d.txt", "e f", "\udcff", ".env", "sub", "secret", "x" * 40]
-_PATTERNS = [
-    "*.key", "secret/", "/a", "/a/b", "sub/**", "**/b/", "a/*.txt", ".env", "sub/secret/", "*", "/b/sub/", "[ab]/d.txt",
-    "a/**/d.txt", "e f", "/sub/a/b/", "x*",
-]  # fmt: skip
-
-
-def _grow(dice: random.Random, folder: Path, depth: int) -> Iterator[Path]:
-    for name in dice.sample(_NAMES, dice.randint(0, 6)):
-        path = folder / name
-        if depth and dice.random() < 0.5:
-            path.mkdir()
-            yield from _grow(dice, path, depth - 1)
-        elif dice.random() < 0.1:
-            path.symlink_to(dice.choice(["a", "/etc/passwd", "nowhere"]))
-        else:
-            path.write_text("some")
-        yield path
-
-
-def _by_definition(confinement: Confinement, path: str, *, folder: bool) -> View:
-    def over(other: str) -> bool:
-        return path == other or path.startswith(f"{other}/")
-
-    uses = sorted((len(place.path), place.use) for place in confinement.places if over(place.path))
-    if not uses or any(map(over, confinement.closed)):
-        return View.ABSENT
-    found = [View.READ if uses[-1][1] is PlaceUse.READ or any(map(over, confinement.fixed)) else View.WRITE]
-    for one in confinement.trees:
-        if over(one.base):
-            inside = path[len(one.base) + 1 :]
-            level = PermissionRules(one.rules, one.default).level(f"{inside}/" if folder and inside else inside)
-            found.append(view_of(level))
-    return min(found, key=[View.ABSENT, View.READ, View.WRITE].index)
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_every_path_is_seen_as_the_definition_says(seed: int, top: Path, planner: RoomPlanner) -> None:
     dice = random.Random(seed)
-    paths = list(_grow(dice, top, 4))
-    folders = [top, *(path for path in paths if path.is_dir() and not path.is_symlink())]
-    levels = [NONE, NONE, READ, Permission.APPEND, WRITE, Permission.ADMIN]
-    trees = tuple(
-        Tree(
-            str(dice.choice(folders[: 1 + number * 3])),
-            dice.choice(levels[1:]),
-            tuple(PermissionRule(dice.choice(_PATTERNS), dice.choice(levels)) for _ in range(dice.randint(0, 5))),
-        )
-        for number in range(dice.randint(0, 2))
-    )
-    uses = [PlaceUse.READ, PlaceUse.WRITE]
-    places = {str(top): dice.choice(uses)} | {str(one): dice.choice(uses) for one in dice.sample(folders, 1)}
-    picked = [str(one) for one in dice.sample(paths, min(2, len(paths))) if not one.is_symlink()]
-    granted = tuple(Place(path, use) for path, use in places.items())
-    confinement = Confinement(granted, trees, closed=tuple(picked[:1]), fixed=tuple(picked[1:]))
+    paths = list(roomtrees.grow(dice, top, 4))
+    confinement = roomtrees.confine(dice, top, roomtrees.USES)
     plan = planner.plan(confinement)
     found = bubblewrap.seen(plan, str(top))
     covers = {mount.path for mount in plan.mounts if mount.kind in {MountKind.HIDE_FILE, MountKind.HIDE_FOLDER}}
-    for path in paths:
-        name, status = str(path), path.lstat()
-        if stat.S_ISDIR(status.st_mode):
-            if _by_definition(confinement, name, folder=True) is not View.ABSENT:
-                assert found.get(name) == "folder", name
-            continue
-        view = _by_definition(confinement, name, folder=False)
-        if view is View.ABSENT:
-            assert found.get(name, "hidden") == "hidden", name
-            assert name not in found or name in covers
-        elif stat.S_ISLNK(status.st_mode):
-            assert found.get(name) == "read", name
-        else:
-            assert found.get(name) == view, name
-    known = {os.fsdecode(os.fsencode(path)) for path in map(str, paths)} | {str(top)}
-    assert set(found) <= known
-    for name, view in found.items():
-        hidden = view == "folder" and _by_definition(confinement, name, folder=True) is View.ABSENT
-        if hidden and name not in covers and MountKind.WRITE not in {mount.kind for mount in plan.mounts}:
-            new = _by_definition(confinement, f"{name}/\x7fnew", folder=False) is not View.ABSENT
-            assert new or any(other.startswith(f"{name}/") for other in found), name
-    assert {str(path) for path in top.rglob("*")} == {str(path) for path in paths}
+    assert roomtrees.excess(confinement, top, found, covers) == []
+    assert roomtrees.lack(confinement, top, found) == []
+    if MountKind.WRITE not in {mount.kind for mount in plan.mounts}:
+        assert "hidden" not in found.values()
+        for name in found:
+            is_closed = roomtrees.by_definition(confinement, name, folder=True) is View.ABSENT
+            new = roomtrees.by_definition(confinement, f"{name}/\x7fnew", folder=False)
+            if is_closed and new is View.ABSENT and Path(name).is_dir() and not Path(name).is_symlink():
+                assert any(other.startswith(f"{name}/") for other in found), name
+    assert set(roomtrees.everything(top)) == set(map(str, paths))

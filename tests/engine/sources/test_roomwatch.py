@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 import threading
 from collections.abc import Generator
@@ -16,7 +17,7 @@ from gatewright.policy.document import PermissionRule
 from gatewright.policy.permission import Permission
 from gatewright.sources import roomwatch
 from gatewright.sources.roomplan import Mount, MountKind, RoomPlan, RoomPlanner
-from tests.support import bubblewrap
+from tests.support import bubblewrap, roomtrees
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap.why_not()), reason=bubblewrap.why_not())
 NONE, READ, WRITE = Permission.NONE, Permission.READ_ONLY, Permission.READ_WRITE
@@ -308,4 +309,27 @@ def test_a_name_that_came_between_plan_and_watch_is_hidden(top: Path, planner: R
     assert bubblewrap.seen(watch.plan, str(top)) == {str(top): "folder"}
     assert (heard.mounts, heard.anew) == ([], 0)
     assert watch.plan.mounts[0].kind is MountKind.OVERLAY
+    watch.close()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whatever_is_done_to_the_files_no_more_is_seen_than_may_be(seed: int, top: Path, planner: RoomPlanner) -> None:
+    dice = random.Random(seed)
+    list(roomtrees.grow(dice, top, 3))
+    confinement, heard = roomtrees.confine(dice, top, roomtrees.USES), Heard()
+    watch = planner.watch(confinement, planner.plan(confinement), heard)
+    for _ in range(6):
+        for _ in range(dice.randint(1, 12)):
+            roomtrees.change(dice, top)
+        try:
+            watch.check()
+        except ToolFailure:  # a place is another folder now
+            watch.close()
+            watch = planner.watch(confinement, planner.plan(confinement), heard)
+        plan = watch.plan
+        found = bubblewrap.seen(plan, str(top))
+        covers = {mount.path for mount in plan.mounts if mount.kind in {MountKind.HIDE_FILE, MountKind.HIDE_FOLDER}}
+        assert roomtrees.excess(confinement, top, found, covers) == []
+    assert not heard.failures
+    assert roomtrees.lack(confinement, top, bubblewrap.seen(planner.plan(confinement), str(top))) == []
     watch.close()
