@@ -18,6 +18,7 @@ from tests.bench.measure import Effort
 from tests.bench.notesearch import note_search
 from tests.bench.overlay import permission_overlay
 from tests.bench.processes import command_start, processes
+from tests.bench.rooms import rooms
 from tests.bench.row import Row
 from tests.bench.startrow import start
 from tests.bench.tick import tick
@@ -42,6 +43,7 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "permission overlay": permission_overlay,
     "block edit": block_edit,
     "note search": note_search,
+    "rooms": rooms,
     "agents page": agents_page,
     "one tick": one_tick,
     "start": start,

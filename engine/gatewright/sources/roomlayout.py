@@ -165,7 +165,8 @@ class RoomLayout:
             return self._whole(folder, region)
         if depth > MAX_DEPTH:
             return _UNSEEN
-        self._notice(path)
+        if not self.views.is_copied(path):
+            self._notice(path)
         row = self._index.row(folder, with_inodes=self._is_deep)
         if row is None:
             return _UNSEEN

@@ -13,6 +13,7 @@ from pathlib import Path
 from gatewright.policy.confinement import Confinement, PlaceUse
 from gatewright.record.fork import fork_safe_lock, renew_after_fork
 from gatewright.sources.protection import is_below, status_at
+from gatewright.sources.roomcopy import Difference, PrivateCopy
 from gatewright.sources.roomindex import FolderIndex, IndexFile, Row
 from gatewright.sources.roomlayout import MountPoints, RoomLayout
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
@@ -47,11 +48,13 @@ class RoomPlanner:
         self._lock = fork_safe_lock()
         self._whiteouts: WhiteoutFolders | None = None
         self._rows: dict[Path, dict[str, Row]] = {}
+        self._copies: dict[RoomPlan, list[PrivateCopy]] = {}
         renew_after_fork(self)
 
     def renew(self) -> None:
         """Have whiteouts of its own, in a child of a fork."""
         self._whiteouts = None
+        self._copies = {}
 
     def plan(self, confinement: Confinement) -> RoomPlan:
         """What to mount. Raises ToolFailure where it cannot be held."""
@@ -68,6 +71,12 @@ class RoomPlanner:
         with self._lock:
             whiteouts = self._folders()
         return RoomWatch(plan, confinement, listener, whiteouts, lay=lay, release=lambda: self._release(plan))
+
+    def differences(self, plan: RoomPlan) -> list[Difference]:
+        """What processes changed in the private copies of a plan, until its watch is closed."""
+        with self._lock:
+            copies = self._copies.get(plan, ())
+        return [one for copy in copies for one in copy.differences()]
 
     def layout(self, confinement: Confinement, notice: Callable[[str], None] = lambda _: None) -> RoomLayout:
         """The mounts as the disk is now, and the hidden names that are not made yet."""
@@ -103,13 +112,30 @@ class RoomPlanner:
         hidden = sum(len(names) for names in layout.nodes.values())
         if hidden > MAX_HIDDEN:
             raise refuse(f"{hidden:,} names would have to be hidden one by one, and at most {MAX_HIDDEN:,} can be")
+        uses = layout.views.uses
+        copies: list[PrivateCopy] = []
         try:
-            mounts = tuple(self._made(mount, layout) for mount in layout.mounts)
-        except OSError as error:
-            raise refuse(f"names cannot be hidden: {error.strerror or 'the folder for it cannot be used'}") from None
-        return RoomPlan(mounts, tuple(sorted(layout.windows)))
+            for place in uses:
+                is_new = not any(is_below(place, one.place) for one in copies)
+                if uses[place] is PlaceUse.SNAPSHOT and is_new and os.path.lexists(place):
+                    copies.append(PrivateCopy(place, layout.views, self._folders().path))
+            made = (self._made(mount, layout, copies) for mount in layout.mounts)
+            mounts = tuple(mount for mount in made if mount is not None)
+        except BaseException as error:
+            for copy in copies:
+                copy.remove()
+            if isinstance(error, OSError):
+                raise refuse(f"names cannot be hidden: {error.strerror}") from None
+            raise
+        windows = (path for path in layout.windows if layout.views.use(path) is not PlaceUse.SNAPSHOT)
+        plan = RoomPlan(mounts, tuple(sorted(windows)))
+        if copies:
+            self._copies[plan] = copies
+        return plan
 
-    def _made(self, mount: Mount, layout: RoomLayout) -> Mount:
+    def _made(self, mount: Mount, layout: RoomLayout, copies: list[PrivateCopy]) -> Mount | None:
+        if copies and layout.views.use(mount.path) is PlaceUse.SNAPSHOT:
+            return next(one for one in copies if is_below(mount.path, one.place)).mount(mount)
         if mount.kind is not MountKind.OVERLAY:
             return mount
         whiteouts = self._folders().take(mount.path, layout.nodes[mount.path])
@@ -119,6 +145,8 @@ class RoomPlanner:
 
     def _release(self, plan: RoomPlan) -> None:
         with self._lock:
+            for copy in self._copies.pop(plan, ()):
+                copy.remove()
             for mount in plan.mounts:
                 if mount.whiteouts:
                     self._folders().let_go(mount.whiteouts)

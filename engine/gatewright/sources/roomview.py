@@ -111,6 +111,7 @@ class RoomViews:
         for place in confinement.places:
             uses[place.path] = min(uses.get(place.path, place.use), place.use, key=_USE_RANK.__getitem__)
         self.uses = dict(sorted(uses.items()))
+        self._has_copies = PlaceUse.SNAPSHOT in self.uses.values()
         self.trees = [_RuledTree(tree) for tree in confinement.trees]
         self.own = frozenset(own)
         self.closed = tuple(sorted({*confinement.closed, *own}))
@@ -125,6 +126,10 @@ class RoomViews:
         """The use of the innermost place over a path; None outside."""
         found = [place for place in self.uses if is_below(path, place)]
         return self.uses[max(found, key=len)] if found else None
+
+    def is_copied(self, path: str) -> bool:
+        """Whether a process gets a private copy of what stands there."""
+        return self._has_copies and self.use(path) is PlaceUse.SNAPSHOT
 
     def view(self, path: str, *, folder: bool) -> View:
         """How a path is seen."""

@@ -214,7 +214,7 @@ class RoomWatch:
                 for gone in self._whiteouts.ghosts(self._overlays[top]):
                     self._follow(self._overlays[top], gone)
                 news.anew |= self._whiteouts.hide(self._overlays[top], nodes) and not is_first
-        found = {mount: _mark(mount) for mount in self._layout.mounts}
+        found = {mount: _mark(mount) for mount in self._layout.mounts if not self._layout.views.is_copied(mount.path)}
         for mount, mark in found.items():
             if (mount.kind, mount.path) not in planned if is_first else self._covered.get(mount) != mark:
                 news.mounts.append(mount)
@@ -342,6 +342,8 @@ def _refused(why: int) -> ToolFailure:
 
 def _stands(mount: Mount) -> bool:
     """Whether something that can be mounted, or mounted on, is at the path of a mount: no link leads anywhere else."""
+    if mount.origin:
+        return True
     status = status_at(mount.path)
     if status is None or stat.S_ISLNK(status.st_mode) or os.path.realpath(mount.path) != mount.path:
         return False
