@@ -79,6 +79,12 @@ def command(plan: RoomPlan, program: Sequence[str], *options: str) -> list[str]:
     return [*words, *(word for path in reversed(closed) for word in ("--remount-ro", path)), "--", *program]
 
 
+def python() -> str:
+    """A Python that this user may run, by a path that leads through no link."""
+    own = os.path.realpath(sys.executable)
+    return own if os.access(own, os.X_OK) else os.path.realpath("/usr/bin/python3")
+
+
 def _words(mount: Mount) -> list[str]:
     origin = mount.origin or mount.path
     match mount.kind:
@@ -110,7 +116,7 @@ sys.exit(0 if ok else os.strerror(ctypes.get_errno()))
 
 def mount_again(pid: int, *overlays: str) -> None:
     """Have the names of overlays looked up anew in a room that runs."""
-    subprocess.run([sys.executable, "-I", "-S", "-c", _AGAIN, str(pid), *overlays], check=True)
+    subprocess.run([python(), "-I", "-S", "-c", _AGAIN, str(pid), *overlays], check=True)
 
 
 def run(plan: RoomPlan, *program: str) -> subprocess.CompletedProcess[bytes]:
@@ -126,8 +132,7 @@ def shell(plan: RoomPlan, script: str) -> str:
 
 def seen(plan: RoomPlan, *tops: str) -> dict[str, str]:
     """All that stands below some paths in a room: folder, hidden (empty), read or write."""
-    python = os.path.realpath(sys.executable)
-    done = run(plan, python, "-I", "-S", "-c", _LOOK, *tops)
+    done = run(plan, python(), "-I", "-S", "-c", _LOOK, *tops)
     assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
     found: dict[str, str] = json.loads(done.stdout)
     return found

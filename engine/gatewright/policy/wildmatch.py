@@ -185,8 +185,8 @@ def above_regex(pattern: GitPattern) -> str:
 
 
 def _nested(steps: list[str]) -> str:
-    """The first step, or that and the second, and so on."""
-    return "(?:/".join(steps) + ")?" * (len(steps) - 1)
+    """Nothing, the first step, or that and the second, and so on."""
+    return f"(?:{'(?:/'.join(steps)}{')?' * len(steps)}" if steps else ""
 
 
 def literal_path(pattern: GitPattern) -> str | None:

@@ -68,8 +68,6 @@ class _RuledTree:
         for other, numbers, above in self._classes(use):
             if other is view or not numbers or numbers[0] >= index:
                 continue
-            if not relative:
-                return False
             first = above.first(folder)
             if first < len(numbers) and numbers[first] < index:
                 return False
