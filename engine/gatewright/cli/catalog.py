@@ -11,6 +11,7 @@ from gatewright.base.errors import PolicyInvalid
 from gatewright.cli.exit import UsageProblem
 from gatewright.cli.option import AgentOption, JsonOption, PolicyArgument, StateOption, require_agent
 from gatewright.cli.output import print_error, print_json, print_line
+from gatewright.cli.place import PlaceOption, places_of
 from gatewright.workspace import Workspace
 
 ClientOption = Annotated[
@@ -47,6 +48,7 @@ def import_(
         typer.Option("--header", metavar="NAME=VARIABLE", help="a header, and the variable that holds its value"),
     ] = None,
     cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="where the server runs")] = None,
+    place: PlaceOption = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="start, or reach, exactly this server (of --from: all) from now on")
     ] = False,
@@ -59,8 +61,9 @@ def import_(
 ) -> None:
     """Add a server to the policy and pin its tools; or add those of a client's configuration (--from).
 
-    With --id alone the server of that catalog is asked again. Without --trust nothing is started. Of --from no value of
-    a variable gets into the policy, and what the client has switched off is left out unless --only names it.
+    Its process gets the folders and files that its command names, or what --place says. With --id alone the server of
+    that catalog is asked again. Without --trust nothing is started. Of --from no value of a variable gets into the
+    policy, and what the client has switched off is left out unless --only names it.
     """
     if file is None:
         from gatewright.cli.server_import import catalog_of, import_server, mend_lost_pin
@@ -75,9 +78,19 @@ def import_(
                 raise
             workspace = Workspace.open(policy, state=state)
         with workspace:
-            import_server(workspace, catalog_id, made, trust=trust, accept=accept, scripts=scripts, as_json=json)
+            given = None if place is None else places_of(place)
+            import_server(
+                workspace,
+                catalog_id,
+                made,
+                trust=trust,
+                accept=accept,
+                scripts=scripts,
+                as_json=json,
+                places=given,
+            )
         return
-    if words or any(given is not None for given in (catalog_id, url, prefix, cwd)) or env or header:
+    if words or any(given is not None for given in (catalog_id, url, prefix, cwd)) or env or header or place:
         raise UsageProblem(
             "--from takes the servers as they stand in the file: --only, --trust and --accept go with it"
         )

@@ -14,6 +14,7 @@ from gatewright.base.errors import GatewrightError
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import decode, print_error, print_json, print_line, read_content
+from gatewright.cli.place import place_words
 from gatewright.cli.server_import import catalog_now, pin_json, print_pin, tell_installation
 from gatewright.tools.pin import Pin
 from gatewright.workspace.client_file import ClientServer, import_servers, read_client_file, read_servers_of
@@ -39,7 +40,7 @@ def import_client_servers(
     """
     found = read_servers_of(decode(read_content(file), "stdin")) if file == "-" else read_client_file(Path(file))
     chosen = _chosen(found, only)
-    result = import_servers(workspace.policy, chosen)
+    result = import_servers(workspace.policy, chosen, workspace.proposed_places)
     if result.edit is not None:
         workspace.apply(result.edit)
         workspace.save()
@@ -119,7 +120,9 @@ def _print_server(workspace: Workspace, server: ClientServer, catalog_id: str | 
         return
     catalog = catalog_now(workspace, catalog_id)
     variables = ", ".join((*catalog.env, *catalog.headers_env.values()))
-    told = (("runs", catalog.runs), ("variables", variables), ("digest", workspace.server_digest(catalog_id)))
+    gets = "" if catalog.places is None else place_words(catalog.places)
+    digest = workspace.server_digest(catalog_id)
+    told = (("runs", catalog.runs), ("places", gets), ("variables", variables), ("digest", digest))
     for name, words in told:
         if words:
             print_line(f"  {name:<9}  {words}")
@@ -132,7 +135,9 @@ def _definition(workspace: Workspace, catalog_id: str) -> dict[str, object]:
     catalog = catalog_now(workspace, catalog_id)
     env = [*catalog.env, *catalog.headers_env.values()]
     digest, trusted = workspace.server_digest(catalog_id), workspace.trusts_server(catalog_id)
-    return {"catalog": catalog_id, "runs": catalog.runs, "env": env, "digest": digest, "trusted": trusted}
+    places = None if catalog.places is None else {place: str(use) for place, use in catalog.places.items()}
+    said = {"catalog": catalog_id, "runs": catalog.runs, "places": places, "env": env}
+    return {**said, "digest": digest, "trusted": trusted}
 
 
 def _quoted(workspace: Workspace) -> str:

@@ -73,6 +73,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "catalog import work --from claude_desktop_config.json",
     ),
     "catalog accept": ("catalog accept work git", "catalog accept work git --all"),
+    "catalog places": (
+        "catalog places work git",
+        "catalog places work git --accept",
+        "catalog places work git --accept --place archive=read --place ./drafts=write",
+    ),
     "catalog client-config": ("catalog client-config work --client claude-desktop --agent archivist",),
     "memory adopt": ("memory adopt work",),
     "token add": ("token add work --agent archivist --user ada",),

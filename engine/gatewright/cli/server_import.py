@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ import typer
 from gatewright.base.plural import plural
 from gatewright.cli.exit import Exit, UsageProblem
 from gatewright.cli.output import print_error, print_json, print_line
-from gatewright.policy.document import Catalog, CatalogType
+from gatewright.cli.place import place_words
+from gatewright.policy.document import Catalog, CatalogType, PlaceUse
 from gatewright.tools.pin import Pin
 from gatewright.workspace.pins import Waiting, mend, waiting
 
@@ -64,21 +66,26 @@ def import_server(
     accept: bool,
     scripts: bool,
     as_json: bool,
+    places: Mapping[str, PlaceUse] | None = None,
 ) -> None:
     """Add ``made``, unless it is None, and ask the server; nothing is written where it does not answer.
 
-    A definition that is not trusted is only added.
+    A definition that is not trusted is only added. ``places``: what its process gets; None: what its command names.
     """
-    from gatewright.policy.catalogedit import add_catalog
+    from gatewright.policy.catalogedit import add_catalog, set_places
 
-    if made is not None:
-        there = workspace.policy.catalog(catalog_id)
-        if there is not None and there != made:
-            hint = "leave the command out to ask that one again, or choose another --id"
-            raise UsageProblem(f"there is a catalog `{catalog_id}` already, which is another server: {hint}")
-        if there is None:
-            workspace.apply(add_catalog(workspace.policy, made))
+    there = workspace.policy.catalog(catalog_id)
+    if made is not None and there is None:
+        workspace.apply(add_catalog(workspace.policy, made))
+    elif made and there and there != replace(made, places=there.places, confine=there.confine):
+        hint = "leave the command out to ask that one again, or choose another --id"
+        raise UsageProblem(f"there is a catalog `{catalog_id}` already, which is another server: {hint}")
     catalog = catalog_now(workspace, catalog_id)
+    if places is None and catalog.waits_for_places and (there is None or trust):
+        places = workspace.proposed_places(catalog)
+    if places is not None:
+        workspace.apply(set_places(workspace.policy, catalog_id, places))
+        print_error(f"gatewright: the process of `{catalog_id}` gets {place_words(places)}")
     if trust:
         workspace.trust_server(catalog_id)
     elif not workspace.trusts_server(catalog_id):

@@ -69,6 +69,7 @@ GROUPS = {
             "list": ("acceptance", "list_"),
             "import": ("catalog", "import_"),
             "accept": ("acceptance", "accept"),
+            "places": ("place", "places"),
             "client-config": ("catalog", "client_config"),
         },
     ),

@@ -19,7 +19,7 @@ from gatewright.policy.policyrule import PolicyRule
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 
-_TO_DO = {PlaceUse.READ: "read", PlaceUse.WRITE: "change", PlaceUse.SNAPSHOT: "change in a copy"}
+USE_WORDS = {PlaceUse.READ: "read", PlaceUse.WRITE: "change", PlaceUse.SNAPSHOT: "change in a copy"}
 
 
 def add_catalog(policy: Policy, catalog: Catalog) -> Edit:
@@ -51,7 +51,7 @@ def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = 
 def set_places(policy: Policy, catalog_id: str, places: Mapping[str, PlaceUse]) -> Edit:
     """What the process of a server gets: sources by id and folders. Its tools are seen from then on."""
     catalog = _process(policy, catalog_id)
-    named = ", ".join(f"`{place}` to {_TO_DO[use]}" for place, use in places.items())
+    named = ", ".join(f"`{place}` to {USE_WORDS[use]}" for place, use in places.items())
     label = f"give the server of `{catalog_id}` {named or 'no place'}"
     if len(label) > 120:
         label = f"give the server of `{catalog_id}` {len(places)} places"

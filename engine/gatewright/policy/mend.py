@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
 from gatewright.base.errors import EditRefused
 from gatewright.base.problem import Address, Problem, Subject
-from gatewright.policy import capabilityedit, policyedit, rights, ruleedit, sourceedit
-from gatewright.policy.document import Policy, ToolSettings
+from gatewright.policy import capabilityedit, catalogedit, policyedit, rights, ruleedit, sourceedit
+from gatewright.policy.document import Catalog, PlaceUse, Policy, ToolSettings
 from gatewright.policy.edit import AgentChange, Edit, ToolSettingsChange, apply
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.right import ToolFacts
@@ -21,7 +21,17 @@ from gatewright.policy.verdict import Verdict
 _MOST_SOURCES = 2
 
 
-def mends(policy: Policy, catalog: Sequence[ToolFacts], problem: Problem) -> tuple[Edit, ...]:
+Propose = Callable[[Catalog], Mapping[str, PlaceUse]]
+"""The places that a server seems to need, as the disk tells; asked only for a problem that is about them."""
+
+
+def _no_places(_: Catalog) -> Mapping[str, PlaceUse]:
+    return {}
+
+
+def mends(
+    policy: Policy, catalog: Sequence[ToolFacts], problem: Problem, propose: Propose = _no_places
+) -> tuple[Edit, ...]:
     """The edits by which the problem would be gone, the mildest first; none where only the author can tell.
 
     Each edit's name says what it does. ``problem``: of this policy; for one of an older policy there may be none.
@@ -29,12 +39,14 @@ def mends(policy: Policy, catalog: Sequence[ToolFacts], problem: Problem) -> tup
     if problem.subject is None:
         return ()
     try:
-        return tuple(one for one in _mends(policy, catalog, problem.code, problem.subject) if not one.is_empty)
+        return tuple(one for one in _mends(policy, catalog, problem.code, problem.subject, propose) if not one.is_empty)
     except (EditRefused, IndexError, KeyError, ValueError):  # the policy is another one meanwhile
         return ()
 
 
-def mends_together(policy: Policy, catalog: Sequence[ToolFacts], problems: Sequence[Problem]) -> tuple[Edit, ...]:
+def mends_together(
+    policy: Policy, catalog: Sequence[ToolFacts], problems: Sequence[Problem], propose: Propose = _no_places
+) -> tuple[Edit, ...]:
     """The mildest mend of each of these problems, each made for the policy that those before it leave.
 
     What stands last in a list is mended first, so that none moves what another one is about; where one would be about
@@ -44,7 +56,7 @@ def mends_together(policy: Policy, catalog: Sequence[ToolFacts], problems: Seque
     now = policy
     for problem in sorted(problems, key=_place, reverse=True):
         address = problem.subject.address if problem.subject is not None else ()
-        if _row(now, address) == _row(policy, address) and (first := mends(now, catalog, problem)[:1]):
+        if _row(now, address) == _row(policy, address) and (first := mends(now, catalog, problem, propose)[:1]):
             now = apply(now, first[0])
             found += first
     return tuple(found)
@@ -72,7 +84,7 @@ def _row(policy: Policy, address: Address) -> object:
     return rows[at] if at < len(rows) else None
 
 
-def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subject) -> Iterator[Edit]:
+def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subject, propose: Propose) -> Iterator[Edit]:
     match code, about.address:
         case "rule-shadowed", ("sources", str(source_id), "permission_rules", int(index)):
             yield from _shadowed(policy, source_id, index)
@@ -104,6 +116,11 @@ def _mends(policy: Policy, catalog: Sequence[ToolFacts], code: str, about: Subje
         case "grant-reaches-nothing", ("agents", str(agent_id), "capabilities", int(index)):
             granted = policy.agents[agent_id].capabilities[index]
             yield capabilityedit.revoke(policy, capabilityedit.Granted(agent_id, index, granted))
+        case "places-not-accepted", ("catalogs", str(catalog_id)):
+            if (waiting := policy.catalog(catalog_id)) is not None:
+                if places := propose(waiting):
+                    yield catalogedit.set_places(policy, catalog_id, places)
+                yield catalogedit.set_places(policy, catalog_id, {})
         case "arguments-open", _:
             yield _closed_arguments(policy, about.tools[0][0])
         case _:

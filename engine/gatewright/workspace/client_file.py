@@ -9,7 +9,7 @@ import shlex
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from urllib.parse import urlsplit
@@ -30,7 +30,7 @@ from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.gate.approval import ApprovalLimits
 from gatewright.policy.catalogedit import add_catalogs
-from gatewright.policy.document import Catalog, Policy
+from gatewright.policy.document import Catalog, PlaceUse, Policy
 from gatewright.policy.edit import Edit
 
 MAX_BYTES = 16 * 1024 * 1024
@@ -127,8 +127,13 @@ def read_typed_servers(text: str) -> tuple[ClientServer, ...]:
     return read_servers_of(json.dumps({_name_of(words): entry}))
 
 
-def import_servers(policy: Policy, servers: Iterable[ClientServer]) -> ServerImport:
-    """The edit that adds servers to a policy as catalogs, each under an id that is free; none that it has already."""
+def import_servers(
+    policy: Policy, servers: Iterable[ClientServer], places: Callable[[Catalog], Mapping[str, PlaceUse]]
+) -> ServerImport:
+    """The edit that adds servers to a policy as catalogs, each under an id that is free; none that it has already.
+
+    ``places``: what the process of each gets, as whoever adds it is shown.
+    """
     taken = [catalog.catalog_id for catalog in policy.catalogs]
     added: dict[str, Catalog] = {}
     reasons: dict[str, str] = {}
@@ -143,7 +148,9 @@ def import_servers(policy: Policy, servers: Iterable[ClientServer]) -> ServerImp
             reasons[server.server_id] = f"the policy has it already, as `{there.catalog_id}`"
             known[server.server_id] = there.catalog_id
             continue
-        added[server.server_id] = replace(made, catalog_id=catalog_id(server.server_id, taken))
+        given = None if made.command is None else places(made)
+        made = replace(made, catalog_id=catalog_id(server.server_id, taken), places=given)
+        added[server.server_id] = made
         taken.append(added[server.server_id].catalog_id)
     edit = add_catalogs(policy, tuple(added.values())) if added else None
     return ServerImport(edit, {name: catalog.catalog_id for name, catalog in added.items()}, reasons, known)

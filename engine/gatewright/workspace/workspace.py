@@ -39,7 +39,7 @@ from gatewright.memory.adoption import adopt_memory, foreign_stores
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Archive, Conversations
 from gatewright.memory.notes import NoteBook
-from gatewright.policy.document import PINS, Catalog, Policy, Written
+from gatewright.policy.document import PINS, Catalog, PlaceUse, Policy, Written
 from gatewright.policy.identity import new_identity
 from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.setting import overridden_all
@@ -350,6 +350,16 @@ class Workspace:
         """
         return self._confinements.of(agent_id, catalog_id)
 
+    def proposed_places(self, catalog: Catalog) -> Mapping[str, PlaceUse]:
+        """The places that the command line of a server names, for a person to accept: folders and files among its
+        arguments, and its ``cwd``; none for a server with a ``url``. Looks at the disk.
+        """
+        from gatewright.workspace.commandfiles import propose_places
+
+        if catalog.command is None:
+            return {}
+        return propose_places(catalog, self.folder, self._parts.attachments.source_paths(self.policy))
+
     @staticmethod
     def why_not_confined() -> str:
         """Why no process can be confined on this system; empty where it can. Tried once, which starts a program."""
@@ -655,7 +665,7 @@ class Workspace:
         if problem not in self.current_problems():
             return ()
         found: list[Edit] = []
-        for edit in mends(self.policy, self.catalog, problem):
+        for edit in mends(self.policy, self.catalog, problem, self.proposed_places):
             with suppress(EditRefused, PolicyInvalid):
                 self.check(edit)
                 found.append(edit)
@@ -670,7 +680,8 @@ class Workspace:
         from gatewright.policy.mend import mends_together
 
         current = frozenset(self.current_problems())
-        found = mends_together(self.policy, self.catalog, [one for one in problems if one in current])
+        known = [one for one in problems if one in current]
+        found = mends_together(self.policy, self.catalog, known, self.proposed_places)
         try:
             self.check(edits.Edit("", tuple(change for edit in found for change in edit.changes)))
         except (EditRefused, PolicyInvalid):

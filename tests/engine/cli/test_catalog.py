@@ -63,11 +63,13 @@ def test_servers_of_a_client_become_catalogs_of_the_policy(run: Runner, policy: 
     assert out.splitlines() == [
         "notes: added as `notes`",
         "  runs       notes-server --root notes",
+        "  places     no place",
         "  variables  NOTES_KEY",
         f"  digest     {digest('notes')}",
         "  the values of `NOTES_KEY` stay in the client's file: the policy has only the names",
         "Git: added as `Git-2`",
         "  runs       hub-server",
+        "  places     no place",
         f"  digest     {digest('Git-2')}",
         "again: not added: the policy has it already, as `git`",
         "off: not added: switched off in the client",

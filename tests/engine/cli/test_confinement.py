@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from gatewright.workspace import Workspace
 from tests.engine.cli.conftest import Runner
 
 NOTES = """\
@@ -53,3 +54,71 @@ def test_the_command_says_that_a_server_waits_for_its_places(tmp_path: Path, run
         "server files: held, since its places were not accepted yet"
         in run("confinement", str(folder), "--agent", "a").out
     )
+
+
+def places_of(folder: Path) -> dict[str, str] | None:
+    with Workspace.open(folder) as opened:
+        found = opened.policy.catalogs[0].places
+    return None if found is None else {place: str(use) for place, use in found.items()}
+
+
+ARGUED = f'[agents.a]\n{NOTES}{SERVER}args = ["./notes", "./shared"]\n'
+
+
+def test_places_are_proposed_shown_and_written_by_whoever_accepts_them(tmp_path: Path, run: Runner) -> None:
+    folder = workspace(tmp_path, ARGUED)
+    shown = run("catalog", "places", folder, "files")
+    assert (shown.status, shown.out) == (
+        0,
+        "its command names `notes` to read, `./shared` to read: --accept gives it that\n",
+    )
+    assert places_of(folder) is None
+
+    accepted = run("catalog", "places", folder, "files", "--accept")
+    assert accepted.out == "the process of `files` gets `notes` to read, `./shared` to read\n"
+    assert places_of(folder) == {"notes": "read", "./shared": "read"}
+
+    own = run("catalog", "places", folder, "files", "--accept", "--place", "notes=snapshot", "--json")
+    assert own.json["places"] == {"notes": "snapshot"} == places_of(folder)
+
+
+def test_places_that_cannot_be_given_are_refused_and_nothing_is_written(tmp_path: Path, run: Runner) -> None:
+    folder = workspace(tmp_path, ARGUED + '[[catalogs]]\nid = "hub"\ntype = "mcp"\nurl = "https://h.example"\n')
+    before = (folder / "policy.toml").read_bytes()
+    for words in (
+        ("files", "--place", "notes=read"),
+        ("files", "--accept", "--place", "notes"),
+        ("files", "--accept", "--place", "notes=delete"),
+        ("files", "--accept", "--place", "notes=read", "--place", "notes=write"),
+        ("files", "--accept", "--place", "nobody=read"),
+        ("files", "--accept", "--place", "~/notes=read"),
+        ("fiels", "--accept"),
+        ("hub", "--accept"),
+    ):
+        assert run("catalog", "places", folder, *words).status in {1, 2}, words
+        assert (folder / "policy.toml").read_bytes() == before
+
+
+def test_a_server_that_was_trusted_stays_so_with_the_folders_outside_that_a_person_accepts(
+    tmp_path: Path, run: Runner
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "outside").mkdir()
+    folder = workspace(tmp_path / "work", ARGUED)
+    place = ("catalog", "places", folder, "files", "--accept", "--place", "../outside=read", "--json")
+    assert run(*place).json["trusted"] is False
+    assert run("check", folder, "--trust").status == 0
+    (tmp_path / "other").mkdir()
+    assert run(*place[:-2], "../other=write", "--json").json["trusted"] is True
+
+
+def test_an_imported_server_gets_what_its_command_names_or_what_is_said(tmp_path: Path, run: Runner) -> None:
+    folder = workspace(tmp_path, f"[agents.a]\n{NOTES}")
+    added = run("catalog", "import", folder, "--id", "git", "--", "mcp-server-git", "--repository", "./shared")
+    assert "gatewright: the process of `git` gets `./shared` to change" in added.err
+    assert places_of(folder) == {"./shared": "write"}
+
+    again = run("catalog", "import", folder, "--id", "git", "--place", "notes=read")
+    assert "the process of `git` gets `notes` to read" in again.err
+    assert places_of(folder) == {"notes": "read"}
+    assert run("catalog", "import", folder, "--from", folder / "x.json", "--place", "notes=read").status == 2

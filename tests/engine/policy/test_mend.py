@@ -288,6 +288,18 @@ def test_mend_is_found_by_the_code_and_the_part_of_the_policy(
     assert mends(policy, (), replace(problem, subject=None)) == ()
 
 
+def test_places_that_nobody_accepted_are_given_as_proposed_or_none() -> None:
+    server = Catalog("s", CatalogType.MCP, command="c")
+    policy = replace(MENDED, catalogs=(server,))
+    problem = Problem(Severity.WARNING, "places-not-accepted", "", subject=Subject(("catalogs", "s")))
+    found = mends(policy, (), problem, lambda one: {one.catalog_id: PlaceUse.READ})
+
+    assert [edit.name for edit in found] == ["give the server of `s` `s` to read", "give the server of `s` no place"]
+    assert [apply(policy, edit).catalogs[0].places for edit in found] == [{"s": PlaceUse.READ}, {}]
+    assert [edit.name for edit in mends(policy, (), problem)] == ["give the server of `s` no place"]
+    assert mends(replace(policy, catalogs=()), (), problem) == ()
+
+
 def test_mend_changes_what_it_says_and_nothing_else() -> None:
     def after(code: str, *address: str | int, at: int = 0, policy: Policy = MENDED) -> Policy:
         problem = Problem(Severity.WARNING, code, "", subject=Subject(address, ("a",), (("file", None),)))

@@ -13,7 +13,7 @@ def add_servers(document: Document, servers: Iterable[ClientServer]) -> tuple[st
     The values that a client's file has for their variables are lent to the servers, and get into no file.
     """
     chosen = tuple(servers)
-    result = import_servers(document.policy, chosen)
+    result = import_servers(document.policy, chosen, document.workspace.proposed_places)
     if result.reasons:
         reasons = result.reasons.items()
         said = (tr("`{server}` is not added: {reason}", server=name, reason=why) for name, why in reasons)
