@@ -30,6 +30,7 @@ manifest = "plant-tools.json"
 [[catalogs]]
 id = "far"
 type = "mcp"
+confine = "none"
 command = {json.dumps(sys.executable)}
 """
 

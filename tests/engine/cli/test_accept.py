@@ -22,6 +22,7 @@ type = "mcp"
 command = "mcp-server-git"
 args = ["--repository", "."]
 env = ["HOME"]
+confine = "none"
 
 [agents.a]
 tools = ["git_log", "branch"]

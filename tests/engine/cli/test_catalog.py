@@ -19,6 +19,7 @@ gatewright = 1 # ours
 id = "git"
 type = "mcp"
 command = "git-server"
+confine = "none"
 
 [agents.desk]
 tools = []

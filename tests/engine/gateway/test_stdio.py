@@ -259,7 +259,10 @@ def test_it_does_not_start_with_a_policy_that_has_errors(serve: Serve, place: Pl
 
 def test_a_client_is_told_what_a_server_says_of_its_tools(place: Place, serve: Serve) -> None:
     place.edit('tools = ["file"]', 'tools = ["file", "git_log"]')
-    place.edit("[[sources]]", '[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\n\n[[sources]]')
+    place.edit(
+        "[[sources]]",
+        '[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\nconfine = "none"\n\n[[sources]]',
+    )
     (place.folder / "catalogs").mkdir()
     pin = accept(Pin(Listing.of([LOG, BRANCH], instructions="Look at the log first.")), None, instructions=True)
     (place.folder / "catalogs" / "git.json").write_bytes(write_pin(pin))

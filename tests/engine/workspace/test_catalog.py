@@ -553,7 +553,7 @@ def test_library_reads_the_catalogs_of_the_policys_folder(folder: Path) -> None:
 
 
 def test_server_whose_tools_were_not_imported_is_a_warning_and_has_none(folder: Path, opened: Any) -> None:
-    write(folder, f'{POLICY}\n[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\n')
+    write(folder, f'{POLICY}\n[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\nconfine = "none"\n')
     workspace = opened()
     told = [(problem.code, problem.place.line) for problem in workspace.problems if problem.place]
     assert told == [("missing-path", 16)]

@@ -396,7 +396,7 @@ def test_a_relative_path_is_judged_from_the_folder_that_its_server_is_started_in
     (tmp_path / "catalogs").mkdir()
     pin = accept(Pin(Listing.of([_tool("read_text_file", path=TEXT)], name="files", version="1")), None)
     (tmp_path / "catalogs" / "team.json").write_bytes(write_pin(pin))
-    server = 'type = "mcp"\ncommand = "files"\ncwd = "{}"\n'
+    server = 'type = "mcp"\ncommand = "files"\nconfine = "none"\ncwd = "{}"\n'
     host = 'type = "host"\nmanifest = "tools.json"\n'
     tools = POLICY[POLICY.index("tools = [") : POLICY.index("approvals")]
     for cwd, verdict in (("notes/secrets", DENY), ("notes/pub", ALLOW)):

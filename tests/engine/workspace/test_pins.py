@@ -20,7 +20,7 @@ from gatewright.tools.pin import Listing, Pin, accept, relisted, write_pin
 from gatewright.workspace import Workspace, audit_log
 from tests.support.git_tools import BRANCH, LOG
 
-SERVER = '\n[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\n'
+SERVER = '\n[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\nconfine = "none"\n'
 POLICY = f'gatewright = 1\n\n[agents.a]\ntools = ["git_log", "branch"]\n{SERVER}'
 
 

@@ -53,7 +53,7 @@ operations = ["local", "remote", "all"]
 
 
 def catalog(catalog_id: str, words: tuple[str, ...]) -> str:
-    head = f'\n[[catalogs]]\nid = "{catalog_id}"\ntype = "mcp"\nprefix = "{catalog_id}"\n'
+    head = f'\n[[catalogs]]\nid = "{catalog_id}"\ntype = "mcp"\nconfine = "none"\nprefix = "{catalog_id}"\n'
     return f"{head}command = {json.dumps(words[0])}\nargs = {json.dumps(words[1:])}\n"
 
 

@@ -42,7 +42,8 @@ Open = Callable[..., Workspace]
 
 def server(*words: str, more: str = "") -> str:
     args = json.dumps([GOOD, *words])
-    return f'\n[[catalogs]]\nid = "far"\ntype = "mcp"\ncommand = {json.dumps(sys.executable)}\nargs = {args}\n{more}'
+    head = '\n[[catalogs]]\nid = "far"\ntype = "mcp"\nconfine = "none"\n'
+    return f"{head}command = {json.dumps(sys.executable)}\nargs = {args}\n{more}"
 
 
 @pytest.fixture(scope="module")

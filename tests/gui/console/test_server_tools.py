@@ -26,6 +26,7 @@ CATALOG = f"""
 [[catalogs]]
 id = "far"
 type = "mcp"
+confine = "none"
 command = {json.dumps(sys.executable)}
 args = [{SERVER}, "plain"]
 """

@@ -346,7 +346,7 @@ async def test_endpoint_that_was_changed_while_the_question_was_open_is_not_trus
 
 async def test_button_at_a_server_that_is_not_trusted_leads_to_its_catalog_with_the_question(tmp_path: Path) -> None:
     policy = demo(tmp_path)
-    server = '\n[[catalogs]]\nid = "{0}"\ntype = "mcp"\ncommand = "{0}-server"\n'
+    server = '\n[[catalogs]]\nid = "{0}"\ntype = "mcp"\ncommand = "{0}-server"\nconfine = "none"\n'
     policy.write_text(policy.read_text("utf-8") + server.format("near") + server.format("far"), "utf-8")
     async with opened_window(policy, tmp_path) as window:
         window.show_page("problems")

@@ -382,7 +382,7 @@ async def test_preview_of_all_tools_tells_what_their_server_says_and_that_of_one
     (folder / "catalogs").mkdir(parents=True)
     (folder / "policy.toml").write_text(
         'gatewright = 1\n[agents.a]\ntools = ["git_log"]\n'
-        '[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\n',
+        '[[catalogs]]\nid = "git"\ntype = "mcp"\ncommand = "mcp-server-git"\nconfine = "none"\n',
         encoding="utf-8",
     )
     pin = accept(Pin(Listing.of([LOG], instructions="Look at the log first.")), None, instructions=True)

@@ -41,7 +41,7 @@ async def window(tmp_path: Path) -> AsyncIterator[MainWindow]:
     program, policy = tmp_path / "large.py", tmp_path / "desk" / "policy.toml"
     program.write_text(SERVER, encoding="utf-8")
     policy.parent.mkdir()
-    catalog = f'[[catalogs]]\nid = "large"\ntype = "mcp"\ncommand = {json.dumps(sys.executable)}\n'
+    catalog = f'[[catalogs]]\nid = "large"\ntype = "mcp"\nconfine = "none"\ncommand = {json.dumps(sys.executable)}\n'
     policy.write_text(
         f"gatewright = 1\n\n[agents.desk]\nsources = []\n\n{catalog}args = [{json.dumps(str(program))}]\n", "utf-8"
     )
