@@ -56,11 +56,20 @@ class Found:
 
 @frozen
 class MountPoints:
-    """What is mounted below the places. ``hidden``: what no process gets a view of (`/proc` and the like)."""
+    """What is mounted at and below the places. ``hidden``: what no process gets a view of (`/proc` and the like).
+
+    ``closed``: where something closed is mounted, too. ``remote``: the places that others may change unnoticed.
+    """
 
     all: tuple[str, ...] = ()
     hidden: frozenset[str] = frozenset()
     closed: frozenset[str] = frozenset()
+    remote: frozenset[str] = frozenset()
+
+
+def is_in(path: str, folder: str) -> bool:
+    """Whether a path is that of a file in a folder."""
+    return os.path.dirname(path) == folder and not os.path.isdir(path)  # noqa: PTH112, PTH120 - names of any bytes
 
 
 _UNSEEN = Found(is_seen=False)
@@ -104,6 +113,8 @@ class RoomLayout:
             self.mounts += self._place(path).mounts
         if self._is_deep:
             self._part_names()
+        if self._points.remote and (self.windows or (self.regions and self.views.may_close_new)):
+            raise refuse("a place lies on another machine, where nobody can notice closed names that appear")
 
     def name(self, folder: str, name: str) -> Found | None:
         """What a name comes to that appeared in a folder that was looked into; None: only a walk can tell."""
@@ -157,8 +168,6 @@ class RoomLayout:
                 return _UNSEEN
             if path in self._points.hidden:
                 return Found(folder.own is not View.ABSENT, (Mount(MountKind.HIDE_FOLDER, path),))
-            if region.ground is Ground.OVERLAY:  # which shows what lies below what is mounted
-                region = Region(Ground.EMPTY, "")
         if path in self.views.own:
             return _UNSEEN
         if folder.is_settled and not self._is_deep:
@@ -196,15 +205,16 @@ class RoomLayout:
         ground = {View.WRITE: Ground.ITSELF, View.READ: Ground.OVERLAY}.get(
             new, Ground.OVERLAY if shown else Ground.EMPTY
         )
+        if ground is Ground.OVERLAY and self.views.has_below(self._points.all, path):
+            ground = Ground.EMPTY  # the kernel makes no overlay of what something is mounted in
         inside = region if region.ground is ground and ground is not Ground.EMPTY else Region(ground, path)
         self.regions[path] = inside
         if ground is Ground.ITSELF and not folder.is_settled:
             self.windows.add(inside.top)
         parts = [self._file(top + one.name, one.kind, one.view, inside) for one in row.odd]
-        if new is not folder.generic:
+        if new is not folder.generic or (ground is Ground.EMPTY and new is View.READ):
             parts += self._plain_files(folder, row, inside)
-        if ground is Ground.OVERLAY and self._points.all:
-            parts += self._mounted_files(path, inside)
+        parts += [self._file(one, SPECIAL, View.ABSENT, inside) for one in self._points.closed if is_in(one, path)]
         inner = [
             self._inner(FolderView(top + name, own, generic, settled), inside, depth + 1)
             for name, own, generic, settled in row.folders
@@ -275,16 +285,6 @@ class RoomLayout:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False) and entry.name not in odd]
         for name in sorted(names):
             yield self._file(f"{folder.path.rstrip('/')}/{name}", PLAIN, folder.generic, region)
-
-    def _mounted_files(self, folder: str, region: Region) -> Iterator[Found]:
-        """Files that something is mounted on: an overlay shows what lies below."""
-        for name in self.views.next_names(self._points.all, folder):
-            path = f"{folder.rstrip('/')}/{name}"
-            if path in self._points.all and not os.path.isdir(path):  # noqa: PTH112 - a name of any bytes
-                is_closed = path in self._points.closed or path in self._points.hidden
-                view = View.ABSENT if is_closed else self.views.view(path, folder=False)
-                kind = PLAIN if os.path.isfile(path) else SPECIAL  # noqa: PTH113 - the same
-                yield self._file(path, kind, view, region if view is View.ABSENT else Region(Ground.EMPTY, ""))
 
     def _beforehand(self, path: str) -> set[str]:
         """The names that are hidden in an overlay before anything has them."""

@@ -34,6 +34,8 @@ _PSEUDO = frozenset(
     ]
 )
 """File systems that are windows into the kernel."""
+_REMOTE = ("nfs", "cifs", "smb", "9p", "fuse.", "virtiofs", "ceph", "afs", "gfs", "ocfs", "lustre", "vboxsf", "vmhgfs")
+"""Beginnings of names of file systems in which others change files without the kernel telling."""
 _INDEXES_KEPT = 16
 
 
@@ -174,11 +176,16 @@ def _mount_points(confinement: Confinement) -> MountPoints:
     except OSError:
         raise refuse("this system does not tell what is mounted") from None
     found: dict[str, str] = {}
+    under: dict[str, tuple[str, str]] = {}
     for line in lines:
         words = line.split(b" ")
         path = os.fsdecode(words[4].decode("unicode_escape").encode("latin-1"))
+        kind = words[words.index(b"-") + 1].decode("ascii", "replace")
         if any(is_below(path, place.path) for place in confinement.places):
-            found[path] = words[words.index(b"-") + 1].decode("ascii", "replace")
+            found[path] = kind
+        for place in confinement.places:
+            if is_below(place.path, path) and len(path) >= len(under.get(place.path, ("", ""))[0]):
+                under[place.path] = path, kind
     closed = [status_at(path) for path in confinement.closed]
     identities = {(one.st_dev, one.st_ino) for one in closed if one is not None}
     points = {path: status_at(path) for path in found}
@@ -186,4 +193,5 @@ def _mount_points(confinement: Confinement) -> MountPoints:
         tuple(sorted(found)),
         frozenset(path for path, kind in found.items() if kind in _PSEUDO),
         frozenset(p for p, one in points.items() if one is not None and (one.st_dev, one.st_ino) in identities),
+        frozenset(p for p, kind in (*found.items(), *under.values()) if kind.startswith(_REMOTE)),
     )

@@ -46,6 +46,10 @@ class _RuledTree:
             raise refuse(f"a rule of a source cannot be enforced: {error}") from None
         self.base = tree.base
         self.parsed = [parse_git_pattern(rule.pattern) for rule in tree.rules]
+        closing = [one for one, rule in zip(self.parsed, tree.rules, strict=True) if rule.permission is Permission.NONE]
+        self.may_close_new = tree.default is Permission.NONE or any(
+            one.basename or literal_path(one) is None for one in closing
+        )
         self._levels = [*(rule.permission for rule in tree.rules), tree.default]
         self._above: dict[PlaceUse, list[tuple[View, list[int], PatternSet]]] = {}
 
@@ -117,6 +121,7 @@ class RoomViews:
         self.kept = sorted({*self.closed, *self.fixed})
         bases = [tree.base for tree in self.trees]
         self._cuts = sorted({*self.uses, *bases, *self.closed, *self.fixed, *cuts})
+        self.may_close_new = any(tree.may_close_new for tree in self.trees)
         self.everywhere = self._names_everywhere()
         self.literals = tuple(sorted({*confinement.closed, *self._literals()}))
 

@@ -1,8 +1,11 @@
 """What a process in a room sees of the files that are there: by real mounts, asked from inside."""
 
+import json
 import os
 import random
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree, View
 from gatewright.policy.document import PermissionRule
 from gatewright.policy.permission import Permission
+from gatewright.sources import roomplan
 from gatewright.sources.roomplan import MAX_MOUNTS, MountKind, RoomPlanner
 from tests.support import bubblewrap, roomtrees
 
@@ -228,3 +232,78 @@ def test_every_path_is_seen_as_the_definition_says(seed: int, top: Path, planner
             if is_closed and new is View.ABSENT and Path(name).is_dir() and not Path(name).is_symlink():
                 assert any(other.startswith(f"{name}/") for other in found), name
     assert set(roomtrees.everything(top)) == set(map(str, paths))
+
+
+_MOUNTED = """
+import json, subprocess, sys
+from pathlib import Path
+from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree
+from gatewright.policy.document import PermissionRule
+from gatewright.policy.permission import Permission
+from gatewright.sources.roomplan import RoomPlanner
+from tests.support import bubblewrap
+
+top, use = Path(sys.argv[1]), PlaceUse(sys.argv[2])
+work = top / "work"
+for words in (
+    ["--bind", top / "state", work / "alias"],
+    ["--bind", top / "elsewhere", work / "bound"],
+    ["--bind", top / "elsewhere/y.txt", work / "file.txt"],
+    ["-t", "tmpfs", "none", work / "disk"],
+    ["-t", "proc", "none", work / "processes"],
+):
+    subprocess.run(["mount", *map(str, words)], check=True)
+(work / "disk/x.key").write_text("some")
+(work / "disk/y.txt").write_text("some")
+rules = (PermissionRule("*.key", Permission.NONE),)
+confinement = Confinement(
+    (Place(str(work), use),), (Tree(str(work), Permission.READ_WRITE, rules),), closed=(str(top / "state"),)
+)
+planner = RoomPlanner(top / "cache")
+found = bubblewrap.seen(planner.plan(confinement), str(work))
+print(json.dumps({path[len(str(work)) + 1 :]: view for path, view in found.items()}))
+"""
+
+
+def test_closed_names_that_others_may_make_unnoticed_are_refused(
+    top: Path, planner: RoomPlanner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(top, "x.key", "secret/s.txt", "a.txt")
+    mounted = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    kinds = {line.split(" - ")[1].split()[0] for line in mounted}
+    monkeypatch.setattr(roomplan, "_REMOTE", tuple(kinds))  # as if every file system were on another machine
+    fixed = tree(top, READ, **{"/secret/": NONE})
+    assert seen(planner, confined(PlaceUse.READ, fixed, top=top), top).keys() == {"x.key", "a.txt"}
+    for use, rules in ((PlaceUse.READ, tree(top, READ, **{"*.key": NONE})), (PlaceUse.WRITE, tree(top, WRITE, x=NONE))):
+        with pytest.raises(ToolFailure, match="another machine"):
+            planner.plan(confined(use, rules, top=top))
+
+
+@pytest.mark.parametrize(("use", "view"), [(PlaceUse.READ, "read"), (PlaceUse.WRITE, "write")])
+def test_what_is_mounted_in_a_place_is_seen_by_its_rules_and_not_what_lies_below(
+    top: Path, use: PlaceUse, view: str
+) -> None:
+    make(top, "alias/", "bound/below.txt", "file.txt", "disk/below.txt", "processes/")
+    make(top.parent, "state/s.txt", "elsewhere/y.txt", "elsewhere/x.key")
+    command = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--mount",
+        "--pid",
+        "--fork",
+        bubblewrap.python(),
+        "-c",
+        _MOUNTED,
+    ]
+    done = subprocess.run(
+        [*command, str(top.parent), use.value],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    found: dict[str, str] = json.loads(done.stdout)
+    shown = {path: one for path, one in found.items() if one not in {"folder", "hidden"}}
+    assert shown == {"bound/y.txt": view, "file.txt": view, "disk/y.txt": view}
+    assert not [path for path in found if path.startswith(("alias/", "processes/"))]
