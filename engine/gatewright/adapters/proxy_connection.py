@@ -40,6 +40,7 @@ from gatewright.policy.hostpattern import host_matches
 
 MAX_HEAD_BYTES = 32 * 1024
 _CHUNK = 64 * 1024
+_LINGER_S = 2.0
 _HTTP_PORT, _TLS_PORT = 80, 443
 _ALERT = b"\x15\x03\x01\x00\x02\x02\x31"
 """access_denied, fatal: what a TLS client is told before its connection is closed."""
@@ -140,12 +141,15 @@ class ProxyConnection:
             self._limit.reschedule(asyncio.get_running_loop().time() + seconds)
 
     async def _finish(self, content: bytes) -> None:
-        """Send the last thing, and close once the program has taken what was sent, unless it does not."""
+        """Send the last thing, and close once the program has closed too: before, it might not get all of it."""
         with suppress(OSError, RuntimeError):
-            self._writer.write(content)
-            self._writer.close()
             try:
-                async with asyncio.timeout(self._bounds.head_s):
+                async with asyncio.timeout(min(self._bounds.head_s, _LINGER_S)):
+                    self._writer.write(content)
+                    self._writer.write_eof()
+                    while await self._reader.read(_CHUNK):
+                        pass
+                    self._writer.close()
                     await self._writer.wait_closed()
             except (TimeoutError, asyncio.CancelledError):
                 self._writer.transport.abort()
