@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gatewright.adapters.seatbelt import seatbelt_profile
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_hint
 from gatewright.cli.exit import UsageProblem
@@ -14,6 +15,7 @@ from gatewright.cli.output import print_json, print_line
 from gatewright.policy.confinement import Confinement, Place, ProcessBounds, Tree, View, view_of
 from gatewright.policy.document import PlaceUse, ShellBackend
 from gatewright.policy.prefix import covers
+from gatewright.sources.roommount import RoomPlan
 from gatewright.workspace import Workspace
 
 _USES = {PlaceUse.READ: "to read", PlaceUse.WRITE: "to change", PlaceUse.SNAPSHOT: "to change in a copy"}
@@ -40,6 +42,9 @@ def confinement(
     catalog: Annotated[
         str | None, typer.Option("--catalog", metavar="ID", help="the server of this catalog alone")
     ] = None,
+    seatbelt: Annotated[
+        bool, typer.Option("--seatbelt", help="as profiles for `sandbox-exec -p` of macOS, which nobody tried yet")
+    ] = False,
     json: JsonOption = False,
     state: StateOption = None,
 ) -> None:
@@ -54,6 +59,13 @@ def confinement(
     if json:
         rows = [_json(one) for one in found]
         print_json({"agent": agent_id, "available": not why_not, "why_not": why_not, "processes": rows})
+        return
+    if seatbelt:
+        for one in found:
+            print_line(f"; {one.name}" + ("" if one.confinement is not None else ": not confined"))
+            if one.confinement is not None:
+                for line in seatbelt_profile(one.confinement, RoomPlan()).splitlines():
+                    print_line(line)
         return
     for one in found:
         for line in _lines(one):

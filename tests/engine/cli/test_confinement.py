@@ -48,6 +48,16 @@ def test_the_command_tells_what_holds_for_each_process_of_an_agent(tmp_path: Pat
     assert run("confinement", str(folder), "--agent", "b").status == 2
 
 
+def test_the_command_prints_profiles_for_macos_and_says_that_nobody_tried_them(tmp_path: Path, run: Runner) -> None:
+    folder = workspace(tmp_path, f'[agents.a]\n{NOTES}{SERVER}places = {{ notes = "write" }}\n')
+    told = run("confinement", str(folder), "--agent", "a", "--seatbelt")
+
+    assert told.status == 0
+    assert "; server files\n; Gatewright: what a process may reach. Untested" in told.out
+    assert f'(allow file-write* (subpath "{folder / "notes"}"))' in told.out
+    assert f'(regex "^{folder / "notes"}/secrets/.*(/.*)?$")' in told.out
+
+
 def test_the_command_says_that_a_server_waits_for_its_places(tmp_path: Path, run: Runner) -> None:
     folder = workspace(tmp_path, f"[agents.a]\n{SERVER}")
     assert (
