@@ -320,11 +320,14 @@ class Workspace:
         """What has the kernel hold the confinement of a process, in a room."""
         from gatewright.adapters.confine import Confiner
         from gatewright.adapters.host_proxy import HostProxy
+        from gatewright.adapters.secret import Secrets
         from gatewright.gate.connection import ConnectionLog
         from gatewright.sources.roomplan import RoomPlanner
 
         def proxy(confinement: Confinement) -> HostProxy:
-            log = ConnectionLog(self.audit, confinement.agent_id, confinement.subject)
+            given = confinement.environment.values()
+            secrets = Secrets([*given, *(value.lower() for value in given)])  # names of hosts are in lower case
+            log = ConnectionLog(self.audit, confinement.agent_id, confinement.subject, clean=secrets.out_of)
             return HostProxy(confinement.hosts, confinement.allow_private, log.tell, done=log.close)
 
         return Confiner(RoomPlanner(self._folders.state / "rooms"), proxy)

@@ -14,8 +14,9 @@ import pytest
 
 from gatewright.adapters.confine import Confiner, Room
 from gatewright.adapters.host_proxy import HostProxy
+from gatewright.gate.connection import Connection
 from gatewright.policy.confinement import Confinement, Place, PlaceUse
-from tests.engine.adapters.proxybench import Heard, Names
+from tests.engine.adapters.proxybench import Names
 from tests.engine.adapters.test_confine import Plain, run
 from tests.engine.builtins.webbench import Site, answer, redirect, started
 from tests.support.certificate import certificate
@@ -33,7 +34,7 @@ class Network:
     room: Room
     site: Site
     secure: Site
-    heard: Heard
+    told: list[Connection]
 
     async def run(self, script: str) -> tuple[int | None, str]:
         """What a script of bash comes to in the room."""
@@ -47,7 +48,7 @@ async def network_of(folder: Path, *hosts: str) -> AsyncGenerator[Network]:
     context.load_cert_chain(*certificate(folder / "own", GOOD))
     (server, site), (other, secure) = await started(), await started(context)
     site.pages["/"], secure.pages["/"] = answer("open"), answer("sealed")
-    names, heard = Names({80: site.port, 443: secure.port}), Heard()
+    names, told = Names({80: site.port, 443: secure.port}), list[Connection]()
     confinement = Confinement(
         (Place(f"{folder}/own", PlaceUse.READ),),
         hosts=hosts,
@@ -55,10 +56,12 @@ async def network_of(folder: Path, *hosts: str) -> AsyncGenerator[Network]:
         agent_id="a",
         subject="shell_exec",
     )
-    confiner = Confiner(Plain(), lambda one: HostProxy(one.hosts, heard, network=names.network))
+    confiner = Confiner(
+        Plain(), lambda one: HostProxy(one.hosts, one.allow_private, told.append, network=names.network)
+    )
     room = await confiner.room(confinement)
     try:
-        yield Network(room, site, secure, heard)
+        yield Network(room, site, secure, told)
     finally:
         await room.close()
         for one in (server, other):
@@ -82,9 +85,9 @@ async def test_curl_reaches_a_granted_host_and_no_other(tmp_path: Path) -> None:
         ):
             code, said = await network.run(f"{CURL} {words}")
             assert code not in {0, 127}, (words, said)
-        allowed = {(one.host, one.port) for one in network.heard.told if one.allowed}
+        allowed = {(one.host, one.port) for one in network.told if one.allowed}
         assert allowed == {(GOOD, 80), (GOOD, 443)}
-        assert {one.code for one in network.heard.told} == {"", "host-not-granted", "tls-name"}
+        assert {one.code for one in network.told} == {"", "host-not-granted", "tls-name"}
 
 
 def own_address() -> str:
@@ -128,4 +131,4 @@ async def test_many_processes_use_it_at_once_and_nothing_of_one_that_ended_stays
             found = await asyncio.gather(*(network.run(script) for _ in range(3)))
             assert found == [(0, "open" * 3)] * 3
         await until(lambda: open_files() <= before, "sockets to be let go")
-        assert len(network.heard.told) == 28
+        assert len(network.told) == 28
