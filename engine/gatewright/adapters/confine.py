@@ -36,6 +36,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.printable import printable
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.confinement import Confinement, ProcessBounds
+from gatewright.policy.prefix import covers
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 
 NOT_CONFINED = "not-confined"
@@ -106,13 +107,17 @@ class Confiner:
         """The reason why no process can be confined on this system, and what to do; empty where it can. Tried once."""
         return why_no_room()
 
-    async def room(self, confinement: Confinement) -> Room:
-        """A room, to be closed. Raises ToolFailure where it cannot be had, or its files not be looked through."""
+    async def room(self, confinement: Confinement, own: tuple[Mount, ...] = ()) -> Room:
+        """A room, to be closed. ``own``: what of ours it gets besides, at places where nothing else is.
+
+        Raises ToolFailure where it cannot be had, or its files not be looked through.
+        """
         if why := await in_own_thread(why_no_room):
             raise ToolFailure("this cannot be confined here, and so it is not started", code=NOT_CONFINED, detail=why)
         if confinement.hosts and self._proxy is None:
             raise ToolFailure("it can be given no network here", code=NOT_CONFINED)
-        room = Room(confinement, self._proxy(confinement) if self._proxy is not None and confinement.hosts else None)
+        proxy = self._proxy(confinement) if self._proxy is not None and confinement.hosts else None
+        room = Room(confinement, proxy, own)
         await in_own_thread(room.open, self._planner)
         return room
 
@@ -123,8 +128,8 @@ class Room:
     `process` makes one; whoever starts it another way takes a `launch`.
     """
 
-    def __init__(self, confinement: Confinement, proxy: Proxy | None = None) -> None:
-        self.confinement, self._proxy = confinement, proxy
+    def __init__(self, confinement: Confinement, proxy: Proxy | None = None, own: tuple[Mount, ...] = ()) -> None:
+        self.confinement, self._proxy, self._own = confinement, proxy, own
         self.landlock = ""
         self._watch: Watch | None = None
         self._why_over = ""
@@ -138,7 +143,15 @@ class Room:
     @property
     def plan(self) -> RoomPlan:
         """The mounts of what starts now."""
-        return self._watch.plan if self._watch is not None else RoomPlan()
+        plan = self._watch.plan if self._watch is not None else RoomPlan()
+        return replace(plan, mounts=(*plan.mounts, *self._own)) if self._own else plan
+
+    @property
+    def start(self) -> Path:
+        """Where a process begins: as its confinement says, where that or something in it is seen in the room."""
+        folder = self.confinement.folder
+        seen = [*(one.path for one in self.plan.mounts if one.kind in _GRANTED), *self.confinement.programs]
+        return Path(folder if any(covers(one, folder) or covers(folder, one) for one in seen) else "/tmp")
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -361,8 +374,9 @@ def _environment(confinement: Confinement, command: Command) -> dict[str, str]:
     made |= {"HOME": HOME, "TMPDIR": "/tmp"}
     if confinement.hosts:
         address = f"127.0.0.1:{PROXY_PORT}"
-        proxies = {"http_proxy": f"http://{address}", "https_proxy": f"http://{address}"}
-        proxies |= {"all_proxy": f"socks5h://{address}", "no_proxy": "localhost,127.0.0.1,::1"}
+        # not as SOCKS: where a program has no library for that, it fails whatever it asks for
+        proxies = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), f"http://{address}")
+        proxies |= {"no_proxy": "localhost,127.0.0.1,::1"}
         made |= proxies | {name.upper(): value for name, value in proxies.items()}
     return made
 

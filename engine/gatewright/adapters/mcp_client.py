@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from gatewright.adapters.loop_thread import loop_thread, told_in
 from gatewright.adapters.mcp_transport import (
     UNREADABLE,
+    Confined,
     Connection,
     Endpoint,
     Receiver,
@@ -159,7 +160,8 @@ class _Run(Connection):
             self.has_changed = True
 
 
-Target = Command | Endpoint | AbstractAsyncContextManager[Command | Endpoint]
+Reached = Command | Confined | Endpoint
+Target = Reached | AbstractAsyncContextManager[Reached]
 """What is started or reached; what has to be there first, and only as long, is a context that is entered for it."""
 
 
@@ -309,14 +311,19 @@ class McpServer:
         if not run.ready.done():
             run.ready.set_exception(run.failed or ServerFailed("the server was stopped"))
 
-    async def _live(self, run: _Run, target: Command | Endpoint) -> None:
+    async def _live(self, run: _Run, target: Reached) -> None:
         from anyio import TASK_STATUS_IGNORED, create_task_group, fail_after
         from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 
         run.is_http = isinstance(target, Endpoint)
-        self._secrets.add(target.headers.values() if isinstance(target, Endpoint) else target.secrets)
         quieten_library()
-        opened = over_stdio(target, run, self._stderr) if isinstance(target, Command) else over_http(target, run)
+        if isinstance(target, Endpoint):
+            self._secrets.add(target.headers.values())
+            opened = over_http(target, run)
+        else:
+            command, room = (target.command, target.room) if isinstance(target, Confined) else (target, None)
+            self._secrets.add(command.secrets)
+            opened = over_stdio(command, run, self._stderr, room)
         async with opened as (read, sink):
             run.sender = Sender(sink)
             dispatcher: JSONRPCDispatcher = JSONRPCDispatcher(Receiver(read, run), run.sender)

@@ -17,13 +17,15 @@ from typing import TYPE_CHECKING, Self, cast
 from gatewright.adapters.loop_thread import LOOP_THREAD
 from gatewright.adapters.secret import Secrets
 from gatewright.adapters.server_process import LEAVE_S, MAX_LINE_BYTES, Command, LineTooLong, ServerProcess
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
 
 if TYPE_CHECKING:
     from mcp.client._transport import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
+
+    from gatewright.adapters.confine import Room
 
     Streams = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
 
@@ -42,12 +44,24 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
 
 
+@frozen
+class Confined:
+    """A process of a server, in a room."""
+
+    command: Command
+    room: Room = field(hash=False, repr=False)
+
+
 class ServerFailed(WorkspaceError):
     """A server cannot be started or reached, or does not answer as one; ``advice`` says what to do."""
 
     def __init__(self, reason: str, advice: str = "") -> None:
         super().__init__(f"{reason}: {advice}" if advice else reason)
         self.reason, self.advice = reason, advice
+
+
+class NotConfined(ServerFailed):
+    """What the policy says of the process of a server cannot be held, so it is not started."""
 
 
 class Connection:
@@ -149,8 +163,10 @@ class Sender:
 
 
 @asynccontextmanager
-async def over_stdio(command: Command, connection: Connection, stderr: bytearray) -> AsyncGenerator[Streams]:
-    """The streams of messages of a process that is started, and of which nothing is left afterwards.
+async def over_stdio(
+    command: Command, connection: Connection, stderr: bytearray, room: Room | None = None
+) -> AsyncGenerator[Streams]:
+    """The streams of messages of a process that is started, in ``room``, and of which nothing is left afterwards.
 
     What it writes on its standard error is added to ``stderr``. Raises ServerFailed where it cannot be started.
     """
@@ -181,12 +197,16 @@ async def over_stdio(command: Command, connection: Connection, stderr: bytearray
                 connection.leave(f"sent a line of more than {MAX_LINE_BYTES // 1024 // 1024} MiB")
             except (BrokenResourceError, ClosedResourceError):
                 return
-            connection.leave(await process.how_it_ended())
+            connection.leave(await end_of(process))
 
     async def watch(process: ServerProcess) -> None:
         await process.has_ended.wait()
         await asyncio.sleep(LEAVE_S)  # what it wrote last is still to be read
-        connection.leave(await process.how_it_ended())
+        connection.leave(await end_of(process))
+
+    async def end_of(process: ServerProcess) -> str:
+        why = process.why_ended
+        return f"was ended: {why}" if why else await process.how_it_ended()
 
     async def send(process: ServerProcess) -> None:
         with suppress(OSError):  # it does not listen any more: its end is noticed where we read
@@ -198,9 +218,12 @@ async def over_stdio(command: Command, connection: Connection, stderr: bytearray
         for stream in (received, read, write, unsent):
             stack.callback(stream.close)
         try:
-            process = await stack.enter_async_context(ServerProcess(command, stderr))
+            made = ServerProcess(command, stderr) if room is None else room.process(command, stderr)
+            process = await stack.enter_async_context(made)
         except (OSError, ValueError) as error:
             raise _unstartable(command, error) from None
+        except ToolFailure as error:
+            raise NotConfined(str(error), error.detail) from None
         tasks = await stack.enter_async_context(create_task_group())
         for work in (receive, watch, send):
             tasks.start_soon(work, process)

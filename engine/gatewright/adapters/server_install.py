@@ -61,21 +61,25 @@ _Work = tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
 @frozen
 class Installed:
-    """A package that is there: ``command`` starts its program. ``reads``: what that needs besides the system's own.
+    """A package that is there, in ``folder``: ``command`` starts its program. ``reads``: what else that needs to read,
+    besides the system's own.
 
     ``scripts``: the packages whose install scripts were left out.
     """
 
     package: Package
     version: str
+    folder: str
     command: tuple[str, ...]
     reads: tuple[str, ...]
     scripts: tuple[str, ...] = ()
 
-    @property
-    def words(self) -> str:
-        """The package with its version, for people."""
-        return self.package.at(self.version).requirement
+    def at(self, folder: str) -> tuple[str, ...]:
+        """What starts it where its folder is called otherwise."""
+        return tuple(
+            f"{folder}{word.removeprefix(self.folder)}" if word.startswith(f"{self.folder}/") else word
+            for word in self.command
+        )
 
 
 class ServerInstaller:
@@ -136,9 +140,10 @@ class ServerInstaller:
             raise _damaged(package, folder.path) from None
         if any(_digest(folder.path / name) != digest for name, digest in digests.items()):
             raise _damaged(package, folder.path)
-        first = self._program(words[0], _NODE) if words[0] == "node" else str(folder.path / words[0])
+        is_node = words[0] == "node"
+        first = os.path.realpath(self._program("node", _NODE)) if is_node else str(folder.path / words[0])
         command = (first, *(str(folder.path / word) for word in words[1:]))
-        return Installed(package, version, command, (str(folder.path), *_outside(first, folder.path)), scripts)
+        return Installed(package, version, str(folder.path), command, _outside(first, folder.path), scripts)
 
     async def _new(self, package: Package, scripts: bool) -> Installed:
         """Install it beside its place and move it there."""

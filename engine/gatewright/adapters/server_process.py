@@ -126,6 +126,11 @@ class ServerProcess:
         """Its exit code, negative for a signal; None while it runs."""
         return self._process.returncode
 
+    @property
+    def why_ended(self) -> str:
+        """The reason for which we ended it while it was wanted; empty where we did not."""
+        return ""
+
     def end_input(self) -> None:
         """Say that nothing more will be sent."""
         self._stdin.close()

@@ -109,7 +109,7 @@ def _of_program(path: str, guarded: Guarded, steps: int) -> Iterator[str]:
 def _of_script(script: str, guarded: Guarded) -> Iterator[str]:
     real = os.path.realpath(script)
     yield real
-    folder = str(Path(real).parent)
+    folder = str(_modules_of(real) or _package_of(real) or Path(real).parent)
     if not guarded.refuses(folder, strict=True):
         yield folder
 
@@ -158,8 +158,21 @@ def _prefix_of(real: str) -> str | None:
             and (folder.parent.parent / "bin/node").exists()
         ):
             return str(folder.parent.parent)
-    modules = [folder for folder in Path(real).parents if folder.name == "node_modules"]
-    return str(modules[-1]) if modules else None
+    modules = _modules_of(real)
+    return None if modules is None else str(modules)
+
+
+def _modules_of(real: str) -> Path | None:
+    """The packages of Node among which a file lies."""
+    found = [folder for folder in Path(real).parents if folder.name == "node_modules"]
+    return found[-1] if found else None
+
+
+def _package_of(script: str) -> Path | None:
+    """The package of Node that a script belongs to: what it needs lies beside it."""
+    if Path(script).suffix not in {".js", ".mjs", ".cjs"}:
+        return None
+    return next((folder for folder in list(Path(script).parents)[:3] if (folder / "package.json").is_file()), None)
 
 
 def _interpreter_of(path: str) -> str | None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.compile.confinement import ServerFiles, Whereabouts, confinement_of, shell_confinement
 from gatewright.gate.scope import prefixes_of
 from gatewright.policy.confinement import Confinement
-from gatewright.policy.document import Agent, Catalog, Confine, Policy
+from gatewright.policy.document import Agent, Catalog, Confine, PlaceUse, Policy, is_folder_place
 from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.workspace.attachment import Attachments
 from gatewright.workspace.commandfiles import Guarded, located, program_files
@@ -45,11 +46,12 @@ class Confinements:
     def of(self, agent_id: str, catalog_id: str | None) -> Confinement | None:
         """What holds for the server of a catalog when it serves the agent, or (None) for the agent's shell commands.
 
-        None where nothing is confined: by ``confine = "none"``, and where no process of its own serves the catalog.
-        Raises WorkspaceError for an agent or a catalog that is not there.
+        An empty ``agent_id``: when it serves no agent and is asked what its tools are, without a host. None where
+        nothing is confined: by ``confine = "none"``, and where no process of its own serves the catalog. Raises
+        WorkspaceError for an agent or a catalog that is not there.
         """
         policy, mark = self._policy(), self._attachments.mark
-        agent = policy.agents.get(agent_id)
+        agent = policy.agents.get(agent_id) if agent_id else Agent("")
         if agent is None:
             raise WorkspaceError(f"no agent `{agent_id}`")
         catalog = None
@@ -101,6 +103,25 @@ class Confinements:
             _real(self._closed),
             _real(self._fixed()),
         )
+
+
+def to_be_listed(policy: Policy, catalog: Catalog, folder: Path, closed: Sequence[Path]) -> Confinement | None:
+    """What holds for the process of a server of a policy in ``folder`` that nobody has opened, only to be asked what
+    its tools are: its folders among the places, to be read, and no source.
+    """
+    if not catalog.is_confined:
+        return None
+    start = folder / (catalog.cwd or ".")
+    top = os.path.realpath(folder)
+    named = [place for place in catalog.places or {} if is_folder_place(place)]
+    read = replace(catalog, places=dict.fromkeys(named, PlaceUse.READ))
+    files = ServerFiles(
+        os.path.realpath(start),
+        {place: os.path.realpath(folder / place) for place in named},
+        program_files(catalog.command or "", catalog.args, start, Guarded((top, *_real(closed)))),
+        {"PATH": _SYSTEM_PATH},
+    )
+    return confinement_of(policy, Agent(""), read, Whereabouts(closed=_real(closed), fixed=(top,)), files)
 
 
 def _real(paths: Sequence[Path]) -> tuple[str, ...]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from gatewright.adapters.package_runner import read_runner
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import WorkspaceError
+from gatewright.policy.document import Catalog, CatalogType
+from gatewright.workspace.commandfiles import propose_places
 from gatewright.workspace.location import POLICY_NAME
 from gatewright.workspace.workspace import Workspace
 
@@ -49,14 +49,16 @@ def policy_for_server(
     """The policy file in a folder that has this server and agent, made where there is none, which ``tell`` is told.
 
     What is typed as the command is trusted, and its package installed (``scripts``: with its install scripts). A new
-    one is made by asking the server, all of whose tools are accepted; the folders among its arguments are its places to
-    be changed. Raises WorkspaceError for a folder that has another policy, or where the server does not answer; then
-    nothing of a new one stays.
+    one is made by asking the server, all of whose tools are accepted; what its arguments name of this disk is its
+    places, to be changed. Raises WorkspaceError for a folder that has another policy, or where the server does not
+    answer; then nothing of a new one stays.
     """
     path = folder.absolute() / POLICY_NAME if folder.is_dir() else folder.absolute()
     is_new = not path.exists()
     package = read_runner(command[0], command[1:])
-    places = folders_among(command[1:] if package is None else package.arguments, path.parent)
+    arguments = tuple(command[1:]) if package is None else package.arguments
+    typed = Catalog(CATALOG, CatalogType.MCP, command=command[0], args=arguments)
+    places = tuple(propose_places(typed, path.parent, {}))
     if is_new:
         _write(path, agent_id, command, env, tools=(), places=places)
     try:
@@ -74,26 +76,14 @@ def policy_for_server(
                 (held,) = workspace.catalog_states()
                 _write(path, agent_id, command, env, tools=held.tool_names, places=places)
                 tell(f"`{path}` was made: it shows everything and enforces nothing yet")
-                tell(f"the server reads and changes {', '.join(f'`{place}`' for place in places) or 'no folder'}")
+                named = ", ".join(f"`{place}`" for place in places) or "no folder"
+                tell(f"the server reads and changes {named}, and nothing else of yours")
     except BaseException:
         if is_new:
             path.unlink(missing_ok=True)
             shutil.rmtree(path.parent / "catalogs", ignore_errors=True)
         raise
     return path
-
-
-def folders_among(arguments: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """The folders that words for a server name, as places of a policy in ``folder``, where the server begins."""
-    found: list[str] = []
-    for word in arguments:
-        value = word.partition("=")[2] if word.startswith("-") else word
-        with suppress(ValueError, OSError):
-            if value and (folder / value).is_dir():
-                plain = os.path.normpath(value)
-                is_place = plain in {".", ".."} or plain.startswith(("/", "../"))
-                found.append(plain if is_place else f"./{plain}")
-    return tuple(dict.fromkeys(found))
 
 
 def _write(

@@ -118,14 +118,17 @@ async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path |
     For a policy that cannot be opened without its pin; ``path`` is its file or folder. What a damaged one held is
     kept beside it. None: there is nothing to mend. Raises WorkspaceError, also where the server is not trusted.
     """
+    from gatewright.adapters.confine import Confiner
+    from gatewright.sources.roomplan import RoomPlanner
+    from gatewright.workspace.confining import to_be_listed
     from gatewright.workspace.servers import Servers
 
     policy_path = policy_path_of(path)
     policy, records = value_of(read_policy_text(policy_path), ""), TrustRecords(key_folder(keys))
     catalog = policy.catalog(catalog_id) if policy is not None else None
-    if catalog is None or catalog.kind is not CatalogType.MCP:
+    if policy is None or catalog is None or catalog.kind is not CatalogType.MCP:
         return None
-    before = read_manifest(catalog, policy_path.parent)
+    before, state = read_manifest(catalog, policy_path.parent), state_folder(policy_path)
     if before.pin is not None:
         return None
     if trust:
@@ -145,7 +148,10 @@ async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path |
         pin=lambda _: None,
         trusts=lambda one: records.trusts_server(policy_path, one),
         record=record,
-        state=state_folder(policy_path),
+        state=state,
+        agents=lambda: (),
+        confinement=lambda _, __: to_be_listed(policy, catalog, policy_path.parent, (state, key_folder(keys))),
+        confiner=lambda: Confiner(RoomPlanner(state / "rooms")),
     )
     try:
         return await servers.refresh(catalog_id)

@@ -1,26 +1,32 @@
 """The MCP servers of a workspace: what starts and stops them, and what calls their tools.
 
 Nothing starts by itself: a server is started by the operator, or by the first allowed call of one of its tools, and
-never before its exact definition was trusted.
+never before its exact definition was trusted. A process is started in a room; agents for whom another confinement
+holds are served by another process, and one that holds no more is ended at once.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
+from gatewright.adapters.confine import Confiner, Room
 from gatewright.adapters.mcp_client import McpServer, ServerList, ServerRefused, ServerState, ServerStatus
-from gatewright.adapters.mcp_transport import Endpoint, ServerFailed
+from gatewright.adapters.mcp_transport import Confined, Endpoint, NotConfined, ServerFailed
 from gatewright.adapters.package_runner import read_runner
 from gatewright.adapters.server_install import Installed, ServerInstaller
 from gatewright.adapters.server_process import Command
 from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import in_own_thread
+from gatewright.policy.confinement import Confinement
 from gatewright.policy.document import Catalog, CatalogType
 from gatewright.record.fork import fork_safe_lock
+from gatewright.sources.roomplan import Mount, MountKind
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin, drift
 from gatewright.tools.server_tool import checked_answer
@@ -28,17 +34,33 @@ from gatewright.tools.server_tool import checked_answer
 PASSED_ON = ("PATH", "HOME", "LANG")
 """The environment variables that every server gets; all others must be named by its catalog."""
 _UNREACHABLE = "the server of this tool cannot be reached now; try again later or go on without it"
+_UNCONFINED = "what this tool may reach cannot be held here, so it is not started; go on without it"
+_CHANGED = "what it may reach was changed"
 _HELD = "this tool is not the one that you were given any more; go on without it"
 
 _Key = tuple[object, ...]
+_Made = tuple[str, _Key, Confinement | None]
+"""A catalog by its id, what starts it, and what holds for its process."""
+INSTALLED = "/run/gatewright/server"
+"""Where in a room a package is that we installed: the state folder, in which it lies, is hidden there."""
+_PROMINENCE = (
+    ServerStatus.RUNNING,
+    ServerStatus.STARTING,
+    ServerStatus.RESTARTING,
+    ServerStatus.FAILED,
+    ServerStatus.STOPPED,
+)
+_log = logging.getLogger(__name__)
 
 
 class Servers:
     """The servers of the catalogs of one workspace, by the ids of these; any thread and any loop may use it.
 
+    What is said of no agent is for a process that is there, else for one that gets the places and no host.
     ``catalogs`` are those of the policy as it is now, ``pin`` says what was accepted of one, ``trusts`` whether its
     definition was trusted, ``record`` keeps what a server lists, so that what is not accepted is held. ``state``: the
-    state folder, below which packages of servers are installed.
+    state folder, below which packages of servers are installed. ``confinement`` says what holds for the process of a
+    catalog that serves an agent (empty: none), ``agents`` which there are, ``confiner`` has it hold.
     """
 
     def __init__(
@@ -50,11 +72,17 @@ class Servers:
         trusts: Callable[[Catalog], bool],
         record: Callable[[str, Listing], Pin],
         state: Path,
+        agents: Callable[[], Iterable[str]],
+        confinement: Callable[[str, str], Confinement | None],
+        confiner: Callable[[], Confiner],
     ) -> None:
         self._folder, self._catalogs, self._pin, self._trusts, self._record = folder, catalogs, pin, trusts, record
         self._lock = fork_safe_lock()
-        self._made: dict[str, tuple[_Key, McpServer]] = {}
-        self._lists: dict[str, tuple[ServerList, Listing]] = {}
+        self._agents, self._confinement, self._confiner = agents, confinement, confiner
+        self._made: dict[_Made, McpServer] = {}
+        self._rooms: dict[_Made, Room] = {}
+        self._lists: dict[_Made, tuple[ServerList, Listing]] = {}
+        self._changed: set[str] = set()
         self._watchers: tuple[Callable[[], None], ...] = ()
         self._lent: dict[tuple[str, _Key], Mapping[str, str]] = {}
         self._installer, self._installed = ServerInstaller(state), dict[tuple[str, _Key], Installed]()
@@ -66,8 +94,7 @@ class Servers:
 
     def stderr(self, catalog_id: str) -> str:
         """The end of what a server wrote on its standard error, as text that can be shown."""
-        made = self._made.get(catalog_id)
-        return made[1].stderr if made is not None else ""
+        return "".join(server.stderr for server in self._of(catalog_id).values())
 
     def subscribe(self, watcher: Callable[[], None]) -> Callable[[], None]:
         """Call ``watcher``, in a thread of ours, whenever a state changes; what is returned ends that."""
@@ -100,22 +127,23 @@ class Servers:
 
     async def start(self, catalog_id: str) -> None:
         """Start a server, or connect to it. Raises ServerFailed."""
-        await self._server(catalog_id).start()
+        await self._server(self._key(catalog_id)).start()
 
     async def stop(self, catalog_id: str) -> None:
-        """Stop a server, if it runs: nothing of its process is left. The next allowed call starts it again."""
-        made = self._made.get(catalog_id)
-        if made is not None:
-            await made[1].stop()
+        """Stop a server, if it runs: nothing of its processes is left. The next allowed call starts it again."""
+        for server in self._of(catalog_id).values():
+            await server.stop()
 
     async def restart(self, catalog_id: str) -> None:
         """Stop a server and start it, whatever failed before. Raises ServerFailed."""
-        await self._server(catalog_id).restart()
+        await self.stop(catalog_id)
+        await self.start(catalog_id)
 
-    async def list(self, catalog_id: str) -> Listing:
+    async def list(self, catalog_id: str, agent_id: str = "") -> Listing:
         """What a server says of itself and its tools now; it is started where it does not run. Raises ServerFailed."""
-        said = await self._server(catalog_id).list()
-        held = self._lists.get(catalog_id)
+        key = self._key(catalog_id, agent_id)
+        said = await self._server(key).list()
+        held = self._lists.get(key)
         if held is not None and held[0] is said:
             return held[1]
         about = {"name": said.name, "version": said.version, "instructions": said.instructions}
@@ -123,7 +151,7 @@ class Servers:
         if installed is not None:
             about |= {"package": installed.package.requirement, "package_version": installed.version}
         listing = await in_own_thread(lambda: Listing.of(list(said.tools), **about))
-        self._lists[catalog_id] = said, listing
+        self._lists[key] = said, listing
         return listing
 
     async def refresh(self, catalog_id: str) -> Pin:
@@ -142,32 +170,48 @@ class Servers:
         It is not called where its server lists it otherwise than it was accepted, or not any more.
         """
         try:
-            await self._require_accepted(catalog_id, name)
-            answer = await self._server(catalog_id).call(name, arguments, on_progress=context.progress)
+            await self._require_accepted(catalog_id, name, context.agent_id)
+            key = self._key(catalog_id, context.agent_id)
+            server = self._server(key)
+            if (room := self._rooms.get(key)) is not None:
+                await room.check()
+            answer = await server.call(name, arguments, on_progress=context.progress)
         except ServerRefused as error:
             raise ToolFailure(str(error)) from None
+        except NotConfined as error:
+            detail = f"catalog `{catalog_id}`: {error}"
+            raise ToolFailure(_UNCONFINED, code="not-confined", detail=detail) from None
         except WorkspaceError as error:
             detail = f"catalog `{catalog_id}`: {error}"
             raise ToolFailure(_UNREACHABLE, code="server-failed", detail=detail) from None
         return checked_answer(answer)
 
     def follow(self) -> None:
-        """Begin to stop the servers whose catalogs the policy does not have any more, or defines otherwise."""
+        """Begin to stop the servers whose catalogs the policy does not have any more, or defines otherwise.
+
+        A process for which something else holds now is killed before this returns, and starts anew with the next call.
+        """
         keys = {catalog.catalog_id: _key_of(catalog) for catalog in self._of_servers()}
-        for server in self._take_out(lambda catalog_id, key: keys.get(catalog_id) != key):
+        for key, server in self._take_out(lambda made: keys.get(made[0]) == made[1] and self._holds(made)).items():
+            if (room := self._rooms.get(key)) is not None:
+                room.end(_CHANGED)
+                self._changed.add(key[0])
+                _log.warning(
+                    "the server of catalog `%s` was ended: %s; it starts anew when it is called", key[0], _CHANGED
+                )
             server.begin_stop()
 
     def close(self) -> None:
         """Stop all of them; it waits for a few seconds at most."""
-        gone = self._take_out(lambda _, __: True)
+        gone = self._take_out(lambda _: False).values()
         for server in gone:
             server.begin_stop()
         for server in gone:
             server.close()
 
-    async def _require_accepted(self, catalog_id: str, name: str) -> None:
+    async def _require_accepted(self, catalog_id: str, name: str, agent_id: str) -> None:
         """Raises ToolFailure where the tool that the server lists now is not the one that was accepted."""
-        listing, catalog = await self.list(catalog_id), self._catalog(catalog_id)
+        listing, catalog = await self.list(catalog_id, agent_id), self._catalog(catalog_id)
         definition, pin = listing.definitions.get(name), self._pin(catalog)
         if pin is not None and drift(pin, listing) != pin.drift:
             with suppress(GatewrightError):  # it is held for this call anyhow
@@ -179,12 +223,23 @@ class Servers:
         raise ToolFailure(_HELD, code="held", detail=detail)
 
     def _state(self, catalog: Catalog) -> ServerState:
-        made = self._made.get(catalog.catalog_id)
-        if made is not None and made[0] == _key_of(catalog):
-            return made[1].state
-        if self._trusts(catalog):
-            return ServerState()
-        return ServerState(ServerStatus.NOT_TRUSTED, *_UNTRUSTED)
+        own = _key_of(catalog)
+        states = [server.state for key, server in self._of(catalog.catalog_id).items() if key[1] == own]
+        if states:
+            return min(states, key=lambda state: _PROMINENCE.index(state.status))
+        if not self._trusts(catalog):
+            return ServerState(ServerStatus.NOT_TRUSTED, *_UNTRUSTED)
+        return ServerState(reason=_CHANGED if catalog.catalog_id in self._changed else "")
+
+    def _of(self, catalog_id: str) -> dict[_Made, McpServer]:
+        """The servers of a catalog, one for each confinement."""
+        with self._lock:
+            return {key: server for key, server in self._made.items() if key[0] == catalog_id}
+
+    def _holds(self, made: _Made) -> bool:
+        """Whether the confinement of a server is that of somebody still."""
+        catalog_id, _, confinement = made
+        return any(self._confinement(agent_id, catalog_id) == confinement for agent_id in ("", *self._agents()))
 
     def _of_servers(self) -> list[Catalog]:
         return [catalog for catalog in self._catalogs() if catalog.kind is CatalogType.MCP]
@@ -195,21 +250,35 @@ class Servers:
             raise ServerFailed(f"the policy has no catalog `{catalog_id}` of type `mcp`")
         return found
 
-    def _server(self, catalog_id: str) -> McpServer:
-        """The server as the policy defines it now. Raises ServerFailed where it is not trusted or not there."""
-        catalog = self._catalog(catalog_id)
-        key = _key_of(catalog)
+    def _key(self, catalog_id: str, agent_id: str = "") -> _Made:
+        """The server for an agent as the policy has it now; for none one that runs. Raises ServerFailed."""
+        own = _key_of(self._catalog(catalog_id))
+        if not agent_id:
+            for key, server in self._of(catalog_id).items():
+                if key[1] == own and server.state.status is ServerStatus.RUNNING:
+                    return key
+        try:
+            return catalog_id, own, self._confinement(agent_id, catalog_id)
+        except ServerFailed:
+            raise
+        except WorkspaceError as error:
+            raise ServerFailed(str(error)) from None
+
+    def _server(self, key: _Made) -> McpServer:
+        """The server of that key. Raises ServerFailed where its catalog is not there any more."""
+        catalog = self._catalog(key[0])
         with self._lock:
-            made = self._made.get(catalog_id)
-            if made is None or made[0] != key:
-                if made is not None:
-                    made[1].begin_stop()
-                server = McpServer(lambda: self._target(catalog, server), self._tell)
-                made = self._made[catalog_id] = key, server
-            return made[1]
+            self._changed.discard(key[0])
+            if key not in self._made:
+                for old in [one for one in self._made if one[0] == key[0] and one[1] != key[1]]:
+                    self._made.pop(old).begin_stop()
+                server = self._made[key] = McpServer(lambda: self._target(key, catalog, server), self._tell)
+            return self._made[key]
 
     @asynccontextmanager
-    async def _target(self, catalog: Catalog, server: McpServer) -> AsyncGenerator[Command | Endpoint]:
+    async def _target(
+        self, key: _Made, catalog: Catalog, server: McpServer
+    ) -> AsyncGenerator[Command | Confined | Endpoint]:
         """What is started or reached for a catalog, as long as the context lasts. Raises ServerFailed."""
         if not self._trusts(catalog):
             raise ServerFailed(*_UNTRUSTED)
@@ -218,15 +287,30 @@ class Servers:
             headers = {header: _variable(name, lent) for header, name in catalog.headers_env.items()}
             yield Endpoint(catalog.url, headers)
             return
-        installed = await self._install(catalog, server.tell)
-        usual = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        installed, confinement = await self._install(catalog, server.tell), key[2]
         named = {name: _variable(name, lent) for name in catalog.env}
-        folder = self._folder / (catalog.cwd or ".")
         secrets = tuple(value for name, value in named.items() if name not in PASSED_ON)
         words = (catalog.command or "", *catalog.args)
+        if confinement is None:
+            usual = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+            words = words if installed is None else (*installed.command, *installed.package.arguments)
+            folder = self._folder / (catalog.cwd or ".")
+            yield Command(words[0], words[1:], {**usual, **named}, folder, secrets=secrets)
+            return
         if installed is not None:
-            words = (*installed.command, *installed.package.arguments)
-        yield Command(words[0], words[1:], {**usual, **named}, folder, secrets=secrets)
+            words = (*installed.at(INSTALLED), *installed.package.arguments)
+            confinement = replace(confinement, programs=installed.reads)
+        own = {name: value for name, value in named.items() if name not in PASSED_ON}
+        mounts = () if installed is None else (Mount(MountKind.READ, INSTALLED, origin=installed.folder),)
+        try:
+            room = self._rooms[key] = await self._confiner().room(confinement, mounts)
+        except ToolFailure as error:
+            raise NotConfined(str(error), error.detail) from None
+        try:
+            yield Confined(Command(words[0], words[1:], own, room.start, secrets=secrets), room)
+        finally:
+            del self._rooms[key]
+            await room.close()
 
     async def _install(
         self, catalog: Catalog, tell: Callable[[str], None], *, scripts: bool = False
@@ -248,15 +332,13 @@ class Servers:
         for watcher in self._watchers:
             watcher()
 
-    def _take_out(self, is_gone: Callable[[str, _Key], bool]) -> list[McpServer]:
+    def _take_out(self, stays: Callable[[_Made], bool]) -> dict[_Made, McpServer]:
         with self._lock:
-            gone = [
-                (catalog_id, server) for catalog_id, (key, server) in self._made.items() if is_gone(catalog_id, key)
-            ]
-            for catalog_id, _ in gone:
-                del self._made[catalog_id]
-                self._lists.pop(catalog_id, None)
-        return [server for _, server in gone]
+            gone = {key: server for key, server in self._made.items() if not stays(key)}
+            for key in gone:
+                del self._made[key]
+                self._lists.pop(key, None)
+        return gone
 
 
 _UNTRUSTED = ("what starts it is not trusted yet", "`gatewright check --trust` trusts it")

@@ -306,6 +306,9 @@ class Workspace:
             trusts=lambda catalog: self._records.trusts_server(self.policy_path, catalog),
             record=self.record_listing,
             state=self._folders.state,
+            agents=lambda: self.policy.agents,
+            confinement=self._confinements.of,
+            confiner=lambda: self.confiner,
         )
 
     @once

@@ -199,7 +199,7 @@ async def test_install_scripts_run_when_that_was_allowed_and_never_before(
 async def test_an_installed_program_that_was_changed_is_not_started(installer: ServerInstaller) -> None:
     for line in ("npx say@1.0.0", "uvx say-py==1.0"):
         installed = await installer.install(package(line))
-        for file in Path(installed.reads[0]).rglob("*"):
+        for file in Path(installed.folder).rglob("*"):
             if file.name == "cli.js" or file.parent.name == "say_py":
                 file.unlink() if file.is_symlink() else None
                 if file.suffix in {".js", ".py"}:
@@ -256,7 +256,7 @@ def test_a_policy_keeps_the_command_and_its_pin_the_version(
         "installing `hello-server@^1.0.0`, which is done once",
         "installed `hello-server` 1.1.0",
         f"`{path}` was made: it shows everything and enforces nothing yet",
-        "the server reads and changes `./one`",
+        "the server reads and changes `./one`, and nothing else of yours",
     ]
     assert '"hello-server@^1.0.0"' in path.read_text()
     pin = json.loads((folder / "catalogs" / "server.json").read_text())["server"]
