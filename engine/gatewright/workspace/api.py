@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     )
     from gatewright.policy.approvaledit import TIER_KEYS, approval_keys
     from gatewright.policy.capabilityedit import Granted, needs, read_scope
+    from gatewright.policy.confinement import Confinement, Place, ProcessBounds, Tree, View
     from gatewright.policy.copyrights import Along, copy_rights, rules_by_name
     from gatewright.policy.document import (
         Agent,
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
         Confine,
         OutputCheck,
         PermissionRule,
+        PlaceUse,
         Policy,
         Roots,
         SearchEngine,
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
         SourceType,
         ToolSettings,
         Written,
+        is_folder_place,
     )
     from gatewright.policy.edit import (
         AgentChange,
@@ -193,6 +196,7 @@ if TYPE_CHECKING:
     from gatewright.sources.leftover import is_leftover
     from gatewright.sources.manager import SourceManager
     from gatewright.sources.overlay import Listing, Overlay
+    from gatewright.sources.roomview import RoomViews
     from gatewright.sources.state import FileState
     from gatewright.sources.watch import Noticed, SourceWatching
     from gatewright.tools import ArgumentIssue
@@ -266,9 +270,11 @@ door(
         "gatewright.policy.approvaledit": ("TIER_KEYS", "approval_keys"),
         "gatewright.policy.capabilityedit": ("Granted", "needs", "read_scope"),
         "gatewright.policy.copyrights": ("Along", "copy_rights", "rules_by_name"),
+        "gatewright.policy.confinement": ("Confinement", "Place", "ProcessBounds", "Tree", "View"),
         "gatewright.policy.document": (
-            "Agent", "Catalog", "CatalogType", "Confine", "OutputCheck", "PermissionRule", "Policy", "Roots",
-            "SearchEngine", "SearchProvider", "ShellBackend", "Source", "SourceType", "ToolSettings", "Written",
+            "Agent", "Catalog", "CatalogType", "Confine", "OutputCheck", "PermissionRule", "PlaceUse", "Policy",
+            "Roots", "SearchEngine", "SearchProvider", "ShellBackend", "Source", "SourceType", "ToolSettings",
+            "Written", "is_folder_place",
         ),
         "gatewright.policy.edit": (
             "AgentChange", "ChangeSet", "Edit", "Field", "ToolSettingsChange", "apply",
@@ -317,6 +323,7 @@ door(
         "gatewright.sources.leftover": ("is_leftover",),
         "gatewright.sources.manager": ("SourceManager",),
         "gatewright.sources.overlay": ("Listing", "Overlay"),
+        "gatewright.sources.roomview": ("RoomViews",),
         # memory
         "gatewright.memory.blocks": ("BlockInfo", "BlockService"),
         "gatewright.memory.context": ("AgentContext",),

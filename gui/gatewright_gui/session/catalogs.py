@@ -18,6 +18,7 @@ from gatewright.workspace.api import (
     ClientServer,
     GatewrightError,
     Pin,
+    PlaceUse,
     SafetyTier,
     ServerState,
     ServerStatus,
@@ -76,6 +77,11 @@ class CatalogRow:
     def catalog_id(self) -> str:
         """The id of the catalog."""
         return self.state.catalog.catalog_id
+
+    @property
+    def waits_for_places(self) -> bool:
+        """Whether somebody has to say which places it gets before it is started."""
+        return self.state.catalog.waits_for_places
 
     @property
     def is_server(self) -> bool:
@@ -188,6 +194,10 @@ class Catalogs(QObject):
         facts = next((tool for tool in self._document.catalog if tool.name == tool_name), None)
         listing = [agent for agent in agents if facts is not None and lists_tool(agent.tools, facts)]
         return next((agent.agent_id for agent in (*listing, *agents)), None)
+
+    def places(self, catalog: Catalog) -> Mapping[str, PlaceUse]:
+        """The places that the process of a server gets, or seems to need where nobody accepted any yet."""
+        return catalog.places or {}
 
     def digest(self, catalog_id: str) -> str:
         """What is trusted when a server is trusted."""

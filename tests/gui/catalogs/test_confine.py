@@ -123,7 +123,7 @@ async def test_what_is_no_process_here_has_nothing_to_confine(window: MainWindow
 
 async def test_question_that_is_open_ends_with_its_workspace(window: MainWindow, tmp_path: Path) -> None:
     band = await band_of(window, "files")
-    press(band, "catalogs.confine.free")
+    press(band, "catalogs.sees.confine.free")
     dialog = await dialog_of(window, UnconfineDialog)
     dialog.box.setChecked(True)
     other = tmp_path / "other" / "policy.toml"

@@ -71,15 +71,19 @@ class ConfineBand(QWidget):
         )
         tie_icon(self.free_button, "lock-open")
         tie_icon(self.confine_button, "lock")
-        icon = column_of(self._icon, stretch())
-        row_of(icon, stretch(self.words), self.free_button, self.confine_button, into=self, space=2, margins=(2, 1))
+        row_of(
+            self._icon, stretch(self.words), self.free_button, self.confine_button, into=self, space=2, margins=(2, 1)
+        )
         self.free_button.clicked.connect(self._ask)
         self.confine_button.clicked.connect(lambda: verbs.confine(self._document, self._catalog_id))
 
-    def show_standing(self, catalog_id: str | None) -> None:
-        """Tell it of the server of a catalog, or (None) of shell commands, as the policy is edited now."""
+    def show_standing(self, catalog_id: str | None, why_not: str = "") -> None:
+        """Tell it of the server of a catalog, or (None) of shell commands, as the policy is edited now.
+
+        `why_not`: why nothing can be confined on this system.
+        """
         self._catalog_id = catalog_id
-        standing = standing_of(self._document, catalog_id)
+        standing = standing_of(self._document, catalog_id, why_not)
         self._icon.set_icon(standing.icon, standing.tone)
         self.words.setText(standing.words)
         self.setAccessibleName(standing.words)

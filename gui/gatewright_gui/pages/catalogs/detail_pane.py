@@ -5,7 +5,7 @@ import json
 from PySide6.QtCore import QModelIndex, Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHeaderView, QPushButton, QWidget
 
-from gatewright_gui.pages.catalogs.confine import ConfineBand
+from gatewright_gui.pages.catalogs.room_pane import RoomPane
 from gatewright_gui.pages.catalogs.tool_table import TIER, TOOL, WHY, ToolLine, ToolModel, lines_of, tool_view
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, holding, keep_room, named, row_of, stack_of, stretch
@@ -30,6 +30,7 @@ TIERS = (
     (mark("all privileged"), SafetyTier.PRIVILEGED),
 )
 
+_HELD = mark("Held: say which folders this server gets. Until then it is not started, and no agent sees its tools.")
 NAME_WIDTH = 220
 
 
@@ -41,6 +42,8 @@ class DetailPane(QWidget):
     stop_requested = Signal()
     ask_requested = Signal()
     accept_requested = Signal()
+    places_requested = Signal()
+    """It is to be said which places its process gets."""
     remove_requested = Signal()
     try_requested = Signal(str)
     """A tool, by its name in the policy: somebody wants to make a call of it."""
@@ -92,8 +95,7 @@ class DetailPane(QWidget):
         self.no_tools = EmptyState("package", tr("No tools yet"), "")
         self.definition = named(CodeView(tr("Definition of the server")), "catalogs.definition")
         self.stderr = named(CodeView(tr("What the server wrote on standard error")), "catalogs.stderr")
-        self.band = ConfineBand(document, tasks, "catalogs.confine")
-        self.sees = holding(column_of(self.band, stretch()))
+        self.sees = RoomPane(document, tasks, sizes, "catalogs.sees")
         panes = (self.view, holding(column_of(self.tool_header, stretch(self.code))))
         self._splitter = split_of(Qt.Orientation.Vertical, "catalogs.tools", sizes, panes, (260, 240))
         self._stack = stack_of(self._splitter, self.no_tools, self.definition, self.sees, self.stderr)
@@ -120,7 +122,7 @@ class DetailPane(QWidget):
         if self.model.rows and not self.view.currentIndex().isValid():
             self.view.setCurrentIndex(self.model.index(min(max(at, 0), len(self.model.rows) - 1), TOOL))
         self.definition.set_plain(_definition(row, digest))
-        self.band.show_standing(row.catalog_id)
+        self.sees.show_subject(row.catalog_id)
         nothing = tr("The server has written nothing.")
         if not row.is_server:
             nothing = tr("It has no server: another program runs its tools.")
@@ -152,6 +154,7 @@ class DetailPane(QWidget):
         self.accept_button.clicked.connect(self.accept_requested)
         self.all_button.clicked.connect(lambda: self.model.tick_all(not self.model.ticked))
         self.try_button.clicked.connect(self._try)
+        self.sees.places_requested.connect(self.places_requested)
         self.part.current_changed.connect(self._show_part)
         self.part.current_changed.connect(self._tell_ticks)
         self.model.ticks_changed.connect(self._tell_ticks)
@@ -162,7 +165,9 @@ class DetailPane(QWidget):
     def _tell_state(self, row: CatalogRow) -> None:
         server = row.server
         text = ""
-        if server is not None and (server.reason or server.notes):
+        if row.waits_for_places and row.is_trusted:
+            text = _HELD
+        elif server is not None and (server.reason or server.notes):
             advice = _advice(row) if server.reason else ""
             text = ". ".join(_sentence(part) for part in (server.reason, advice, *server.notes) if part)
         state = row.catalog_id, text
@@ -171,6 +176,8 @@ class DetailPane(QWidget):
         self._read = None
         if server is None or not text:
             self.bar.hide()
+        elif text is _HELD:
+            self.bar.show_message("warning", tr(_HELD), action=tr("Places..."))
         elif server.reason:
             tone = "error" if row.is_trusted else "warning"
             self.bar.show_message(tone, text, action=tr("Try again") if row.is_trusted else tr("Trust..."))
@@ -182,8 +189,13 @@ class DetailPane(QWidget):
         self._read = self._state
 
     def _act(self) -> None:
-        if self.row is not None:
-            (self.start_requested if self.row.is_trusted else self.trust_requested).emit()
+        row = self.row
+        if row is None or not row.is_trusted:
+            self.trust_requested.emit()
+        elif row.waits_for_places:
+            self.places_requested.emit()
+        else:
+            self.start_requested.emit()
 
     def _run(self) -> None:
         if self.row is not None:

@@ -12,7 +12,7 @@ from gatewright_gui.pages.catalogs.catalog_list import CatalogDelegate, CatalogM
 from gatewright_gui.pages.catalogs.client_dialog import ClientDialog
 from gatewright_gui.pages.catalogs.detail_pane import DetailPane, definition_words
 from gatewright_gui.pages.catalogs.serving_panel import ServingPanel
-from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
+from gatewright_gui.pages.catalogs.trust_dialog import ProposedServer, TrustDialog
 from gatewright_gui.pages.page import Page, PageContext
 from gatewright_gui.qt.dialog import Choice, ask, choose_open_file, shown
 from gatewright_gui.qt.dropped import dropped_path
@@ -136,6 +136,7 @@ class CatalogsPage(Page):
             asked.connect(lambda: self._start(self._connect_client()))
         detail = self.detail
         detail.trust_requested.connect(self._trust_current)
+        detail.places_requested.connect(self._trust_current)
         detail.start_requested.connect(lambda: self._serve("start"))
         detail.ask_requested.connect(lambda: self._serve("ask"))
         detail.stop_requested.connect(lambda: self._serve("stop"))
@@ -265,24 +266,32 @@ class CatalogsPage(Page):
         self._trust_current()
 
     async def _trust(self, rows: list[CatalogRow]) -> None:
-        """Ask whether servers are trusted, and start those that are, all at once."""
+        """Ask whether servers are trusted, with which places, and start those that are, all at once."""
         if not rows:
             return
-        words = self._definitions(rows)
-        kinds = {row.state.catalog.url is not None for row in rows}
-        dialog = TrustDialog(self, words, commands=False in kinds, addresses=True in kinds)
+        asked = self._proposals(rows)
+        is_trusted = all(row.is_trusted for row in rows)
+        dialog = TrustDialog(self, self._document, self._context.tasks, asked, is_trusted=is_trusted)
         if not await shown(dialog):
             return
-        if self._definitions([row for row in self.catalogs.rows if row.catalog_id in words]) != words:
+        ids = [row.catalog_id for row in rows]
+        if self._proposals([row for row in self.catalogs.rows if row.catalog_id in ids]) != asked:
             told = tr("what would be started was changed meanwhile: nothing was trusted. Look at it again")
             self._document.say("warning", told)
-        elif self.catalogs.trust(words):
-            for catalog_id in words:
+        elif verbs.set_places(self._document, dialog.places) and self.catalogs.trust(ids):
+            for catalog_id in ids:
                 self._context.tasks.start(self.catalogs.restart(catalog_id), f"catalogs.{catalog_id}")
 
-    def _definitions(self, rows: list[CatalogRow]) -> dict[str, str]:
-        """What would be started or connected to, as it is now, by catalog."""
-        return {row.catalog_id: definition_words(row, self.catalogs.digest(row.catalog_id)) for row in rows}
+    def _proposals(self, rows: list[CatalogRow]) -> tuple[ProposedServer, ...]:
+        """What would be started or connected to, as it is now, and what it would get."""
+        return tuple(
+            ProposedServer(
+                row.state.catalog,
+                definition_words(row, self.catalogs.digest(row.catalog_id)),
+                self.catalogs.places(row.state.catalog),
+            )
+            for row in rows
+        )
 
     async def _accept(self) -> None:
         await self.catalogs.accept(self.detail.model.ticked, self.detail.chosen_tier)

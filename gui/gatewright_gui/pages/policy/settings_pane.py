@@ -4,16 +4,17 @@ from functools import partial
 
 from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QScrollArea, QWidget
+from PySide6.QtWidgets import QCheckBox, QComboBox, QFormLayout, QLineEdit, QPushButton, QScrollArea, QWidget
 
 from gatewright.workspace.api import GatewrightError, Policy
 from gatewright_gui.pages.catalogs.confine import ConfineBand
+from gatewright_gui.pages.catalogs.room_pane import RoomDialog
 from gatewright_gui.pages.page import PageContext
 from gatewright_gui.pages.policy.words_field import WordsField
-from gatewright_gui.qt.dialog import Choice, ask
+from gatewright_gui.qt.dialog import Choice, ask, shown
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.layout import column_of, holding, named, row_of, stretch
-from gatewright_gui.qt.look import current_look
+from gatewright_gui.qt.look import current_look, tie_icon
 from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.session.settings_table import SECTIONS, Section, Setting
 from gatewright_gui.session.verbs import policy as verbs
@@ -39,6 +40,11 @@ class SettingsPane(QWidget):
         self._switches: dict[str, QCheckBox] = {}
         self._faults: dict[Setting, Label] = {}
         self.band = ConfineBand(context.document, context.tasks, "settings.shell.confine")
+        self.room_button = named(
+            QPushButton(tr("What they can see...")), "settings.shell.room", spoken=tr("What shell commands can see")
+        )
+        tie_icon(self.room_button, "eye")
+        self.room_button.clicked.connect(lambda: context.tasks.start(self._show_room(), "settings.room", replace=True))
         sections = [self._section_of(section) for section in SECTIONS]
         area = QScrollArea()
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -79,7 +85,8 @@ class SettingsPane(QWidget):
             label.setMinimumWidth(LABEL_WIDTH)
             form.addRow(label, holding(column_of(row_of(control, stretch()), fault)))
         about = named(Label(tr(section.about)), kind="muted")
-        return holding(column_of(head, about, form, *[self.band] * (section.key == "shell"), space=1))
+        confined = (self.band, row_of(self.room_button, stretch())) if section.key == "shell" else ()
+        return holding(column_of(head, about, form, *confined, space=1))
 
     def _control_of(self, section: Section, setting: Setting) -> Control:
         name = f"settings.{section.key}.{setting.path[-1]}"
@@ -118,6 +125,7 @@ class SettingsPane(QWidget):
         policy = self._document.policy
         self.band.show_standing(None)
         self.band.setEnabled(self._document.is_open)
+        self.room_button.setEnabled(self._document.is_open)
         for section in SECTIONS:
             is_there = section.made_of is None or section.switch.value_in(policy) is not None
             if section.made_of is not None:
@@ -192,6 +200,10 @@ class SettingsPane(QWidget):
         for one in section.settings:
             self._say(one, "")
         verbs.set_field(self._document, field, value)
+
+    async def _show_room(self) -> None:
+        context = self._context
+        await shown(RoomDialog(self, self._document, context.tasks, context.sizes, context.selection.agent_id))
 
     async def _trust(self, setting: Setting, written: str, after: Policy) -> None:
         """A folder outside is used only once the operator trusted it."""

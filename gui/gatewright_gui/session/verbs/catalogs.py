@@ -1,8 +1,17 @@
 """Verbs on catalogs: added from a client's configuration, removed, and whether what they start is confined."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from gatewright.workspace.api import Catalog, ClientServer, Edit, EditRefused, Policy, catalogedit, import_servers
+from gatewright.workspace.api import (
+    Catalog,
+    ClientServer,
+    Edit,
+    EditRefused,
+    PlaceUse,
+    Policy,
+    catalogedit,
+    import_servers,
+)
 from gatewright_gui.qt.language import tr
 from gatewright_gui.session.document import Document
 
@@ -39,6 +48,18 @@ def remove_catalog(document: Document, catalog: Catalog) -> bool:
         return catalogedit.remove_catalog(policy, catalog_id, names)
 
     return document.push(make)
+
+
+def set_places(document: Document, places: Mapping[str, Mapping[str, PlaceUse]]) -> bool:
+    """Give the processes of servers these places, in one edit, as a person accepted them; False where it is refused."""
+
+    def make(policy: Policy, _tools: object) -> Edit:
+        edits = [catalogedit.set_places(policy, name, given) for name, given in places.items()]
+        name = edits[0].name if len(edits) == 1 else tr("give {count} servers their places", count=len(edits))
+        return Edit(name, tuple(change for edit in edits for change in edit.changes))
+
+    held = {catalog.catalog_id: catalog.places for catalog in document.policy.catalogs}
+    return all(held.get(name) == given for name, given in places.items()) or document.push(make)
 
 
 def unconfine(document: Document, catalog_id: str | None) -> bool:
