@@ -10,7 +10,7 @@ import shlex
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -93,7 +93,7 @@ class Listeners:
 
 
 @contextmanager
-def listening(folder: Path) -> Iterator[Listeners]:
+def listening(folder: Path) -> Generator[Listeners]:
     listeners = Listeners(folder)
     yield listeners
     listeners.close()
