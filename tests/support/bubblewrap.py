@@ -12,7 +12,7 @@ from gatewright.sources.roomplan import Mount, MountKind, RoomPlan
 
 _SYSTEM = ["--unshare-all", "--die-with-parent", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--ro-bind", "/usr"]
 _LINKS = ["bin", "sbin", "lib", "lib64"]
-_LOOK = """
+LOOK = """
 import json, os, stat, sys
 
 def view(path, status):
@@ -132,7 +132,7 @@ def shell(plan: RoomPlan, script: str) -> str:
 
 def seen(plan: RoomPlan, *tops: str) -> dict[str, str]:
     """All that stands below some paths in a room: folder, hidden (empty), read or write."""
-    done = run(plan, python(), "-I", "-S", "-c", _LOOK, *tops)
+    done = run(plan, python(), "-I", "-S", "-c", LOOK, *tops)
     assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
     found: dict[str, str] = json.loads(done.stdout)
     return found

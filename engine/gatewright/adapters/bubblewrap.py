@@ -116,6 +116,9 @@ def room_options(
     for mount in mounts:
         for one in _parts(mount):
             yield from _mount_options(one)
+    for mount in mounts:  # not before all is mounted that stands in one
+        if mount.kind is MountKind.HIDE_FOLDER and _mount_options(mount):
+            yield from ("--remount-ro", mount.path)
     yield from ("--proc", "/proc", "--dev", "/dev", "--size", _MEMORY_BYTES, "--tmpfs", "/dev/shm")
     yield from ("--remount-ro", "/dev", "--remount-ro", "/")
 
@@ -167,7 +170,7 @@ def _mount_options(mount: Mount) -> tuple[str, ...]:
         return ()
     if mount.kind is MountKind.HIDE_FILE:
         return ("--ro-bind", "/dev/null", path)
-    return ("--perms", "0555", "--tmpfs", path, "--remount-ro", path)
+    return ("--perms", "0555", "--tmpfs", path)
 
 
 @cache

@@ -26,6 +26,8 @@ MAX_LINKED, FEW_LINKED = 200_000, 20_000
 """How many closed files are looked at for names elsewhere, and how many before all folders are looked into instead."""
 MANY_FOLDERS = 500
 """In how many folders names that are closed everywhere are hidden before anything has them."""
+OWN_FOLDERS = frozenset({"proc", "dev", "sys", "run"})
+"""The folders of `/` that every room has of its own, whatever it is given."""
 _COVERS = {View.ABSENT: MountKind.HIDE_FILE, View.READ: MountKind.READ, View.WRITE: MountKind.WRITE}
 
 
@@ -78,9 +80,9 @@ _UNSEEN = Found(is_seen=False)
 class RoomLayout:
     """The mounts of one confinement as the disk is now. ``is_deep``: every folder is looked into, and so are inodes.
 
-    ``notice`` is told each folder before it is looked into. ``nodes``: the hidden names of each overlay. ``regions``:
-    of each folder that was looked into. ``windows``: writable folders in which closed names may appear. ``bare``:
-    links that should be covered and cannot be. Raises ToolFailure.
+    ``home``: where whiteouts lie. ``notice`` is told each folder before it is looked into. ``nodes``: the hidden names
+    of each overlay. ``regions``: of each folder that was looked into. ``windows``: writable folders in which closed
+    names may appear. ``bare``: links that should be covered and cannot be. Raises ToolFailure.
     """
 
     def __init__(
@@ -88,11 +90,14 @@ class RoomLayout:
         views: RoomViews,
         index: FolderIndex,
         points: MountPoints,
+        home: str,
         *,
         is_deep: bool,
         notice: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.views, self._index, self._points, self._is_deep = views, index, points, is_deep
+        self.home = home
+        self._no_overlay = sorted({*points.all, home})
         self._notice = notice
         self.nodes: dict[str, set[str]] = {}
         self.regions: dict[str, Region] = {}
@@ -151,8 +156,8 @@ class RoomLayout:
         status = status_at(path)
         if status is None:
             return _UNSEEN
-        if path == "/" or os.path.realpath(path) != path:
-            raise refuse("a place is not a folder or file of its own path, or is all there is")
+        if os.path.realpath(path) != path:
+            raise refuse("a place is not a folder or file of its own path")
         if path in self._points.closed:
             return _UNSEEN
         nowhere = Region(Ground.EMPTY, "")
@@ -205,8 +210,8 @@ class RoomLayout:
         ground = {View.WRITE: Ground.ITSELF, View.READ: Ground.OVERLAY}.get(
             new, Ground.OVERLAY if shown else Ground.EMPTY
         )
-        if ground is Ground.OVERLAY and self.views.has_below(self._points.all, path):
-            ground = Ground.EMPTY  # the kernel makes no overlay of what something is mounted in
+        if ground is Ground.OVERLAY and self.views.has_below(self._no_overlay, path):
+            ground = Ground.EMPTY  # the kernel makes none of what something is mounted in, or of what has its whiteouts
         inside = region if region.ground is ground and ground is not Ground.EMPTY else Region(ground, path)
         self.regions[path] = inside
         if ground is Ground.ITSELF and not folder.is_settled:
@@ -218,6 +223,7 @@ class RoomLayout:
         inner = [
             self._inner(FolderView(top + name, own, generic, settled), inside, depth + 1)
             for name, own, generic, settled in row.folders
+            if path != "/" or name not in OWN_FOLDERS
         ]
         is_seen = folder.own is not View.ABSENT or new is not View.ABSENT
         if not (is_seen or shown or any(one.is_seen for one in inner)):
@@ -231,6 +237,8 @@ class RoomLayout:
     def _standing(self, path: str, inside: Region, region: Region, mounts: tuple[Mount, ...], nodes: Set[str]) -> Found:
         """A folder with what is mounted in it and hidden in it, on its own ground or on that of the folder above."""
         if inside.ground is Ground.EMPTY:
+            if path == "/":  # that of a room is empty, but for what every room has
+                return Found(is_seen=True, mounts=mounts)
             return Found(is_seen=True, mounts=(Mount(MountKind.HIDE_FOLDER, path), *mounts))
         if inside.ground is Ground.ITSELF:
             is_fixed = inside is not region or bool(mounts) or self.views.has_below(self.views.literals, path)

@@ -19,7 +19,7 @@ from gatewright.sources.roomlayout import MountPoints, RoomLayout
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 from gatewright.sources.roomview import RoomViews, refuse
 from gatewright.sources.roomwatch import RoomListener, RoomWatch
-from gatewright.sources.whiteouts import WhiteoutFolders
+from gatewright.sources.whiteouts import WhiteoutFolders, homes
 
 MAX_MOUNTS = 1_000
 MAX_HIDDEN = 50_000
@@ -48,14 +48,14 @@ class RoomPlanner:
     def __init__(self, cache: Path) -> None:
         self._cache = cache
         self._lock = fork_safe_lock()
-        self._whiteouts: WhiteoutFolders | None = None
+        self._whiteouts: dict[str, WhiteoutFolders] = {}
         self._rows: dict[Path, dict[str, Row]] = {}
         self._copies: dict[RoomPlan, list[PrivateCopy]] = {}
         renew_after_fork(self)
 
     def renew(self) -> None:
         """Have whiteouts of its own, in a child of a fork."""
-        self._whiteouts = None
+        self._whiteouts = {}
         self._copies = {}
 
     def plan(self, confinement: Confinement) -> RoomPlan:
@@ -71,7 +71,7 @@ class RoomPlanner:
                 return self.layout(confinement, notice)
 
         with self._lock:
-            whiteouts = self._folders()
+            whiteouts = self._folders(self._home(confinement))
         return RoomWatch(plan, confinement, listener, whiteouts, lay=lay, release=lambda: self._release(plan))
 
     def differences(self, plan: RoomPlan) -> list[Difference]:
@@ -82,20 +82,21 @@ class RoomPlanner:
 
     def layout(self, confinement: Confinement, notice: Callable[[str], None] = lambda _: None) -> RoomLayout:
         """The mounts as the disk is now, and the hidden names that are not made yet."""
-        own = os.path.realpath(self._cache)
         points = _mount_points(confinement)
-        views = RoomViews(confinement, (own,), points.all)
+        home = self._home(confinement)
+        views = RoomViews(confinement, (str(self._private()), *homes()), points.all)
         kept = IndexFile(self._private(), confinement, points.all)
         known = self._rows.pop(kept.path, None)
         if known is None:
             known = kept.load()
-        is_deep = any(place.use is not PlaceUse.READ for place in confinement.places)
+        is_all = "/" in views.uses  # nobody looks through all there is
+        is_deep = not is_all and any(place.use is not PlaceUse.READ for place in confinement.places)
         index = FolderIndex(views, known)
-        layout = RoomLayout(views, index, points, is_deep=is_deep, notice=notice)
+        layout = RoomLayout(views, index, points, home, is_deep=is_deep, notice=notice)
         layout.lay()
-        if not is_deep and layout.has_linked():
+        if not is_deep and not is_all and layout.has_linked():
             index = FolderIndex(views, {**known, **index.rows})
-            layout = RoomLayout(views, index, points, is_deep=True, notice=notice)
+            layout = RoomLayout(views, index, points, home, is_deep=True, notice=notice)
             layout.lay()
         if index.listed or len(index.rows) != len(known):
             kept.save(index.rows)
@@ -106,6 +107,7 @@ class RoomPlanner:
 
     def _planned(self, confinement: Confinement) -> RoomPlan:
         layout = self.layout(confinement)
+        folders = self._folders(layout.home)
         if len(layout.mounts) > MAX_MOUNTS:
             raise refuse(
                 f"{len(layout.mounts):,} files and folders would have to be mounted one by one, and at most"
@@ -120,8 +122,8 @@ class RoomPlanner:
             for place in uses:
                 is_new = not any(is_below(place, one.place) for one in copies)
                 if uses[place] is PlaceUse.SNAPSHOT and is_new and os.path.lexists(place):
-                    copies.append(PrivateCopy(place, layout.views, self._folders().path))
-            made = (self._made(mount, layout, copies) for mount in layout.mounts)
+                    copies.append(PrivateCopy(place, layout.views, self._folders(str(self._private())).path))
+            made = (_made(mount, layout, copies, folders) for mount in layout.mounts)
             mounts = tuple(mount for mount in made if mount is not None)
         except BaseException as error:
             for copy in copies:
@@ -135,31 +137,26 @@ class RoomPlanner:
             self._copies[plan] = copies
         return plan
 
-    def _made(self, mount: Mount, layout: RoomLayout, copies: list[PrivateCopy]) -> Mount | None:
-        if copies and layout.views.use(mount.path) is PlaceUse.SNAPSHOT:
-            return next(one for one in copies if is_below(mount.path, one.place)).mount(mount)
-        if mount.kind is not MountKind.OVERLAY:
-            return mount
-        whiteouts = self._folders().take(mount.path, layout.nodes[mount.path])
-        if sum(len(os.fsencode(path)) + 16 for path in (mount.path, whiteouts)) > _MAX_OPTIONS:
-            raise refuse("the path of a place is too long for its names to be hidden")
-        return Mount(mount.kind, mount.path, whiteouts)
-
     def _release(self, plan: RoomPlan) -> None:
         with self._lock:
             for copy in self._copies.pop(plan, ()):
                 copy.remove()
             for mount in plan.mounts:
                 if mount.whiteouts:
-                    self._folders().let_go(mount.whiteouts)
+                    self._folders(str(Path(mount.whiteouts).parents[1])).let_go(mount.whiteouts)
 
-    def _folders(self) -> WhiteoutFolders:
-        if self._whiteouts is None:
+    def _home(self, confinement: Confinement) -> str:
+        """The folder of ours for the whiteouts of a confinement: one that lies in no place, where there is one."""
+        outside = (one for one in homes() if not any(is_below(one, place.path) for place in confinement.places))
+        return next(outside, str(self._private()))
+
+    def _folders(self, home: str) -> WhiteoutFolders:
+        if home not in self._whiteouts:
             try:
-                self._whiteouts = WhiteoutFolders(self._private())
+                self._whiteouts[home] = WhiteoutFolders(Path(home))
             except OSError as error:
                 raise refuse(f"the folder for hidden names cannot be used: {error.strerror}") from None
-        return self._whiteouts
+        return self._whiteouts[home]
 
     def _private(self) -> Path:
         try:
@@ -167,6 +164,18 @@ class RoomPlanner:
         except OSError as error:
             raise refuse(f"the folder for hidden names cannot be made: {error.strerror}") from None
         return Path(os.path.realpath(self._cache))
+
+
+def _made(mount: Mount, layout: RoomLayout, copies: list[PrivateCopy], folders: WhiteoutFolders) -> Mount | None:
+    """A mount with what it needs of ours; None where nothing of it is seen in a private copy."""
+    if copies and layout.views.use(mount.path) is PlaceUse.SNAPSHOT:
+        return next(one for one in copies if is_below(mount.path, one.place)).mount(mount)
+    if mount.kind is not MountKind.OVERLAY:
+        return mount
+    whiteouts = folders.take(mount.path, layout.nodes[mount.path])
+    if sum(len(os.fsencode(path)) + 16 for path in (mount.path, whiteouts)) > _MAX_OPTIONS:
+        raise refuse("the path of a place is too long for its names to be hidden")
+    return Mount(mount.kind, mount.path, whiteouts)
 
 
 def _mount_points(confinement: Confinement) -> MountPoints:

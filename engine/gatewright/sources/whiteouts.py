@@ -23,6 +23,7 @@ from gatewright.sources.protection import status_at
 from gatewright.sources.roommount import Mount
 
 _PATIENCE_S = 5.0
+_NAME = "gatewright-rooms"
 _HERE, _EXCHANGE = -100, 2
 
 
@@ -30,6 +31,29 @@ _HERE, _EXCHANGE = -100, 2
 def libc() -> ctypes.CDLL:
     """The C library, for what Python has no function for."""
     return ctypes.CDLL(None, use_errno=True)
+
+
+def homes() -> tuple[str, ...]:
+    """The folders of ours in which whiteouts may lie, for they must not lie in what they hide. Makes them.
+
+    Nobody else may have made them: their names can be guessed.
+    """
+    user = os.getuid()
+    runtime, temporary = os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir()
+    wanted = [f"{runtime}/{_NAME}"] if runtime.startswith("/") else []
+    found = (_own(path, user) for path in (*wanted, f"{temporary}/{_NAME}-{user}"))
+    return tuple(path for path in found if path)
+
+
+def _own(path: str, user: int) -> str:
+    """The folder without links, if it is there, private and ours; else empty."""
+    with suppress(OSError):
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)  # noqa: PTH102 - names of any bytes
+        status = os.lstat(path)
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == user and not status.st_mode & 0o077:
+            return os.path.realpath(path)
+    return ""
 
 
 class WhiteoutFolders:

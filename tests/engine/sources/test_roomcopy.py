@@ -27,7 +27,8 @@ def top(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def planner(tmp_path: Path) -> RoomPlanner:
+def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RoomPlanner:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return RoomPlanner(tmp_path / "cache")
 
 

@@ -30,7 +30,8 @@ def top(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def planner(tmp_path: Path) -> RoomPlanner:
+def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RoomPlanner:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return RoomPlanner(tmp_path / "cache")
 
 
@@ -307,3 +308,22 @@ def test_what_is_mounted_in_a_place_is_seen_by_its_rules_and_not_what_lies_below
     shown = {path: one for path, one in found.items() if one not in {"folder", "hidden"}}
     assert shown == {"bound/y.txt": view, "file.txt": view, "disk/y.txt": view}
     assert not [path for path in found if path.startswith(("alias/", "processes/"))]
+
+
+def test_whiteouts_lie_in_no_place_and_no_process_sees_them(
+    top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(top, "a.txt", "x.key")
+    rules = tree(top, READ, **{"*.key": NONE})
+    for runtime, temporary in ((tmp_path, tmp_path), (top, tmp_path), (top, top)):
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        monkeypatch.setattr("tempfile.tempdir", str(temporary))
+        for use in (PlaceUse.READ, PlaceUse.WRITE):
+            found = seen(RoomPlanner(top / "state"), confined(use, rules, top=top), top)
+            assert {path: view for path, view in found.items() if view != "hidden"} == {"a.txt": "read"}
+    (squatted := tmp_path / "squatted").mkdir()
+    (squatted / "gatewright-rooms").mkdir(mode=0o777)
+    (squatted / "gatewright-rooms").chmod(0o777)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(squatted))
+    seen(RoomPlanner(tmp_path / "cache"), confined(PlaceUse.READ, rules, top=top), top)
+    assert not names(squatted / "gatewright-rooms")

@@ -57,7 +57,8 @@ def top(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def planner(tmp_path: Path) -> RoomPlanner:
+def planner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RoomPlanner:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return RoomPlanner(tmp_path / "cache")
 
 
@@ -281,7 +282,11 @@ def test_another_folder_in_the_place_of_one_closes(top: Path, planner: RoomPlann
     watch.close()
 
 
-def test_nothing_is_left_of_rooms_that_ended_or_were_killed(top: Path, tmp_path: Path) -> None:
+def test_nothing_is_left_of_rooms_that_ended_or_were_killed(
+    top: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    home = tmp_path / "gatewright-rooms"
     (top / "x.key").touch()
     confinement, cache = confined(top, PlaceUse.READ, READ, **{"*.key": NONE}), tmp_path / "cache"
     planner = RoomPlanner(cache)
@@ -292,9 +297,9 @@ def test_nothing_is_left_of_rooms_that_ended_or_were_killed(top: Path, tmp_path:
         assert Path(plans[0].mounts[0].whiteouts, "x.key").is_char_device()
         watch.close()
     assert not Path(plans[0].mounts[0].whiteouts).exists()
-    run, *others = cache.glob("run-*")
+    run, *others = home.glob("run-*")
     assert not others
-    (left := cache / "run-left").mkdir()
+    (left := home / "run-left").mkdir()
     (left / "lock").touch()
     RoomPlanner(cache).plan(confinement)
     assert not left.exists()
