@@ -91,6 +91,7 @@ class RoomWatch:
             self._take_over(is_first=True)
         except BaseException:
             self._free()
+            release()
             raise
         self._thread = threading.Thread(target=self._run, name="watch room", daemon=True)
         self._thread.start()

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import socket
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -327,3 +328,72 @@ def test_whiteouts_lie_in_no_place_and_no_process_sees_them(
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(squatted))
     seen(RoomPlanner(tmp_path / "cache"), confined(PlaceUse.READ, rules, top=top), top)
     assert not names(squatted / "gatewright-rooms")
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_a_file_with_several_names_is_seen_as_its_strictest(seed: int, top: Path, planner: RoomPlanner) -> None:
+    dice = random.Random(seed)
+    paths = list(roomtrees.grow(dice, top, 3))
+    files = [path for path in paths if path.is_file() and not path.is_symlink()]
+    folders = [top, *(path for path in paths if path.is_dir() and not path.is_symlink())]
+    confinement = roomtrees.confine(dice, top, roomtrees.USES)
+    for number in range(min(len(files), 4)):
+        os.link(dice.choice(files), dice.choice(folders) / f"link{number}{dice.choice(['', '.key', '.txt'])}")
+    views: dict[int, set[View]] = {}
+    every = {path: os.lstat(path) for path in roomtrees.everything(top)}
+    every = {path: status for path, status in every.items() if stat.S_ISREG(status.st_mode)}
+    for path, status in every.items():
+        view = roomtrees.by_definition(confinement, path, folder=False)
+        views.setdefault(status.st_ino, set()).add(view)
+    try:
+        found = bubblewrap.seen(planner.plan(confinement), str(top))
+    except ToolFailure:
+        assert any({View.ABSENT, View.WRITE} <= one for one in views.values())
+        return
+    for path, status in every.items():
+        meant = views[status.st_ino]
+        view = next(one for one in View if one in meant)
+        assert found.get(path, "hidden") == ("hidden" if view is View.ABSENT else view), path
+
+
+def test_what_cannot_be_looked_into_is_hidden(top: Path, planner: RoomPlanner) -> None:
+    make(top, "a.txt", "x.key")
+    descriptor = os.open(top, os.O_RDONLY)
+    for _ in range(30):  # a path that is longer than any that the kernel takes
+        os.mkdir("y" * 200, dir_fd=descriptor)
+        inner = os.open("y" * 200, os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(os.open("deep.key", os.O_CREAT | os.O_WRONLY, dir_fd=descriptor))
+    os.close(descriptor)
+    (top / "/".join(["z"] * 200)).mkdir(parents=True)
+    make(top, "/".join(["z"] * 200) + "/deep.key")
+    for use in (PlaceUse.READ, PlaceUse.WRITE):
+        plan = planner.plan(confined(use, tree(top, READ, **{"*.key": NONE}), top=top))
+        said = bubblewrap.shell(plan, f"cd {top} && find . -name '*.key'; ls")
+        assert "deep.key" not in said
+        assert "a.txt" in said
+
+
+def test_several_processes_use_one_cache_at_once(top: Path, tmp_path: Path) -> None:
+    make(top, *(f"{number}/x.key" for number in range(50)), "a.txt")
+    script = """
+import sys
+from pathlib import Path
+from gatewright.policy.confinement import Confinement, Place, PlaceUse, Tree
+from gatewright.policy.document import PermissionRule
+from gatewright.policy.permission import Permission
+from gatewright.sources.roomplan import RoomPlanner
+rules = (PermissionRule("*.key", Permission.NONE),)
+tree = Tree(sys.argv[1], Permission.READ_ONLY, rules)
+for _ in range(10):
+    planner = RoomPlanner(Path(sys.argv[2]))
+    plan = planner.plan(Confinement((Place(sys.argv[1], PlaceUse.READ),), (tree,)))
+    assert len(list(Path(plan.mounts[0].whiteouts).rglob("x.key"))) == 50
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "XDG_RUNTIME_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", script, str(top), str(tmp_path / "cache")]
+    processes = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE) for _ in range(3)]
+    for process in processes:
+        _, said = process.communicate()
+        assert process.returncode == 0, said.decode()
