@@ -24,6 +24,7 @@ from gatewright.sources.roommount import Mount
 
 _PATIENCE_S = 5.0
 _NAME = "gatewright-rooms"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HERE, _EXCHANGE = -100, 2
 
 
@@ -60,14 +61,13 @@ class WhiteoutFolders:
     """Those of one process; what one that was killed left in ``cache`` is removed."""
 
     def __init__(self, cache: Path) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        one_at_a_time = os.open(cache / "lock", flags, 0o600)
+        one_at_a_time = os.open(cache / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             lock(one_at_a_time, _PATIENCE_S)
             for left in cache.glob("run-*"):
                 _clear_if_left(left)
             self.path = Path(tempfile.mkdtemp(prefix="run-", dir=cache))
-            self._held = os.open(self.path / "lock", flags, 0o600)
+            self._held = os.open(self.path, _FOLDER)  # what clears up temporary folders leaves a locked one alone
             lock(self._held, _PATIENCE_S)
         finally:
             os.close(one_at_a_time)
@@ -196,7 +196,7 @@ def _dress(made: str, real: str) -> None:
 def _clear_if_left(folder: Path) -> None:
     """Remove the folder of a process that is gone."""
     with suppress(OSError):
-        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(folder, _FOLDER)
         try:
             lock(descriptor, 0.0)
             shutil.rmtree(folder, ignore_errors=True)
