@@ -14,7 +14,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -51,8 +50,6 @@ _ALONE = (
     *("--unshare-all", "--unshare-user", "--uid", str(_USER), "--gid", str(_USER), "--cap-drop", "ALL"),
     *("--hostname", "room", "--die-with-parent"),
 )
-_NOT_WHOLE = frozenset({"proc", "dev", "sys", "run"})
-"""Of `/` these are a room's own, whatever is granted."""
 _PROBE_S = 20.0
 _SAID_CHARS = 200
 HIDDEN = frozenset({MountKind.HIDE_FILE, MountKind.HIDE_FOLDER})
@@ -137,24 +134,6 @@ def system_options() -> Iterator[str]:
             yield from ("--symlink", str(place.readlink()), str(place))
         elif real.exists():
             yield from ("--ro-bind", str(real), str(place))
-
-
-def _parts(mount: Mount) -> Iterator[Mount]:
-    """A mount as it is, and that of `/` as its parts, since a room has some of its own there."""
-    if mount.path != "/" or mount.kind in HIDDEN:
-        yield mount
-        return
-    for place in sorted(Path(mount.origin or "/").iterdir()):
-        if place.name in _NOT_WHOLE or place.is_symlink() or not place.is_dir():
-            continue
-        part = replace(mount, path=f"/{place.name}", origin=str(place))
-        if mount.kind is MountKind.OVERLAY:
-            whiteouts = Path(mount.whiteouts, place.name)
-            if whiteouts.is_char_device():
-                continue
-            is_whole = not whiteouts.is_dir()
-            part = replace(part, kind=MountKind.READ) if is_whole else replace(part, whiteouts=str(whiteouts))
-        yield part
 
 
 def _mount_options(mount: Mount) -> tuple[str, ...]:

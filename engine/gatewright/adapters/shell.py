@@ -190,9 +190,13 @@ def isolation_words(confine: Confine) -> str:
     """How far shells are kept apart from the rest of the system, in plain words."""
     if confine is Confine.NONE:
         return "not confined, as the policy says: programs may reach all that the user may"
-    if why := Confiner.why_not():
-        return f"cannot be confined, and is not executed: {why}"
     return "confined: of files and hosts only what the agent is granted exists for it"
+
+
+def shell_obstacle(confine: Confine) -> str:
+    """The reason why no command may be executed on this system, and what to do; empty where it may."""
+    why = Confiner.why_not() if confine is Confine.POLICY else ""
+    return f"commands cannot be confined on this system: {why}" if why else ""
 
 
 async def _once(command: str, launch: _Launch) -> dict[str, JsonValue]:

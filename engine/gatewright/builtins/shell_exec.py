@@ -23,10 +23,11 @@ from gatewright.tools.parameter import CommandParameter
 @frozen
 class ShellPort:
     """What executes commands. ``run`` answers ``exit_code``, ``output`` and what else is worth telling of a canonical
-    command; ``isolation`` says how far it is kept apart from the system."""
+    command; ``isolation`` says how far it is kept apart from the system, ``obstacle`` why it cannot be as it should."""
 
     run: Callable[[str, ToolExecutionContext], Awaitable[dict[str, JsonValue]]]
     isolation: Callable[[], str]
+    obstacle: Callable[[], str]
 
 
 class ShellExec(Input):
@@ -61,6 +62,11 @@ class ShellExecTool(RootTool):
     def __init__(self, shell: ShellPort | None = None) -> None:
         self._shell = shell
         self.is_executable = shell is not None
+
+    @property
+    def obstacle(self) -> str:
+        """The reason why no command can be confined here, where it has to be."""
+        return self._shell.obstacle() if self._shell is not None else ""
 
     @property
     def caveat(self) -> str:

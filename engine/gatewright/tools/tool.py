@@ -327,6 +327,11 @@ class Tool(Declaration):
         return self._shape.missing(operation, arguments)
 
     @property
+    def obstacle(self) -> str:
+        """The reason why no call may be executed on this system, with what to do; empty where it may."""
+        return ""
+
+    @property
     def caveat(self) -> str:
         """What the trace of a call says of where it is executed; empty for nothing."""
         return ""

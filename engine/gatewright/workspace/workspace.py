@@ -144,7 +144,7 @@ class Workspace:
             self._records,
             durable=durable,
             limits=approvals,
-            shell=ShellPort(self._run_shell, self._shell_isolation),
+            shell=ShellPort(self._run_shell, self._shell_isolation, self._shell_obstacle),
             messages=MessagePort(self._send_message, self._message_fault),
             copy_of=copy_of,
         )
@@ -1102,6 +1102,11 @@ class Workspace:
         from gatewright.adapters.shell import isolation_words
 
         return isolation_words(self.policy.shell.confine)
+
+    def _shell_obstacle(self) -> str:
+        from gatewright.adapters.shell import shell_obstacle
+
+        return shell_obstacle(self.policy.shell.confine)
 
     def _put_in_force(self, after: PolicyState, changed: ChangeSet | None = None, *, afresh: bool = False) -> None:
         self._parts.enforce(self._state, after, changed, afresh=afresh)

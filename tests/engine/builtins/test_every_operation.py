@@ -189,7 +189,7 @@ tools = []
 
 [workspace]
 roots = {{ shared = "shared", tmp = "tmp", vault = "vault" }}
-shell = {{ backend = "host", allow = ["echo"] }}
+shell = {{ backend = "host", allow = ["echo"], confine = "none" }}
 web = {{ allow_private = true, search = [{{ engine = "searxng", url = "{web}" }}] }}
 
 [workspace.endpoints]

@@ -28,6 +28,7 @@ roots = { shared = "work", tmp = "tmp" }
 
 [workspace.shell]
 backend = "BACKEND"
+confine = "none"
 allow = ["*", "xargs", "timeout", "nice", "env", "nohup", "setsid", "stdbuf", "ionice", "chrt", "time", "command",
     "exec", "find -exec", "sed -e", "f", "awk", "npm", "pytest", "let", "python3", "sh"]
 deny = ["rm", "shred"]
@@ -96,8 +97,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(params=["host"])
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Bench]:
-    monkeypatch.setattr(shells, "_bubblewrap", lambda: ("", "it is off in this test"))
+def bench(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
     policy = POLICY.replace("BACKEND", request.param)
     fill(tmp_path / "ws", policy)
     fill(tmp_path / "twin", policy)

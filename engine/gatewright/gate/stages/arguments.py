@@ -241,6 +241,10 @@ def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefu
     port, agent = state.ports.roots, state.agent
     if port is None or agent is None:
         return Refusal("no-roots", "no port to the roots of the workspace", message.PLACE)
+    if obstacle := state.plan.tool.actor.obstacle:
+        return Refusal(
+            "not-confined", obstacle, "commands cannot be executed on this system; an operator has to see to it"
+        )
     settings, files = agent.policy.shell, list[FileTarget]()
     start = port.find(ROOT_NAMES[0], roots=ROOT_NAMES[:1])
     if isinstance(start, Refusal):
