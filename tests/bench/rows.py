@@ -9,6 +9,7 @@ from tests.bench.arguments import argument_check
 from tests.bench.auditlist import audit_list
 from tests.bench.auditrow import audit
 from tests.bench.blockedit import block_edit
+from tests.bench.confinedstart import confined_start
 from tests.bench.decision import decision, growth
 from tests.bench.gateway import gateway
 from tests.bench.globs import glob_levels
@@ -44,6 +45,7 @@ ROWS: Mapping[str, Callable[[Effort], Row]] = {
     "block edit": block_edit,
     "note search": note_search,
     "rooms": rooms,
+    "confined start": confined_start,
     "agents page": agents_page,
     "one tick": one_tick,
     "start": start,
