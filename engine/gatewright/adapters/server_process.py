@@ -26,6 +26,7 @@ STDERR_BYTES = 64 * 1024
 LEAVE_S = 1.0
 """How long a server may take to leave when its input ends, and again when it is asked by a signal."""
 _CHUNK = 64 * 1024
+_PROCESSES = Path("/proc")
 _GUARD = 'trap "" HUP INT TERM; while read -r _; do :; done; kill -s KILL -- "-$1" 2>/dev/null'
 
 
@@ -104,7 +105,7 @@ class ServerProcess:
         _signal_group(pid, signal.SIGKILL)
         await self._leaves()
         for _tries in range(100):  # those that it started are not our children: nobody tells us of their end
-            if not _signal_group(pid, 0):
+            if not _signal_group(pid, 0) or not is_alive(pid):
                 break
             await asyncio.sleep(0.01)
         for task in self._tasks:
@@ -209,6 +210,18 @@ def _kill_started(starting: asyncio.Future[asyncio.subprocess.Process]) -> None:
         process = starting.result()
         _signal_group(process.pid, signal.SIGKILL)
         process._transport.close()  # pyright: ignore
+
+
+def is_alive(group: int) -> bool:
+    """Say if something of a process group runs; what ended stays in it until its parent takes note of that."""
+    if not _PROCESSES.is_dir():
+        return True
+    for one in _PROCESSES.glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, its_group, *_ = one.read_bytes().rpartition(b")")[2].split()
+            if int(its_group) == group and state not in (b"Z", b"X"):
+                return True
+    return False
 
 
 def _signal_group(pid: int, number: int) -> bool:

