@@ -13,9 +13,10 @@ import math
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Protocol, Self
@@ -36,8 +37,11 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.printable import printable
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.confinement import Confinement, ProcessBounds
+from gatewright.policy.document import PlaceUse
 from gatewright.policy.prefix import covers
+from gatewright.sources.roomcopy import Difference
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
+from gatewright.sources.writeback import WriteBack
 
 NOT_CONFINED = "not-confined"
 PROXY_PORT = 39128
@@ -64,6 +68,10 @@ class Planner(Protocol):
 
     def watch(self, confinement: Confinement, plan: RoomPlan, listener: Room, /) -> Watch:
         """Follow the folders, and tell the room."""
+        ...
+
+    def differences(self, plan: RoomPlan, /) -> Sequence[Difference]:
+        """What processes changed in the private copies of a plan, until its watch is closed."""
         ...
 
 
@@ -97,10 +105,19 @@ class Proxy(Protocol):
 
 
 class Confiner:
-    """The rooms of one workspace. ``proxy`` makes what connects a room to its hosts."""
+    """The rooms of one workspace. ``proxy`` makes what connects a room to its hosts.
 
-    def __init__(self, planner: Planner, proxy: Callable[[Confinement], Proxy] | None = None) -> None:
-        self._planner, self._proxy = planner, proxy
+    ``write_back`` makes what writes back what was changed in private copies.
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        proxy: Callable[[Confinement], Proxy] | None = None,
+        *,
+        write_back: Callable[[Confinement], WriteBack] | None = None,
+    ) -> None:
+        self._planner, self._proxy, self._write_back = planner, proxy, write_back
 
     @staticmethod
     def why_not() -> str:
@@ -116,8 +133,12 @@ class Confiner:
             raise ToolFailure("this cannot be confined here, and so it is not started", code=NOT_CONFINED, detail=why)
         if confinement.hosts and self._proxy is None:
             raise ToolFailure("it can be given no network here", code=NOT_CONFINED)
+        has_copies = any(place.use is PlaceUse.SNAPSHOT for place in confinement.places)
+        write_back = self._write_back(confinement) if self._write_back is not None and has_copies else None
+        if has_copies and write_back is None:
+            raise ToolFailure("nothing could be written back from a private copy here", code=NOT_CONFINED)
         proxy = self._proxy(confinement) if self._proxy is not None and confinement.hosts else None
-        room = Room(confinement, proxy, own)
+        room = Room(confinement, proxy, own, write_back)
         await in_own_thread(room.open, self._planner)
         return room
 
@@ -128,8 +149,16 @@ class Room:
     `process` makes one; whoever starts it another way takes a `launch`.
     """
 
-    def __init__(self, confinement: Confinement, proxy: Proxy | None = None, own: tuple[Mount, ...] = ()) -> None:
-        self.confinement, self._proxy, self._own = confinement, proxy, own
+    def __init__(
+        self,
+        confinement: Confinement,
+        proxy: Proxy | None = None,
+        own: tuple[Mount, ...] = (),
+        write_back: WriteBack | None = None,
+    ) -> None:
+        self.confinement, self._proxy, self._own, self._write_back = confinement, proxy, own, write_back
+        self._look: Callable[[], Sequence[Difference]] = tuple
+        self._first_plan = RoomPlan()
         self.landlock = ""
         self._watch: Watch | None = None
         self._why_over = ""
@@ -138,7 +167,9 @@ class Room:
 
     def open(self, planner: Planner) -> None:
         """Plan it and follow its files. Raises ToolFailure."""
-        self._watch = planner.watch(self.confinement, planner.plan(self.confinement), self)
+        plan = planner.plan(self.confinement)
+        self._first_plan, self._look = plan, partial(planner.differences, plan)
+        self._watch = planner.watch(self.confinement, plan, self)
 
     @property
     def plan(self) -> RoomPlan:
@@ -208,10 +239,15 @@ class Room:
     async def close(self) -> None:
         """End the room with all that runs in it."""
         self.end("the room was closed")
-        if self._watch is not None:
-            await in_own_thread(self._watch.close)
-        if self._proxy is not None:
-            await self._proxy.close()
+        write_back, self._write_back = self._write_back, None
+        try:
+            if write_back is not None and self._watch is not None:
+                await write_back.give_back(self._first_plan, self._look)
+        finally:
+            if self._watch is not None:
+                await in_own_thread(self._watch.close)
+            if self._proxy is not None:
+                await self._proxy.close()
 
     def end(self, why: str) -> None:
         """End what runs in the room, for ever; any thread may call it."""

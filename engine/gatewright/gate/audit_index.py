@@ -383,6 +383,8 @@ def words_of(kind: str, body: str) -> str:
             return f"the session `{told.get('session', '')}` was deleted, and what counted in it forgotten"
         case RowKind.CONNECTION:
             return _connection_words(told)
+        case RowKind.COPY_RETURNED:
+            return _copy_words(told)
         case RowKind.LOG_MOVED:
             return f"{who} moved the log from `{told.get('from', '')}` to `{told.get('to', '')}`"
         case RowKind.LOG_OPENED if "anchor" in told:
@@ -403,6 +405,16 @@ def _connection_words(told: dict[str, Any]) -> str:
         return f"refused {place}{times}{because}"
     sizes = [told[name] if isinstance(told.get(name), int) else 0 for name in ("sent", "received")]
     return f"connected to {place}{times}, {sizes[0]:,} bytes sent and {sizes[1]:,} received{because}"
+
+
+def _copy_words(told: dict[str, Any]) -> str:
+    if told.get("unread"):
+        return f"nothing was written back of a private copy, which is in `{told.get('folder', '')}`: {told['unread']}"
+    written, kept = told.get("written_count") or 0, told.get("kept_back_count") or 0
+    where = f", in `{told['folder']}`" if told.get("folder") else ""
+    return f"of what was changed in a private copy {written} were written back" + (
+        f" and {kept} kept back{where}" if kept else ""
+    )
 
 
 def _listed(words: object) -> str:

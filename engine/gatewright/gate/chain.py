@@ -34,6 +34,7 @@ class RowKind(StrEnum):
     MEMORY_ADOPTED = "MemoryAdopted"
     SESSION_DELETED = "SessionDeleted"
     CONNECTION = "Connection"
+    COPY_RETURNED = "CopyReturned"
     TOOL_INVOKED = "ToolInvoked"
     CAPABILITY_CHECK = "CapabilityCheck"
     POLICY_DECISION = "PolicyDecision"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import stat
+import subprocess
 import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -31,6 +31,10 @@ _CLONE_FILE = 0x40049409
 _CHUNK = 1 << 24
 
 
+Mark = tuple[int, ...]
+"""What is another value once a file is another one, or was written to."""
+
+
 class CopyChange(Word):
     """What a process did in its copy."""
 
@@ -43,7 +47,7 @@ class CopyChange(Word):
 class Difference:
     """One path in which a copy is not what it was. ``path``: in the place; ``copy``: where the new one stands.
 
-    ``is_stale``: what stands at the path is not what was copied, either.
+    ``is_stale``: what stands at the path is not what was copied, either. ``original``: the mark of that, None: nothing.
     """
 
     change: CopyChange
@@ -52,9 +56,7 @@ class Difference:
     is_folder: bool
     is_link: bool
     is_stale: bool
-
-
-Mark = tuple[int, ...]
+    original: Mark | None = None
 
 
 class PrivateCopy:
@@ -89,11 +91,7 @@ class PrivateCopy:
 
     def remove(self) -> None:
         """Remove it from the disk."""
-        for above, folders, _ in os.walk(self._home):
-            for path in (f"{above}/{name}" for name in folders):
-                if not os.path.islink(path):  # noqa: PTH114 - names of any bytes
-                    os.chmod(path, 0o700)  # noqa: PTH101 - the process may have closed it to us
-        shutil.rmtree(self._home, ignore_errors=True)
+        remove_tree(self._home)
 
     def differences(self) -> Iterator[Difference]:
         """What is not as it was copied: what came and was changed from the top, then what went from below."""
@@ -112,13 +110,16 @@ class PrivateCopy:
     def _difference(self, change: CopyChange, relative: str, mark: Mark, original: Mark | None) -> Difference:
         mode, path = mark[0], self.place + relative
         is_stale = not _is_same(_mark(path), original)
-        return Difference(change, path, self.path + relative, stat.S_ISDIR(mode), stat.S_ISLNK(mode), is_stale)
+        is_folder, is_link = stat.S_ISDIR(mode), stat.S_ISLNK(mode)
+        return Difference(change, path, self.path + relative, is_folder, is_link, is_stale, original)
 
     def _now(self) -> Iterator[tuple[str, Mark]]:
         """Every path of the copy; a folder that the process closed to us is looked into all the same."""
         inner = [""]
         while inner:
             relative = inner.pop()
+            if relative.count("/") > MAX_DEPTH + 1:
+                raise refuse("folders in a private copy are nested too deeply")
             path = self.path + relative
             mark = _mark(path)
             if mark is None:
@@ -197,7 +198,7 @@ class PrivateCopy:
         return True
 
     def _count(self, relative: str, status: os.stat_result) -> None:
-        self._copied[relative] = (_mark_of(status), None)
+        self._copied[relative] = (mark_of(status), None)
         self._bytes += status.st_size if stat.S_ISREG(status.st_mode) else 0
         if len(self._copied) > MAX_FILES or self._bytes > MAX_BYTES:
             most = f"{MAX_FILES:,} files and {format_size(MAX_BYTES)}"
@@ -227,10 +228,17 @@ def _copy_bytes(original: int, copy: int, size: int) -> None:
 
 def _mark(path: str) -> Mark | None:
     status = status_at(path)
-    return None if status is None else _mark_of(status)
+    return None if status is None else mark_of(status)
 
 
-def _mark_of(status: os.stat_result) -> Mark:
+def remove_tree(folder: str) -> None:
+    """Remove a folder in which a program could do what it liked: of any depth, and closed to its owner."""
+    for command in (("chmod", "-R", "u+rwX"), ("rm", "-rf", "--one-file-system")):
+        subprocess.run([*command, "--", folder], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def mark_of(status: os.stat_result) -> Mark:
+    """The mark of a file; of a folder the names in it have their own."""
     is_folder = stat.S_ISDIR(status.st_mode)
     times = () if is_folder else (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     return status.st_mode, status.st_dev, status.st_ino, *times

@@ -27,6 +27,7 @@ from gatewright.gate import (
     Approver,
     AuditEntry,
     AuditLog,
+    AuditUnavailable,
     Decision,
     Gate,
     PermissionBroker,
@@ -326,6 +327,7 @@ class Workspace:
         from gatewright.adapters.secret import Secrets
         from gatewright.gate.connection import ConnectionLog
         from gatewright.sources.roomplan import RoomPlanner
+        from gatewright.sources.writeback import GivenBack, WriteBack
 
         def proxy(confinement: Confinement) -> HostProxy:
             given = confinement.environment.values()
@@ -333,7 +335,16 @@ class Workspace:
             log = ConnectionLog(self.audit, confinement.agent_id, confinement.subject, clean=secrets.out_of)
             return HostProxy(confinement.hosts, confinement.allow_private, log.tell, done=log.close)
 
-        return Confiner(RoomPlanner(self._folders.state / "rooms"), proxy)
+        def write_back(confinement: Confinement) -> WriteBack:
+            names = confinement.agent_id, "", confinement.subject
+
+            def record(what: GivenBack) -> None:
+                with suppress(AuditUnavailable):  # it is done, and no call is made before the log can be written again
+                    self.audit.append([AuditEntry(RowKind.COPY_RETURNED, "", *names, body=what.to_json())])
+
+            return WriteBack(confinement, self._folders.state / "kept", told=record)
+
+        return Confiner(RoomPlanner(self._folders.state / "rooms"), proxy, write_back=write_back)
 
     @once
     def _confinements(self) -> Confinements:

@@ -52,6 +52,7 @@ EVENTS: Mapping[str, str] = {
     RowKind.MEMORY_ADOPTED: mark("Memory taken over"),
     RowKind.SESSION_DELETED: mark("Session deleted"),
     RowKind.CONNECTION: mark("Connection"),
+    RowKind.COPY_RETURNED: mark("Copy written back"),
 }
 _NO_END, _WAITS = mark("no end"), mark("waits")
 _VERDICTS = {"allow": mark("allow"), "ask": mark("ask"), "deny": mark("deny")}

@@ -49,6 +49,9 @@ class Plain:
     def __init__(self, *more: Mount) -> None:
         self.more = more
 
+    def differences(self, plan: RoomPlan, /) -> tuple[()]:
+        return ()
+
     def plan(self, confinement: Confinement, /) -> RoomPlan:
         places = (Mount(_KINDS[one.use], one.path) for one in confinement.places)
         return RoomPlan((*places, *self.more))

@@ -402,6 +402,16 @@ def test_log_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None
             {"allowed": True, "sent": {}},
             "connected to a host without a name, 0 bytes sent and 0 received",
         ),
+        (
+            RowKind.COPY_RETURNED,
+            {"written_count": 3, "kept_back_count": 2, "folder": "/k"},
+            "of what was changed in a private copy 3 were written back and 2 kept back, in `/k`",
+        ),
+        (
+            RowKind.COPY_RETURNED,
+            {"unread": "too deep", "folder": "/k"},
+            "nothing was written back of a private copy, which is in `/k`: too deep",
+        ),
         (RowKind.TOOL_INVOKED, {"x": 1}, ""),
         (RowKind.LOG_OPENED, [], "not readable"),
         (RowKind.POLICY_CHANGED, {"changes": "one"}, ""),
