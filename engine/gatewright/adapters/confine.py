@@ -4,6 +4,8 @@ A room has an empty root with the parts of the system that can only be read, its
 home, a folder for what is temporary and a network of its own, of which one port leads to the proxy of its hosts. The
 filter of system calls (`seccomp`) holds from the beginning; `confined_init` closes the rest and becomes the program
 once it is told to. Nothing of a room is on disk, and nothing of it outlives this program.
+
+Over 450 lines, because a room, what it needs from others and the start of a process in it are read together.
 """
 
 from __future__ import annotations
@@ -239,6 +241,10 @@ class Room:
     async def close(self) -> None:
         """End the room with all that runs in it."""
         self.end("the room was closed")
+        await asyncio.shield(asyncio.ensure_future(self._let_go()))
+
+    async def _let_go(self) -> None:
+        """Write back what was changed in copies, which whoever waits no longer cannot stop, and let go of the rest."""
         write_back, self._write_back = self._write_back, None
         try:
             if write_back is not None and self._watch is not None:
