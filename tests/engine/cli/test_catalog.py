@@ -124,8 +124,10 @@ def test_server_gets_the_values_of_its_variables_from_the_clients_file_and_no_fi
     run: Runner, policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GOOD_KEY", raising=False)
-    config, log = tmp_path / "one.json", tmp_path / "log"
-    entry = {"command": sys.executable, "args": [GOOD, "stdio", str(log)], "env": {"GOOD_KEY": "very-secret"}}
+    (tmp_path / "memory").mkdir()  # a name for what a server writes
+    config, log = tmp_path / "one.json", tmp_path / "memory" / "log"
+    words = [GOOD, "stdio", str(log), str(log.parent)]
+    entry = {"command": sys.executable, "args": words, "env": {"GOOD_KEY": "very-secret"}}
     config.write_text(json.dumps({"mcpServers": {"good": entry}}), encoding="utf-8")
     status, out, err = run("catalog", "import", policy, "--from", config, "--trust", "--accept")
     assert (status, err) == (0, "")

@@ -153,12 +153,16 @@ async def test_all_servers_of_a_client_are_trusted_by_one_dialog_and_their_tools
     window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GOOD_KEY", raising=False)
-    log, path = tmp_path / "log", tmp_path / "mcp.json"
+    (tmp_path / "memory").mkdir()  # a name for what a server writes
+    log, path = tmp_path / "memory" / "log", tmp_path / "mcp.json"
     servers = {
-        name: {"command": sys.executable, "args": [GOOD, "stdio", str(log)], "env": {"GOOD_KEY": f"secret-{name}"}}
-        for name in ("first", "second")
+        name: {
+            "command": sys.executable,
+            "args": [GOOD, "stdio", str(log.with_name(file)), str(log.parent)],
+            "env": {"GOOD_KEY": f"secret-{name}"},
+        }
+        for name, file in (("first", "log"), ("second", "log2"))
     }
-    servers["second"]["args"] = [GOOD, "stdio", str(tmp_path / "log2")]
     broken = {"command": "no-such-server-anywhere", "args": ["with two words"]}
     path.write_text(json.dumps({"mcpServers": {**servers, "broken": broken}}), encoding="utf-8")
     page = page_of(window)
