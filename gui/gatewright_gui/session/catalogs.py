@@ -63,6 +63,7 @@ _STATUS: Mapping[ServerStatus, tuple[str, str, Tone]] = {
     ServerStatus.RESTARTING: (mark("restarting"), "rotate-ccw", "ask"),
     ServerStatus.FAILED: (mark("failed"), "circle-x", "deny"),
 }
+_UP = frozenset({ServerStatus.STARTING, ServerStatus.RUNNING, ServerStatus.RESTARTING})
 
 
 @frozen
@@ -77,6 +78,11 @@ class CatalogRow:
     def catalog_id(self) -> str:
         """The id of the catalog."""
         return self.state.catalog.catalog_id
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether its server could not be started or ended by itself."""
+        return self.server is not None and self.server.status is ServerStatus.FAILED
 
     @property
     def waits_for_places(self) -> bool:
@@ -96,14 +102,15 @@ class CatalogRow:
     @property
     def is_up(self) -> bool:
         """Whether it runs or is about to."""
-        up = (ServerStatus.STARTING, ServerStatus.RUNNING, ServerStatus.RESTARTING)
-        return self.server is not None and self.server.status in up
+        return self.server is not None and self.server.status in _UP
 
     @property
     def status(self) -> tuple[str, str, Tone]:
         """Words, an icon and a colour for its state."""
         if self.server is None:
             return (tr("run by another program"), "package", "muted")
+        if self.waits_for_places and self.is_trusted:
+            return tr("held: places not accepted"), "lock", "ask"
         words, icon, tone = _STATUS[self.server.status]
         return tr(words), icon, tone
 
@@ -135,6 +142,8 @@ class Catalogs(QObject):
         self._waiting: dict[str, tuple[Pin, bool, tuple[Waiting, ...]]] = {}
         """What was worked out for a pin, which takes a millisecond for each tool that waits."""
         self._pins: tuple[object, ...] = ()
+        self._up: frozenset[str] = frozenset()
+        """The servers that ran or were about to when they were looked at last."""
         self._leave: Callable[[], None] = _nothing
         self._told.connect(self._look)
         document.closed.connect(self._follow)
@@ -197,7 +206,8 @@ class Catalogs(QObject):
 
     def places(self, catalog: Catalog) -> Mapping[str, PlaceUse]:
         """The places that the process of a server gets, or seems to need where nobody accepted any yet."""
-        return catalog.places or {}
+        held = catalog.places
+        return self._document.workspace.proposed_places(catalog) if held is None else held
 
     def digest(self, catalog_id: str) -> str:
         """What is trusted when a server is trusted."""
@@ -268,11 +278,23 @@ class Catalogs(QObject):
 
     def _look(self) -> None:
         """Tools that came, went or were accepted change what agents see: the whole window follows."""
+        self._tell_ended()
         pins = self._pins_now()
         if pins != self._pins:
             self._pins = pins
             self._document.tell_tools_changed()
         self._tell_changed()
+
+    def _tell_ended(self) -> None:
+        """Say which servers that ran were ended by an edit, and start anew with the next call."""
+        states: Mapping[str, ServerState] = self._document.workspace.servers.states if self._document.is_open else {}
+        up = frozenset(name for name, state in states.items() if state.status in _UP)
+        for name in sorted(self._up - up):
+            state = states.get(name)
+            if state is not None and state.status is ServerStatus.STOPPED and state.reason:
+                text = tr("the server of `{catalog}` was ended: {reason}. It starts anew with the next call")
+                self._document.say("info", text.format(catalog=name, reason=state.reason))
+        self._up = up
 
     def _pins_now(self) -> tuple[object, ...]:
         if not self._document.is_open:

@@ -5,17 +5,22 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QModelIndex, Qt
+from PySide6.QtGui import QAction
 from PySide6.QtTest import QAbstractItemModelTester, QTest
-from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QLineEdit, QMenu, QPushButton, QWidget
 
+from gatewright.base.problem import Problem, Severity, Subject
+from gatewright.policy import catalogedit, sourceedit
 from gatewright.policy.document import PlaceUse
+from gatewright.policy.permission import Permission
 from gatewright_gui.pages.catalogs.room_browser import RoomBrowser
 from gatewright_gui.pages.catalogs.room_pane import RoomDialog
 from gatewright_gui.pages.catalogs.room_tree import FILES, NAME, SEES
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
+from gatewright_gui.pages.problems import ProblemsPage
 from gatewright_gui.window.main_window import MainWindow
 from tests.gui.catalogs.test_page import dialog_of, page_of, press
-from tests.gui.session.opened import opened_window, settled, until
+from tests.gui.session.opened import Said, agents_page, opened_window, settled, until
 
 POLICY = """\
 gatewright = 1
@@ -147,9 +152,6 @@ async def test_what_a_server_sees_is_drawn_for_all_agents_and_for_one(window: Ma
 
 async def test_drawing_follows_an_edit_of_a_level_and_keeps_what_is_open(window: MainWindow) -> None:
     browser = await browser_of(window)
-    from gatewright.policy import sourceedit
-    from gatewright.policy.permission import Permission
-
     window.document.push(lambda policy, _: sourceedit.set_level(policy, "notes", 0, Permission.READ_ONLY))
     await settled(window)
     assert "  keys | read | 1 file" in drawn(browser)
@@ -284,4 +286,93 @@ async def test_everything_in_the_dialog_has_a_name_and_fits_a_small_window(windo
         assert not takes_keys or spoken, one
     assert dialog.focusWidget() is dialog.findChild(QPushButton, "trust.cancel")
     press(dialog, "trust.cancel")
+    await settled(window)
+
+
+HELD = POLICY.replace('places = { notes = "write", "./lib" = "read" }', 'args = ["./lib", "--root=notes"]')
+
+
+@pytest.mark.parametrize("is_trusted", [False, True])
+async def test_a_server_whose_places_nobody_accepted_is_asked_about_with_what_its_command_names(
+    folder: Path, tmp_path: Path, *, is_trusted: bool
+) -> None:
+    (folder / "policy.toml").write_text(HELD, encoding="utf-8")
+    async with opened_window(folder / "policy.toml", tmp_path) as window:
+        if is_trusted:
+            window.document.workspace.trust_server("files")
+        window.show_page("catalogs")
+        await settled(window)
+        page = page_of(window)
+        bar = page.detail.bar
+        assert bar.isVisible()
+        if is_trusted:
+            assert "which folders" in bar.text
+            row = page.current
+            assert row is not None
+            assert row.status[0] == "held: places not accepted"
+        QTest.mouseClick(bar.action_button, Qt.MouseButton.LeftButton)
+        dialog = await dialog_of(window, TrustDialog)
+        await settled_but_dialog(window)
+        assert set(dialog.places["files"]) == {"./lib", "notes"}
+        press(dialog, "trust.accept")
+        await settled(window)
+        catalog = window.document.policy.catalog("files")
+        assert catalog is not None
+        assert catalog.places is not None
+        assert set(catalog.places) == {"./lib", "notes"}
+        row = page.current
+        assert row is not None
+        assert row.is_trusted
+
+
+async def test_problem_of_places_leads_to_the_drawing_and_is_mended_nowhere_unseen(
+    folder: Path, tmp_path: Path
+) -> None:
+    (folder / "policy.toml").write_text(HELD, encoding="utf-8")
+    async with opened_window(folder / "policy.toml", tmp_path) as window:
+        problem = Problem(Severity.WARNING, "places-not-accepted", "held", subject=Subject(("catalogs", "files")))
+        window.show_page("problems")
+        await settled(window)
+        window.document.set_problems([problem])
+        page = window.shelf.page("problems")
+        assert isinstance(page, ProblemsPage)
+        page.view.setCurrentIndex(page.model.index(0, 0))
+        await settled(window)
+        assert all(button.isHidden() for button in page.mend_buttons)
+        assert page.trust_button.text() == "Places..."
+        QTest.mouseClick(page.trust_button, Qt.MouseButton.LeftButton)
+        dialog = await dialog_of(window, TrustDialog)
+        assert set(dialog.places["files"]) == {"./lib", "notes"}
+        press(dialog, "trust.cancel")
+        await settled(window)
+
+
+async def test_an_edit_meanwhile_makes_the_answer_void(window: MainWindow) -> None:
+    dialog, said = await trust_dialog(window), Said(window.document)
+    window.document.push(lambda policy, _: catalogedit.set_places(policy, "files", {}))
+    press(dialog, "trust.accept")
+    await settled(window)
+    assert "changed meanwhile" in said.last
+    row = page_of(window).current
+    assert row is not None
+    assert not row.is_trusted
+    assert row.state.catalog.places == {}
+
+
+async def test_shell_of_an_agent_is_shown_from_its_menu(window: MainWindow) -> None:
+    window.show_page("agents")
+    await settled(window)
+    pane = agents_page(window).agents
+    at = pane.view.visualRect(pane.view.currentIndex()).center()
+    pane.view.customContextMenuRequested.emit(at)
+    menu = next(one for one in pane.findChildren(QMenu) if one.isVisible())
+    action = menu.findChild(QAction, "agents.room")
+    assert action is not None
+    action.trigger()
+    menu.close()
+    dialog = await dialog_of(window, RoomDialog)
+    await until(lambda: not set(window.tasks.names) - {"agents.room"})
+    assert dialog.windowTitle() == "What shell commands of desk can see"
+    assert drawn(dialog.pane.browser)[-1] == "  c.md | read"
+    QTest.keyClick(dialog, Qt.Key.Key_Escape)
     await settled(window)

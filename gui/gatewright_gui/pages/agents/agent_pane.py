@@ -1,6 +1,7 @@
 """The list of agents with its keys, buttons and menu, drawn with what each model sees."""
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QColor, QFont, QKeyEvent, QKeySequence, QPainter, QResizeEvent, QShowEvent
@@ -24,6 +25,7 @@ from gatewright_gui.pages.agents.agents import (
 )
 from gatewright_gui.pages.agents.rights_menu import RightsMenu
 from gatewright_gui.pages.page import PageContext
+from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
@@ -150,6 +152,7 @@ class AgentPane(QWidget):
 
     def __init__(self, context: PageContext, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._context = context
         self._document = context.document
         self._selection = context.selection
         self._gone: tuple[str | None, str | None] = (None, None)
@@ -326,6 +329,13 @@ class AgentPane(QWidget):
     def _show_problems(self, _problems: object = None) -> None:
         self.model.set_problems(agents_with_problems(self._document.problems, self._document.policy.agents))
 
+    def _show_room(self, agent_id: str) -> None:
+        from gatewright_gui.pages.catalogs.room_pane import RoomDialog  # not for the first painting
+
+        context = self._context
+        dialog = RoomDialog(self, self._document, context.tasks, context.sizes, agent_id)
+        context.tasks.start(shown(dialog), "agents.room", replace=True)
+
     # what one looks at
 
     def _filter(self, text: str) -> None:
@@ -379,6 +389,9 @@ class AgentPane(QWidget):
         menu.addActions([self.actions_by_key[key] for key, *_ in ACTIONS if key != "preset"])
         describe = self.describe_requested.emit
         add_action(menu, tr("Edit description"), describe, icon="file-text", can=len(chosen) == 1)
+        if len(chosen) == 1:
+            look = partial(self._show_room, chosen[0])
+            add_action(menu, tr("What its shell commands can see..."), look, name="agents.room", icon="eye")
         if chosen:
             several = tr("Preset for {count} agents", count=len(chosen))
             add_heading(menu, tr("Preset") if len(chosen) == 1 else several)

@@ -178,7 +178,7 @@ class DetailPane(QWidget):
             self.bar.hide()
         elif text is _HELD:
             self.bar.show_message("warning", tr(_HELD), action=tr("Places..."))
-        elif server.reason:
+        elif row.has_failed or not row.is_trusted:
             tone = "error" if row.is_trusted else "warning"
             self.bar.show_message(tone, text, action=tr("Try again") if row.is_trusted else tr("Trust..."))
         else:
@@ -198,8 +198,11 @@ class DetailPane(QWidget):
             self.start_requested.emit()
 
     def _run(self) -> None:
-        if self.row is not None:
-            (self.stop_requested if self.row.is_up else self.start_requested).emit()
+        row = self.row
+        if row is not None and row.waits_for_places:
+            self.places_requested.emit()
+        elif row is not None:
+            (self.stop_requested if row.is_up else self.start_requested).emit()
 
     def _try(self) -> None:
         line = self._line

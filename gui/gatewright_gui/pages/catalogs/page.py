@@ -169,6 +169,8 @@ class CatalogsPage(Page):
         text = ""
         if len(untrusted) > 1:
             text = tr("Trust {servers}...", servers=counted(len(untrusted), "server", "servers"))
+        elif len(self._placeless) > 1:
+            text = tr("Places of {servers}...", servers=counted(len(self._placeless), "server", "servers"))
         elif len(waiting) > 1:
             tools = sum(len(row.waiting) for row in waiting)
             text = tr("Accept {tools}...", tools=counted(tools, "tool", "tools"))
@@ -182,6 +184,11 @@ class CatalogsPage(Page):
         return [row for row in self.catalogs.rows if not row.is_trusted]
 
     @property
+    def _placeless(self) -> list[CatalogRow]:
+        """Servers that are held until somebody said which places they get."""
+        return [row for row in self.catalogs.rows if row.waits_for_places]
+
+    @property
     def _waiting(self) -> list[CatalogRow]:
         return [row for row in self.catalogs.rows if row.waiting]
 
@@ -189,6 +196,8 @@ class CatalogsPage(Page):
         untrusted, waiting = self._untrusted, self._waiting
         if len(untrusted) > 1:
             self._start(self._trust(untrusted))
+        elif len(self._placeless) > 1:
+            self._start(self._trust(self._placeless))
         elif len(waiting) > 1:
             self._start(self._accept_all())
         else:

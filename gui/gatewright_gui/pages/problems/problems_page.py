@@ -3,6 +3,8 @@
 The place is where one sees what a problem is about: a tool of an agent, a level of a source. Its line is one click too.
 """
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import QModelIndex, QPoint, Qt
 from PySide6.QtWidgets import QPushButton, QWidget
 
@@ -30,6 +32,8 @@ _NAMED = 8
 """So many of the mends of a heading are told."""
 _SEARCH = 220
 MEND = mark("Fix in the file")
+_TRUST_TIP = mark("See exactly what would be started or connected to, and trust it")
+_PLACES_TIP = mark("See which folders the server would get, drawn as it sees them, and accept them")
 
 
 class ProblemsPage(Page):
@@ -54,7 +58,7 @@ class ProblemsPage(Page):
         self.trust_button = named(
             QPushButton(tr("Trust...")),
             "problems.trust",
-            tip=tr("See exactly what would be started or connected to, and trust it"),
+            tip=tr(_TRUST_TIP),
         )
         self.mend_buttons = tuple(named(QPushButton(), f"problems.mend.{at}") for at in range(MOST_MENDS))
         """What would mend the current problem: each button says what it does."""
@@ -105,9 +109,12 @@ class ProblemsPage(Page):
         self.trust_button.setVisible(
             problem is not None and bool(verbs.endpoint_of(problem) or verbs.server_of(self._context.document, problem))
         )
+        is_placeless = problem is not None and problem.code == verbs.PLACES_NOT_ACCEPTED
+        self.trust_button.setText(tr("Places...") if is_placeless else tr("Trust..."))
+        self.trust_button.setToolTip(tr(_PLACES_TIP if is_placeless else _TRUST_TIP))
         self._show_mends(())
         self._show_together((), 0)
-        if not self._context.document.is_open:
+        if not self._context.document.is_open or is_placeless:
             return
         if problem is not None:
             self._context.tasks.start(self._find_mends(problem), "problems.mends", replace=True)
@@ -120,10 +127,14 @@ class ProblemsPage(Page):
             self._show_mends(edits)
 
     async def _find_together(self, heading: ProblemRow) -> None:
-        problems = self.model.below(heading)
+        problems = self._mendable(heading)
         edits = await self._context.deriver.derive(mends_of_all, problems)
-        if edits is not None and (now := self.view.heading) is not None and self.model.below(now) == problems:
+        if edits is not None and (now := self.view.heading) is not None and self._mendable(now) == problems:
             self._show_together(edits, len(problems))
+
+    def _mendable(self, heading: ProblemRow) -> Sequence[Problem]:
+        """The problems below a heading, but for places: these are accepted where they are drawn."""
+        return [one for one in self.model.below(heading) if one.code != verbs.PLACES_NOT_ACCEPTED]
 
     def _show_together(self, edits: tuple[Edit, ...], of: int) -> None:
         """The button for all, and above it what it would do."""

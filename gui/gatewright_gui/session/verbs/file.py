@@ -22,6 +22,7 @@ from gatewright_gui.session.exporting import ExportKind, write_copy
 from gatewright_gui.session.message import not_saved
 
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
+PLACES_NOT_ACCEPTED = "places-not-accepted"
 
 
 async def save(document: Document, *, overwrite: bool = False) -> bool:
@@ -133,11 +134,12 @@ def endpoint_of(problem: Problem) -> str:
 
 
 def server_of(document: Document, problem: Problem) -> str:
-    """The catalog that a problem is about, where its server waits for trust; else empty."""
+    """The catalog that a problem is about, where its server waits for trust or for its places; else empty."""
     match problem.subject.address if problem.subject is not None else ():
         case ("catalogs", str(catalog_id), *_) if document.is_open:
             states = document.workspace.catalog_states()
-            waits = any(one.catalog.catalog_id == catalog_id and one.is_trusted is False for one in states)
+            found = next((one for one in states if one.catalog.catalog_id == catalog_id), None)
+            waits = found is not None and (found.is_trusted is False or found.catalog.waits_for_places)
             return catalog_id if waits else ""
         case _:
             return ""
