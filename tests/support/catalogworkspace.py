@@ -32,6 +32,7 @@ id = "far"
 type = "mcp"
 confine = "none"
 command = {json.dumps(sys.executable)}
+confine = "none"
 """
 
 

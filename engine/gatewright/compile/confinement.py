@@ -70,16 +70,19 @@ def confinement_of(
 ) -> Confinement:
     """What exists for the process that serves the calls of an agent to a catalog.
 
-    A source that the agent may not use is no place for its calls.
+    A source that the agent may not use is no place for its calls. It begins in the folder of its catalog where that is
+    there for it: in a place, or around one.
     """
     own = {source.source_id for source in policy.sources_of(agent)} - where.refused
     paths = {**{name: path for name, path in where.sources.items() if name in own}, **files.folders}
     given = [(paths[name], use) for name, use in (catalog.places or {}).items() if name in paths]
+    there = (*(path for path, _ in given), *files.programs)
+    stands = any(covers(path, files.folder) or covers(files.folder, path) for path in there)
     return Confinement(
         places=_places(given),
         programs=files.programs,
         environment=files.environment,
-        folder=files.folder,
+        folder=files.folder if stands else "/",
         subject=catalog.catalog_id,
         **_shared(policy, agent, where),
     )

@@ -81,6 +81,7 @@ class Layers:
             name = rule.tool_name
             self.kinds.add(type(rule.rule_type))
             self._rules.setdefault(split_name(name)[0] if "@" in name else name, []).append((index, rule))
+        self._waiting = frozenset([one.catalog_id for one in policy.catalogs if one.waits_for_places])
         self._listed = None if agent.tools is None else _listed_names(agent.tools)
 
     def text_outcomes(self, action: Action) -> frozenset[Verdict]:
@@ -144,6 +145,9 @@ class Layers:
         if facts.held:
             text = f"`{facts.name}` is held until the operator accepts it: {facts.held}"
             return Reason(Layer.TOOLS, Verdict.DENY, "tool-held", text, ("catalogs", facts.origin))
+        if facts.origin in self._waiting:
+            text = f"`{facts.name}` is held until it was accepted what the process of its server gets"
+            return Reason(Layer.TOOLS, Verdict.DENY, "places-not-accepted", text, ("catalogs", facts.origin))
         theirs = [
             (("sources", source.source_id, "required_tools", index), rule)
             for source in self.sources

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +27,7 @@ from gatewright.workspace.roots import declare_rooted, root_problems, rooted
 from gatewright.workspace.trust import TrustRecords
 
 SERVER_NOT_TRUSTED = "server-not-trusted"
+PLACES_NOT_ACCEPTED = "places-not-accepted"
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
 UNTRUSTED = frozenset({SERVER_NOT_TRUSTED, ENDPOINT_NOT_TRUSTED})
 
@@ -118,6 +120,7 @@ class PolicyReader:
             places = loaded.places.place
             untrusted = server_problems(loaded.policy, self._path, self._records, places)
             yield from (one for one in untrusted if _catalog_of(one) not in never_asked)
+            yield from place_problems(loaded.policy, self._path, places)
             yield from endpoint_problems(loaded.policy, self._path, self._records, places)
             yield from grant_problems(loaded.policy, self._path.parent, lambda: self.facts_of(loaded), places)
         yield from lints(loaded, lambda: self.facts_of(loaded))
@@ -247,6 +250,22 @@ def server_problems(
             text += "; `gatewright check --trust` trusts it"
             found.append(Problem(Severity.WARNING, SERVER_NOT_TRUSTED, text, places(address), subject=Subject(address)))
     return tuple(found)
+
+
+def place_problems(policy: Policy, policy_path: Path, places: Callable[[Address], Place | None]) -> Iterator[Problem]:
+    """Warnings for servers whose places nobody accepted yet, and for folders among places that are missing."""
+    for catalog in policy.catalogs:
+        name = catalog.catalog_id
+        address: Address = ("catalogs", name)
+        if catalog.waits_for_places:
+            text = f"the tools of catalog `{name}` are held: nobody accepted yet which places its process gets"
+            text += f"; `gatewright catalog places POLICY {name} --accept` gives it what its command names"
+            yield Problem(Severity.WARNING, PLACES_NOT_ACCEPTED, text, places(address), subject=Subject(address))
+        for written in catalog.place_folders:
+            if not os.path.lexists(policy_path.parent / written):
+                where: Address = (*address, "places", written)
+                text = f"the place `{written}` of the server of catalog `{name}` is missing"
+                yield Problem(Severity.WARNING, "missing-path", text, places(where), subject=Subject(where))
 
 
 def _catalog_of(problem: Problem) -> str | None:

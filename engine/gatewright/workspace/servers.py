@@ -282,6 +282,8 @@ class Servers:
         """What is started or reached for a catalog, as long as the context lasts. Raises ServerFailed."""
         if not self._trusts(catalog):
             raise ServerFailed(*_UNTRUSTED)
+        if catalog.waits_for_places:
+            raise ServerFailed(*_WAITS)
         lent = self._lent.get((catalog.catalog_id, _key_of(catalog)), {})
         if catalog.url is not None:
             headers = {header: _variable(name, lent) for header, name in catalog.headers_env.items()}
@@ -341,6 +343,10 @@ class Servers:
         return gone
 
 
+_WAITS = (
+    "nobody accepted yet which places its process gets",
+    "`gatewright catalog places POLICY ID --accept` gives it what its command names",
+)
 _UNTRUSTED = ("what starts it is not trusted yet", "`gatewright check --trust` trusts it")
 
 

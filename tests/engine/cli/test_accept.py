@@ -20,6 +20,7 @@ gatewright = 1
 id = "git"
 type = "mcp"
 command = "mcp-server-git"
+confine = "none"
 args = ["--repository", "."]
 env = ["HOME"]
 confine = "none"

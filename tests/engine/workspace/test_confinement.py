@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
@@ -11,12 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gatewright.adapters.mcp_client import ServerFailed
 from gatewright.base.errors import WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy import agentedit, catalogedit, policyedit
 from gatewright.policy.confinement import Confinement, Place, Tree, View, view_of
 from gatewright.policy.document import PlaceUse
+from gatewright.policy.edit import inverse
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.verdict import Verdict
+from gatewright.tools.pin import Listing, Pin, accept, write_pin
 from gatewright.workspace import Workspace
 from gatewright.workspace.commandfiles import Guarded, program_files, propose_places
 
@@ -321,3 +326,89 @@ def test_nothing_is_proposed_that_holds_a_home_or_the_system(folder: Path, word:
     path = os.path.normpath(os.path.join(word, *[".."] * up)) if word != ".." else "/"  # noqa: PTH118
 
     assert proposed(folder, "mcp-server-filesystem", path, f"--root={path}") == {}
+
+
+# held until somebody accepted its places
+
+
+def pinned(folder: Path, text: str) -> Workspace:
+    """A workspace whose catalog `files` has one accepted tool."""
+    (folder / "catalogs").mkdir(exist_ok=True)
+    tool: dict[str, JsonValue] = {
+        "name": "peek",
+        "description": "Looks.",
+        "inputSchema": {"type": "object", "properties": {}},
+    }
+    pin = accept(Pin(Listing.of([tool], name="files", version="1")), None)
+    (folder / "catalogs/files.json").write_bytes(write_pin(pin))
+    return opened(folder, text, trust=True)
+
+
+AGENTS = """\
+[agents.a]
+tools = ["peek"]
+approvals = { privileged = "allow", side_effecting = "allow" }
+[agents.b]
+approvals = { privileged = "allow", side_effecting = "allow" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "held"),
+    [
+        ("", True),
+        ('confine = "policy"\n', True),
+        ('confine = "none"\n', False),
+        ("places = {}\n", False),
+        ('places = { "./elsewhere" = "read" }\n', False),
+        ('confine = "policy"\nplaces = {}\n', False),
+    ],
+)
+def test_the_tools_of_a_server_are_held_from_everybody_until_its_places_were_accepted(
+    folder: Path, keys: str, *, held: bool
+) -> None:
+    with pinned(folder, f"{AGENTS}{SERVER}{keys}") as workspace:
+        for agent_id in ("a", "b"):
+            view, decision = workspace.view(agent_id), workspace.decide(agent_id, "peek", {})
+            listed = [tool["name"] for tool in view.tools("anthropic")]
+            assert ("peek" in listed) is not held
+            assert (decision.verdict is Verdict.ALLOW) is not held, decision.reason
+            if held:
+                assert (decision.stage, decision.code) == ("lookup", "places-not-accepted")
+                assert "files" not in (decision.model_message or "")
+        assert workspace.selfcheck().differences == ()
+        codes = [problem.code for problem in workspace.problems]
+        assert ("places-not-accepted" in codes) is held
+
+
+def test_a_held_server_is_not_started(folder: Path) -> None:
+    with pinned(folder, f"{AGENTS}{SERVER}") as workspace, pytest.raises(ServerFailed, match="nobody accepted yet"):
+        asyncio.run(workspace.servers.start("files"))
+
+
+def test_fix_gives_a_held_server_what_its_command_names_and_its_tools_are_seen(folder: Path) -> None:
+    with pinned(folder, f'{AGENTS}{NOTES}{SERVER}args = ["./notes"]\n') as workspace:
+        (problem,) = [one for one in workspace.current_problems() if one.code == "places-not-accepted"]
+        assert problem.place is not None
+        assert workspace.text().splitlines()[problem.place.line - 1 :][0] in {"[[catalogs]]", 'id = "files"'}
+        first, second = workspace.mends(problem)
+        assert workspace.mend_all([problem]) == (first,)
+
+        workspace.apply(first)
+        assert [place.path for place in of(workspace).places] == [str(folder / "notes")]
+        assert workspace.decide("a", "peek", {}).verdict is Verdict.ALLOW
+        assert "places-not-accepted" not in [one.code for one in workspace.current_problems()]
+        assert 'places = { notes = "read" }' in workspace.text()
+        workspace.apply(inverse(first))
+        assert workspace.decide("a", "peek", {}).code == "places-not-accepted"
+        workspace.apply(second)
+        assert (of(workspace).places, workspace.decide("a", "peek", {}).verdict) == ((), Verdict.ALLOW)
+
+
+def test_a_place_whose_folder_is_missing_is_told_with_its_place(folder: Path) -> None:
+    with pinned(folder, f'{AGENTS}{SERVER}places = {{ "./gone" = "read" }}\n') as workspace:
+        (problem,) = [one for one in workspace.problems if one.code == "missing-path"]
+
+    assert (problem.code, problem.is_error) == ("missing-path", False)
+    assert problem.place is not None
+    assert problem.place.line == len((HEAD + AGENTS + SERVER).splitlines()) + 1

@@ -28,6 +28,7 @@ id = "far"
 type = "mcp"
 confine = "none"
 command = {json.dumps(sys.executable)}
+confine = "none"
 args = [{SERVER}, "plain"]
 """
 
