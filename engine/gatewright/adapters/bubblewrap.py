@@ -111,8 +111,7 @@ def room_options(
         if Path(program).exists() and not _is_of_system(Path(program)):
             yield from ("--ro-bind", program, program)
     for mount in mounts:
-        for one in _parts(mount):
-            yield from _mount_options(one)
+        yield from _mount_options(mount)
     for mount in mounts:  # not before all is mounted that stands in one
         if mount.kind is MountKind.HIDE_FOLDER and _mount_options(mount):
             yield from ("--remount-ro", mount.path)
