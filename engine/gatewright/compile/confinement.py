@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from gatewright.base.frozen import frozen
 from gatewright.policy.confinement import Confinement, Place, ProcessBounds, Tree
-from gatewright.policy.document import ROOT_NAMES, Agent, Catalog, PlaceUse, Policy
+from gatewright.policy.document import ROOT_NAMES, Agent, Catalog, Confine, PlaceUse, Policy
 from gatewright.policy.granted import exec_limits
 from gatewright.policy.hostpattern import EVERY_HOST, is_every_host
 from gatewright.policy.kinds.capability import NetRead, NetWrite
@@ -144,3 +144,17 @@ def hosts_of(agent: Agent) -> tuple[str, ...]:
     grants = [one for one in agent.capabilities if isinstance(one, NetRead | NetWrite)]
     hosts = dict.fromkeys(host for one in grants for host in one.allowlist)
     return (EVERY_HOST,) if any(map(is_every_host, hosts)) else tuple(hosts)
+
+
+def confinement_words(policy: Policy, agent: Agent, tool: str, origin: str) -> str:
+    """The confinement under which a tool runs when the agent calls it, in short; empty for one without a process."""
+    if (catalog := policy.catalog(origin)) is not None and catalog.command is not None:
+        uses = (f"{place} ({use})" for place, use in (catalog.places or {}).items())
+        confine, given = catalog.confine, ", ".join(uses) or "no place"
+    elif catalog is None and tool == SHELL_SUBJECT:
+        confine, given = policy.shell.confine, "its grants"
+    else:
+        return ""
+    if confine is Confine.NONE:
+        return "not confined"
+    return f"confined to {given}; hosts: {', '.join(hosts_of(agent)) or 'none'}"

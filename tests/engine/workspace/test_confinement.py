@@ -381,6 +381,24 @@ def test_the_tools_of_a_server_are_held_from_everybody_until_its_places_were_acc
         assert ("places-not-accepted" in codes) is held
 
 
+def test_the_trace_of_a_call_names_the_confinement_of_what_it_starts(folder: Path) -> None:
+    grants = 'capabilities = [{ NetRead = { allowlist = ["*.example.com"] } }]\n'
+    shell = '[workspace]\nroots = { shared = "shared" }\nshell = { backend = "host", allow = ["ls"] }\n'
+    agents = AGENTS.replace("[agents.b]", f"{grants}[agents.b]").replace('["peek"]', '["peek", "file"]')
+    text = f'{agents}{NOTES}{SERVER}places = {{ notes = "write", "./elsewhere" = "read" }}\n{shell}'
+
+    def told(tool: str, agent_id: str = "a") -> str:
+        first = next(row for row in workspace.decide(agent_id, tool, {}).trace if row.stage == "lookup")
+        return first.reason.partition("; ")[2]
+
+    with pinned(folder, text) as workspace:
+        assert told("peek") == "confined to notes (write), ./elsewhere (read); hosts: *.example.com"
+        assert told("peek", "b") == "confined to notes (write), ./elsewhere (read); hosts: none"
+        assert told("file") == ""
+        workspace.apply(catalogedit.unconfine(workspace.policy, "files"))
+        assert told("peek") == "not confined"
+
+
 def test_a_held_server_is_not_started(folder: Path) -> None:
     with pinned(folder, f"{AGENTS}{SERVER}") as workspace, pytest.raises(ServerFailed, match="nobody accepted yet"):
         asyncio.run(workspace.servers.start("files"))

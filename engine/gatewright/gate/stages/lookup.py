@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gatewright.base.jsonvalue import is_text
+from gatewright.compile.confinement import confinement_words
 from gatewright.gate import message
 from gatewright.gate.call import CallState, Stage, StageResult, denied
 
@@ -26,7 +27,8 @@ def _run(state: CallState) -> StageResult:
     if plan.closed is not None:
         return StageResult((replace(plan.closed, model=message.NO_SUCH_TOOL),))
     state.tool = plan
-    return _PASSES
+    words = confinement_words(state.agent.policy, state.agent.agent, plan.tool.name, plan.tool.origin)
+    return StageResult(note=f"{_PASSES.note}; {words}") if words else _PASSES
 
 
 def _shown(name: str) -> str:
