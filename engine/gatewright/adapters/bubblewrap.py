@@ -20,6 +20,7 @@ from pathlib import Path
 from gatewright.adapters.seccomp import is_known
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
+from gatewright.policy.prefix import covers
 from gatewright.sources.roommount import Mount, MountKind
 
 OURS = "/run/gatewright"
@@ -96,9 +97,16 @@ def _is_of_system(program: Path) -> bool:
 
 
 def room_options(
-    mounts: Sequence[Mount], programs: Sequence[str], python: Python, kept: Callable[[bytes], int]
+    mounts: Sequence[Mount],
+    programs: Sequence[str],
+    closed: Sequence[str],
+    python: Python,
+    kept: Callable[[bytes], int],
 ) -> Iterator[str]:
-    """The words for a room; ``kept`` gives the number of an open file that holds something."""
+    """The words for a room; ``kept`` gives the number of an open file that holds something.
+
+    ``closed``: what is no part of the system and of ``programs``, even where it lies in them.
+    """
     yield from _ALONE
     yield from system_options()
     for name, text in _ETC.items():
@@ -110,6 +118,12 @@ def room_options(
     for program in programs:
         if Path(program).exists() and not _is_of_system(Path(program)):
             yield from ("--ro-bind", program, program)
+    for path in sorted(closed):  # the folder before what lies in it, which is then not there any more
+        if any(covers(one, path) for one in ("/usr", *programs)) and not any(
+            covers(one, path) for one in closed if one != path
+        ):
+            kind = MountKind.HIDE_FOLDER if Path(path).is_dir() else MountKind.HIDE_FILE
+            yield from _mount_options(Mount(kind, path))
     for mount in mounts:
         yield from _mount_options(mount)
     for mount in mounts:  # not before all is mounted that stands in one

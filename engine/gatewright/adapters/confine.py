@@ -313,8 +313,9 @@ class Launch:
             self._channel.send(os.fsencode("\0".join(word for order in orders for word in order)))
         except OSError:
             raise ToolFailure("it has too many places to be confined", code=NOT_CONFINED) from None
+        closed = tuple(dict.fromkeys((*confinement.closed, *(tree.base for tree in confinement.trees))))
         options = [
-            *room_options(plan.mounts, confinement.programs, python, self._kept),
+            *room_options(plan.mounts, confinement.programs, closed, python, self._kept),
             *("--chdir", str(command.cwd or confinement.folder)),
         ]
         numbers = self._kept(seccomp_filter()), self._kept(os.fsencode("".join(f"{one}\0" for one in options)))

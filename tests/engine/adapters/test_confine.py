@@ -20,7 +20,8 @@ from gatewright.adapters.server_process import Command, ServerProcess, is_alive
 from gatewright.base.errors import ToolFailure
 from gatewright.base.thread import in_own_thread
 from gatewright.gate.connection import Connection
-from gatewright.policy.confinement import Confinement, Place, PlaceUse, ProcessBounds
+from gatewright.policy.confinement import Confinement, Place, PlaceUse, ProcessBounds, Tree
+from gatewright.policy.permission import Permission
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 from tests.engine.adapters.proxybench import Names
 from tests.support.checkout import ROOT
@@ -271,6 +272,27 @@ async def test_hosts_are_reached_through_the_proxy_alone(places: Confinement) ->
         server.close()
     async with room_of(places) as closed:
         assert (await run(closed, f"env | grep -i proxy; curl -sS -m 5 http://127.0.0.1:{port}/"))[0] not in (0, None)
+
+
+async def test_what_is_closed_is_no_part_of_a_program_that_it_lies_in(tmp_path: Path) -> None:
+    for name in ("program/bin/run", "program/source/file", "program/source/place/file", "program/key"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    program, source = f"{tmp_path}/program", f"{tmp_path}/program/source"
+    held = Confinement(
+        (Place(f"{source}/place", PlaceUse.READ),),
+        (Tree(source, Permission.READ_ONLY),),
+        closed=(f"{program}/key", f"{source}/place/none", f"{program}/none"),
+        programs=(program,),
+        folder=program,
+    )
+    async with room_of(held) as room:
+        code, said = await run(room, "cat bin/run source/place/file; cat key source/file; ls source")
+    assert code == 0, said
+    assert said.startswith("program/bin/runprogram/source/place/file")
+    assert [line for line in said.splitlines() if "program/key" in line or "program/source/file" in line] == []
+    assert said.endswith("place\n")
+    assert sorted(one.name for one in Path(program).iterdir()) == ["bin", "key", "source"]
 
 
 ASKS = """
