@@ -184,8 +184,11 @@ class RoomWatch:
         if found is None:
             return False
         news.mounts += found.mounts
-        if overlay is None:
-            news.anew |= bool(found.nodes)
+        if overlay is None:  # a folder that came to be read later, and has no whiteouts
+            if any(map(os.path.islink, found.nodes)):  # nothing can be mounted on one
+                return False
+            kinds = ((MountKind.HIDE_FOLDER if _is_folder(one) else MountKind.HIDE_FILE, one) for one in found.nodes)
+            news.mounts += (Mount(kind, one) for kind, one in kinds)
             return True
         if found.is_seen and mask & _IS_FOLDER:
             self._whiteouts.look_into(overlay, path, found.nodes)
@@ -356,6 +359,11 @@ def _mark(mount: Mount) -> tuple[int, ...] | None:
     """What tells whether a mount still lies over what stands there: a folder itself shows whatever comes into it."""
     status = None if mount.kind in {MountKind.OVERLAY, MountKind.WRITE} else status_at(mount.path)
     return None if status is None else (status.st_dev, status.st_ino, status.st_ctime_ns)
+
+
+def _is_folder(path: str) -> bool:
+    status = status_at(path)
+    return status is not None and stat.S_ISDIR(status.st_mode)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import subprocess
 import threading
 from collections.abc import Generator
@@ -200,6 +201,30 @@ def test_a_writable_folder_has_what_appears_covered(top: Path, planner: RoomPlan
     assert (found[f"{top}/x.key"], found[f"{top}/new/z.md"], found[f"{top}/ro/a.txt"]) == ("hidden", "read", "read")
     watch.close()
     assert not (top / "new/y.key").exists()
+
+
+def test_a_folder_that_came_to_be_read_later_has_what_appears_covered(top: Path, planner: RoomPlanner) -> None:
+    save(top / "closed/s.txt", "secret")
+    rules = {"*.key": NONE, "open.txt": READ, "closed/": NONE, "ro/": READ}
+    for use, default in ((PlaceUse.WRITE, WRITE), (PlaceUse.READ, NONE)):
+        confinement, heard = confined(top, use, default, **rules), Heard()
+        watch = planner.watch(confinement, planner.plan(confinement), heard)
+        save(top / "ro/a.txt", "read")
+        save(top / "closed/open.txt", "read")
+        watch.check()
+        for name in ("ro/x.key", "ro/deep/y.key", "closed/t.txt", "closed/deep/u.txt"):
+            save(top / name, "secret")
+            watch.check()
+            save(top / name, "secret again")
+        (top / "ro/link.key").symlink_to("a.txt")
+        watch.check()
+        found = bubblewrap.seen(watch.plan, str(top))
+        shown = {path[len(str(top)) + 1 :] for path, view in found.items() if view in {"read", "write"}}
+        assert shown <= {"ro/a.txt", "closed/open.txt"}
+        watch.close()
+        for name in ("ro", "closed/deep"):
+            shutil.rmtree(top / name)
+        (top / "closed/t.txt").unlink()
 
 
 def test_a_closed_file_that_gets_another_name_is_closed_there_too(top: Path, planner: RoomPlanner) -> None:
