@@ -210,14 +210,14 @@ class RoomLayout:
         ground = {View.WRITE: Ground.ITSELF, View.READ: Ground.OVERLAY}.get(
             new, Ground.OVERLAY if shown else Ground.EMPTY
         )
-        if ground is Ground.OVERLAY and self.views.has_below(self._no_overlay, path):
+        if path == "/" or (ground is Ground.OVERLAY and self.views.has_below(self._no_overlay, path)):
             ground = Ground.EMPTY  # the kernel makes none of what something is mounted in, or of what has its whiteouts
         inside = region if region.ground is ground and ground is not Ground.EMPTY else Region(ground, path)
         self.regions[path] = inside
         if ground is Ground.ITSELF and not folder.is_settled:
             self.windows.add(inside.top)
         parts = [self._file(top + one.name, one.kind, one.view, inside) for one in row.odd]
-        if new is not folder.generic or (ground is Ground.EMPTY and new is View.READ):
+        if new is not folder.generic or (ground is Ground.EMPTY and new is not View.ABSENT):
             parts += self._plain_files(folder, row, inside)
         parts += [self._file(one, SPECIAL, View.ABSENT, inside) for one in self._points.closed if is_in(one, path)]
         inner = [

@@ -15,7 +15,7 @@ from gatewright.record.fork import fork_safe_lock, renew_after_fork
 from gatewright.sources.protection import is_below, status_at
 from gatewright.sources.roomcopy import Difference, PrivateCopy
 from gatewright.sources.roomindex import FolderIndex, IndexFile, Row
-from gatewright.sources.roomlayout import MountPoints, RoomLayout
+from gatewright.sources.roomlayout import OWN_FOLDERS, MountPoints, RoomLayout
 from gatewright.sources.roommount import Mount, MountKind, RoomPlan
 from gatewright.sources.roomview import RoomViews, refuse
 from gatewright.sources.roomwatch import RoomListener, RoomWatch
@@ -147,7 +147,10 @@ class RoomPlanner:
 
     def _home(self, confinement: Confinement) -> str:
         """The folder of ours for the whiteouts of a confinement: one that lies in no place, where there is one."""
-        outside = (one for one in homes() if not any(is_below(one, place.path) for place in confinement.places))
+        places = {place.path for place in confinement.places}
+        outside = (one for one in homes() if not any(is_below(one, path) for path in places - {"/"}))
+        if "/" in places:
+            outside = (one for one in outside if one.split("/")[1] in OWN_FOLDERS)
         return next(outside, str(self._private()))
 
     def _folders(self, home: str) -> WhiteoutFolders:

@@ -42,7 +42,8 @@ def homes() -> tuple[str, ...]:
     user = os.getuid()
     runtime, temporary = os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir()
     wanted = [f"{runtime}/{_NAME}"] if runtime.startswith("/") else []
-    found = (_own(path, user) for path in (*wanted, f"{temporary}/{_NAME}-{user}"))
+    others = (f"{folder}/{_NAME}-{user}" for folder in (temporary, "/dev/shm"))
+    found = (_own(path, user) for path in (*wanted, *others))
     return tuple(path for path in found if path)
 
 
