@@ -178,7 +178,10 @@ WORDS: list[Schema] = [
         {"default": None},
         {"enum": [None, "a"]},
         {"not": {"const": 1}},
+        {"enum": ["", "a", True, 2.5]},
     ),
+    *({"if": {"const": "a"}, "then": False}, {"if": True, "then": {"minLength": 2}, "else": False}, {"not": False}),
+    *({"contains": False, "minContains": 0}, {"patternProperties": {"^a": False}}, {"propertyNames": True}),
     *({"anyOf": [{"type": ["array", "null"]}, {"type": "string"}]}, {"oneOf": [{"type": ["array", "string"]}, True]}),
     *({"if": {"type": ["array", "null"]}, "then": {"type": ["array"]}}, {"nullable": True}, {"examples": [[]]}),
 ]
@@ -194,6 +197,8 @@ HOMES: dict[str, Callable[[Schema], Schema]] = {
 
 
 NULL_BUT_NOT: Schema = {"if": {"type": ["array", "null"]}, "then": {"type": ["array"]}, "type": ["null"]}
+SOME_BUT_NOT: Schema = {**NULL_BUT_NOT, "enum": ["a", None], "type": ["string", "null"]}
+OTHERS_LISTED: Schema = {"type": ["string"], "enum": ["a", None, 1, [], {}]}
 
 
 @st.composite
@@ -211,6 +216,8 @@ def type_lists(draw: st.DrawFn) -> Schema:
 @example(schema={"type": "object", "properties": {"x": {"type": ["array", "null"]}}}, seed=0)
 @example(schema={"type": "object", "properties": {"x": {"type": [*KINDS]}}}, seed=0)
 @example(schema={"type": "object", "properties": {"x": {"anyOf": [NULL_BUT_NOT, {"type": "boolean"}]}}}, seed=1)
+@example(schema={"type": "object", "properties": {"x": {"anyOf": [SOME_BUT_NOT, {"type": "boolean"}]}}}, seed=0)
+@example(schema={"type": "object", **HOMES["required"](OTHERS_LISTED)}, seed=0)
 def test_type_lists_are_spelt_so_that_each_provider_takes_them(name: str, schema: Schema, seed: int) -> None:
     listing, rng = ToolListing("tool", "", schema), random.Random(seed)
     assert check_schema(schema) == ()

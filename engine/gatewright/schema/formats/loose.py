@@ -9,7 +9,7 @@ from gatewright.base.frozen import frozen
 from gatewright.schema.draft import NEW_ONLY, is_draft_7
 from gatewright.schema.formats.format import ProviderLint
 from gatewright.schema.formats.name import NameRule
-from gatewright.schema.formats.plain import Plain, plain_form
+from gatewright.schema.formats.plain import OBJECT_LISTS, OBJECT_MAPS, OBJECTS, Plain, plain_form
 from gatewright.schema.formats.step import KEEP, Step, Wrapped
 from gatewright.schema.walk import Schema, as_list, as_object, map_children, properties_of, walk
 
@@ -69,14 +69,19 @@ def _is_taken_as_it_is(shown: Schema) -> bool:
             return False
         if not _PLAIN_ONLY.isdisjoint(node) or ("enum" in node and ("oneOf" in node or "anyOf" in node)):
             return False
-        properties = as_object(node.get("properties")) or {}
-        if any(isinstance(value, bool) for value in properties.values()) or isinstance(node.get("items"), bool | list):
-            return False
-        if _lacks_items(node):
-            return False
-        if any(isinstance(branch, bool) for key in ("anyOf", "oneOf", "allOf") for branch in node.get(key, ())):
+        if _holds_boolean(node) or isinstance(node.get("items"), list) or _lacks_items(node):
             return False
     return True
+
+
+def _holds_boolean(node: Schema) -> bool:
+    """Whether `true` or `false` stands for a schema where providers take only objects."""
+    held = [node[keyword] for keyword in OBJECTS & node.keys()]
+    for keyword in OBJECT_MAPS & node.keys():
+        held += (as_object(node[keyword]) or {}).values()
+    for keyword in OBJECT_LISTS & node.keys():
+        held += as_list(node[keyword]) or []
+    return any(isinstance(one, bool) for one in held)
 
 
 def _with_root(schema: Schema) -> Schema:

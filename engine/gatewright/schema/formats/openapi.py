@@ -32,8 +32,8 @@ _KEPT = {
     "object": frozenset({"minProperties", "maxProperties"}),
 }
 _ANY = "Any JSON value, as JSON text."
-_OF_NULL = ANNOTATIONS | {"type", "enum", "const"}
-"""What null is said with, and what says nothing of it."""
+_LISTING = ANNOTATIONS | {"type", "enum", "const"}
+"""All that null and listed values are said with, and what says nothing of them."""
 TEXT: Step = Text()
 Tell = Callable[[str, Pointer, str], None]
 """Takes a code, the place in the shown schema, and the keyword or reason."""
@@ -140,7 +140,7 @@ class _Writer:
         """Whether null is one of the alternatives, and the others; what else is said of null cannot be sent."""
         nulls = [part for part in parts if part.get("type") == "null"]
         others = [part for part in parts if part.get("type") != "null"]
-        told = _OF_NULL.union(*others)
+        told = _LISTING.union(*others)
         for keyword in sorted({keyword for part in nulls for keyword in part} - told):
             self._tell("dropped", (*place, keyword), keyword)
         return bool(nulls), others
@@ -188,6 +188,8 @@ class _Writer:
         kind = str(schema["type"])
         values = values_of(schema)
         if values is not None:
+            for keyword in sorted(schema.keys() - _LISTING):
+                self._tell("dropped", (*place, keyword), keyword)
             return self._values(schema, values, kind)
         if kind == "object":
             return self._object(schema, place, inside)

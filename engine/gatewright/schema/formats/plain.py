@@ -19,8 +19,12 @@ from gatewright.schema.walk import Schema, as_list, as_object, map_children, obj
 
 _OLD = ("draft-07", "draft-06", "draft-04")
 _DROPPED = frozenset({"$schema", "$id", "$anchor", "$comment", "definitions"})
-_UNIONS = ("anyOf", "oneOf", "allOf")
-_UNION_KEYS = frozenset({"const", "enum", "type", "title", "description", "deprecated"})
+OBJECT_MAPS = frozenset({"properties", "patternProperties"})
+OBJECT_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+OBJECTS = frozenset({"items", "contains", "propertyNames", "not", "if", "then", "else"})
+"""Keywords under which providers take no `true` or `false` for a schema."""
+_LISTING = frozenset({"const", "enum", "type"})
+_UNION_KEYS = _LISTING | {"title", "description", "deprecated"}
 
 
 @frozen
@@ -88,15 +92,20 @@ class _Tidier:
         return self._listed(_merged_all(_enumerated(_merged_single(current))))
 
     def _listed(self, schema: Schema) -> Schema:
-        """Values beside a union: only those that fit it, without it."""
-        values = values_of(schema)
-        if values is None or schema.keys().isdisjoint(_UNIONS) or any("$ref" in node for _, node in walk(schema)):
+        """A list of values without those that misfit what stands beside it, which then says nothing more."""
+        values, kinds = values_of(schema), types_of(schema)
+        if values is None or any("$ref" in node for _, node in walk(schema)):
+            return schema
+        said = {key: value for key, value in schema.items() if key in ANNOTATIONS}
+        if schema.keys() <= _LISTING | ANNOTATIONS and all(is_of_one(value, kinds) for value in values):
             return schema
         dialect = {"$schema": "http://json-schema.org/draft-07/schema#"} if self._old else {}
         checker = SchemaChecker({**schema, **dialect})
         kept = [value for value in values if checker.is_valid(value)]
-        said = {key: value for key, value in schema.items() if key in ANNOTATIONS}
-        return {**said, "enum": kept} if kept else {**said, "not": {}}
+        if not kept:
+            return {**said, "not": {}}
+        held = [kind for kind in kinds or () if any(is_of_type(value, kind) for value in kept)]
+        return {**said, **({"type": held[0] if len(held) == 1 else held} if held else {}), "enum": kept}
 
     @staticmethod
     def _modern(schema: Schema) -> Schema:
@@ -125,15 +134,16 @@ def _as_schema(value: Any) -> Any:
 
 
 def _with_objects(schema: Schema) -> Schema:
-    """`true` and `false` as objects wherever a parameter, an element or an alternative is described."""
+    """`true` and `false` as objects wherever providers take nothing else."""
     result = dict(schema)
-    if (properties := as_object(schema.get("properties"))) is not None:
-        result["properties"] = {name: _as_schema(value) for name, value in properties.items()}
-    for keyword in ("anyOf", "oneOf", "allOf", "prefixItems"):
-        if (branches := as_list(schema.get(keyword))) is not None:
+    for keyword in OBJECT_MAPS & schema.keys():
+        if (table := as_object(schema[keyword])) is not None:
+            result[keyword] = {name: _as_schema(value) for name, value in table.items()}
+    for keyword in OBJECT_LISTS & schema.keys():
+        if (branches := as_list(schema[keyword])) is not None:
             result[keyword] = [_as_schema(branch) for branch in branches]
-    if schema.get("items") is True:
-        result["items"] = {}
+    for keyword in OBJECTS & schema.keys():
+        result[keyword] = _as_schema(schema[keyword])
     return result
 
 
@@ -192,7 +202,7 @@ def _enumerated(schema: Schema) -> Schema:
             value
             for branch, own in zip(branches, values, strict=True)
             for value in own or []
-            if (kinds := types_of(branch)) is None or any(is_of_type(value, kind) for kind in kinds)
+            if is_of_one(value, types_of(branch))
         ]
         if keyword == "oneOf" and any(
             same_json(value, other) for i, value in enumerate(kept) for other in kept[i + 1 :]
@@ -267,6 +277,11 @@ def is_of_type(value: Any, kind: str) -> bool:
             return isinstance(value, dict)
 
 
+def is_of_one(value: Any, kinds: list[str] | None) -> bool:
+    """Whether a JSON value is of one of some types; of any where None are named."""
+    return kinds is None or any(is_of_type(value, kind) for kind in kinds)
+
+
 ALL_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 _OF_TYPE = {
     "string": {"minLength", "maxLength", "pattern", "format", "contentEncoding", "contentMediaType"},
@@ -282,6 +297,8 @@ _TYPED = frozenset(keyword for keywords in _OF_TYPE.values() for keyword in keyw
 
 def by_type(schema: Schema) -> list[Schema]:
     """``schema`` as one schema for each type it allows, each with the keywords that matter for its type."""
+    if schema.get("not") == {}:
+        return []
     kinds, values = types_of(schema), values_of(schema)
     if kinds is None:
         kinds = (

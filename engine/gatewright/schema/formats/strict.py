@@ -90,14 +90,14 @@ class _Writer:
         for keyword in ("anyOf", "oneOf"):
             if keyword in schema:
                 return self._union(schema, keyword, place)
+        parts = by_type(schema)
+        if not parts:
+            raise Inexact(place, "no value fits here", "drop the parameter")
         for keyword in ("not", "allOf", "if", "then", "else", "dependentRequired", "dependentSchemas"):
             if keyword in schema:
                 raise Inexact((*place, keyword), f"strict mode has no `{keyword}`", "say it in the description")
         if is_anything(schema):
             raise Inexact(place, "strict mode needs a type here and any value is allowed", "declare the type")
-        parts = by_type(schema)
-        if not parts:
-            raise Inexact(place, "no value fits here", "drop the parameter")
         # several scalar types can share one schema where they are one and null
         if all(part["type"] in _SCALARS for part in parts) and (
             len(parts) == 1 or sum(part["type"] != "null" for part in parts) == 1
