@@ -28,7 +28,15 @@ from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
-from gatewright.schema import OperationSet, PathCandidate, deed_of, discover_paths, holds_text, text_places
+from gatewright.schema import (
+    OperationSet,
+    PathCandidate,
+    deed_of,
+    discover_paths,
+    holds_text,
+    inline_references,
+    text_places,
+)
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.closure import with_closed_arguments
 from gatewright.schema.fieldpath import steps_of
@@ -220,6 +228,7 @@ class Tool(Declaration):
         with suppress(SchemaError):  # what cannot be read may let other arguments through
             closed, open_why = with_closed_arguments(schema)
             extra = Verdict.ALLOW if open_why else Verdict.DENY if closed is schema else None
+            schema = inline_references(schema)  # once for all that look into it
             paths = [
                 one
                 for one in discover_paths(schema, tool=self.name, description=self.description)

@@ -10,6 +10,8 @@ Find = Callable[[str], Schema | None]
 """What a reference names, or None."""
 
 UNIONS = ("anyOf", "oneOf")
+_BRANCHING = frozenset({"$ref", "allOf", *UNIONS, "if", "then", "else", "dependentSchemas"})
+_HOLDING_ITEMS = frozenset({"items", "prefixItems", "additionalItems"})
 
 
 def finder(root: Schema) -> Find:
@@ -45,6 +47,8 @@ def in_place(schema: Schema, find: Find | None = None, *, tests: bool = True) ->
             continue
         seen.add(id(node))
         found.append(node)
+        if _BRANCHING.isdisjoint(node):
+            continue
         target = target_of(node, find)
         stack.extend([target] if target is not None else [])
         for keyword in ("allOf", *UNIONS):
@@ -56,6 +60,8 @@ def in_place(schema: Schema, find: Find | None = None, *, tests: bool = True) ->
 
 def items_of(schema: Schema) -> list[Schema]:
     """The schemas for the elements of an array."""
+    if _HOLDING_ITEMS.isdisjoint(schema):
+        return []
     own = as_object(schema.get("items"))
     lists = [*(as_list(schema.get("items")) or []), *(as_list(schema.get("prefixItems")) or [])]
     rest = as_object(schema.get("additionalItems"))

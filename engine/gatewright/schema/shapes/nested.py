@@ -167,6 +167,7 @@ def _operation(schema: Schema, one: _Field, name: str) -> Operation:
 
 
 def _fields(schema: Schema) -> Iterator[_Field]:
+    goes_on = any("$ref" in node for _, node in walk(schema))  # for ever: where lists end in it cannot be told
     for place in places(schema):
         held: dict[str, list[tuple[Schema, Choice]]] = {}
         for node in place.nodes:
@@ -175,16 +176,16 @@ def _fields(schema: Schema) -> Iterator[_Field]:
                     held.setdefault(name, []).append((node, choice))
         for name, rows in held.items():
             yield _Field(place, name, tuple(rows))
-        if lists := _lists(schema, place):
+        if not goes_on and (lists := _lists(place)):
             yield _Field(place, EACH, tuple(lists))
 
 
-def _lists(schema: Schema, place: _Place) -> list[tuple[Schema, Choice]]:
+def _lists(place: _Place) -> list[tuple[Schema, Choice]]:
     """The closed lists of what a list at the place, one of the root's own, may hold.
 
-    None where something else than a list may stand there, or where the schema goes on for ever.
+    None where something else than a list may stand there.
     """
-    if len(place.steps) != 1 or any("$ref" in node for _, node in walk(schema)):
+    if len(place.steps) != 1:
         return []
     held = [(node, items_of(node)) for node in place.nodes]
     if not all(_is_list(node) or any(key in node for key in ("allOf", *UNIONS)) for node, _ in held):
