@@ -114,6 +114,7 @@ _NO_END = names("if then elif else while until do ( { ! && || | |& & ; ;; ;& ;;&
 """After these the end of a command would be a fault, or says nothing."""
 _CASE_ENDS = frozenset({";;", ";&", ";;&"})
 _SETTING = frozenset({"export", "readonly", "local"})
+_DECLARING = _SETTING | {"unset", "declare", "typeset"}
 _FILES = {">": True, ">>": True, ">|": True, "&>": True, "&>>": True, "<": False}
 _STREAMS = frozenset({"0", "1", "2"})
 _DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"})
@@ -283,6 +284,9 @@ class _Reader:
                 out += (word.text for word in held)
         if name is None:
             raise _unknown("a command without a name")
+        if name in _DECLARING:  # which the grammar reads as a program; what it sets would not be judged
+            hint = "write words that set variables without quotes and first in their command"
+            raise Refusal("variable", f"`{name}` is in quotes or not the first word of its command", hint)
         self._judge.program(name, words)
 
     def _name(self, node: Node) -> str:

@@ -289,6 +289,54 @@ def test_hostile_repetition_is_judged_in_time(text: str) -> None:
     assert time.thread_time() - began < 0.3 * pace()
 
 
+@pytest.mark.parametrize("before", ["", "ls; ", "x=1 ", "> f "])
+@pytest.mark.parametrize("spell", ["\\\\{0}", "'{0}'", '"{0}"', "{1}''{2}", "$'{0}'", "{1}\\\\{2}"])
+@pytest.mark.parametrize("name", ["export", "readonly", "local", "unset", "declare", "typeset"])
+def test_no_spelling_of_a_word_that_sets_variables_gets_past_what_may_be_set(
+    name: str, spell: str, before: str
+) -> None:
+    rules = ShellRules(BASICS | {"export", "readonly", "local", "unset", "declare", "typeset"})
+    assert code_of(f"{before}{spell.format(name, name[:1], name[1:])} PATH=/evil; ls", rules) != ""
+    assert code_of(f"{before}{name} PATH=/evil; ls", rules) != ""
+
+
+_CALLS = st.lists(
+    st.sampled_from(
+        [
+            *("ls", "ls {1..9}", "ls a{b,c}*", "cat 'a b'", "cat *.py", "x=1", 'cat "$x"', "git status", "ls ~"),
+            *(
+                "ls {}",
+                "find . -exec id",
+                "git -c a=b log",
+                "sed -n p f",
+                "cat $y",
+                "cd {a,b}/..",
+                "id",
+                "ls {1..9}{1..9}",
+            ),
+        ]
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_CALLS, st.integers(2, 40))
+def test_what_is_said_again_is_judged_as_it_was(calls: list[str], times: int) -> None:
+    once = parse_command("; ".join(calls), RULES, lambda target, _: target)
+    often = parse_command("; ".join(calls * times), RULES, lambda target, _: target)
+    if isinstance(once, ShellCommand):
+        assert often == ShellCommand("; ".join([once.text] * times), once.programs, once.words, once.only_reads)
+    else:
+        assert often == once
+
+
+def test_braces_that_stand_for_too_much_together_are_refused_though_each_was_read_before() -> None:
+    assert code_of("ls {1..999}; " * 40) == ""
+    assert code_of("ls {1..999}; " * 60) == "shell-too-many-words"
+
+
 def test_signs_in_great_number_are_refused_for_that_reason() -> None:
     found = [
         parse_command("ls" + " | ls" * count, RULES, lambda target, _: target) for count in (MAX_SIGNS, MAX_SIGNS + 1)
