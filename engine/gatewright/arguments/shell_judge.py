@@ -36,12 +36,16 @@ class Judge:
         self.words: dict[Named, None] = {}
         self.only_reads = True
         self._runner, self._is_text = "", True
+        self._calls: set[tuple[str | Word, ...]] = set()
         self._noted: set[tuple[str, str, Listing | None]] = set()
         self._told: list[Word] = []
         self._forms: dict[str, None] = {}
 
     def program(self, name: str, words: Sequence[Word]) -> None:
         """Refuse a program that may not be started, and an option with which it would start another one."""
+        if (call := (name, *words)) in self._calls:
+            return
+        self._calls.add(call)
         rules, bare = self._rules, name.rpartition("/")[2].lower()
         arguments = [word.head if word.literal is None else word.literal for word in words]
         self.programs.setdefault(name)

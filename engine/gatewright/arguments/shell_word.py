@@ -162,6 +162,8 @@ class WordReader:
         self, source: bytes, substitute: Callable[[Node], str], values: Callable[[str], tuple[str, ...] | None]
     ) -> None:
         self._source, self._substitute, self._values, self._left = source, substitute, values, MAX_FORM_CHARS
+        self._known: dict[str, Word] = {}
+        self._spread: dict[str, list[str]] = {}
 
     def _text(self, node: Node) -> str:
         return self._source[node.start_byte : node.end_byte].decode()
@@ -174,7 +176,9 @@ class WordReader:
         self._piece(node, draft)
         if OPEN not in draft.text:
             return [self._make(draft.text, draft)]
-        texts = spread(draft.text, self._left)
+        texts = self._spread.get(draft.text)
+        if texts is None or sum(map(len, texts)) > self._left:
+            texts = self._spread[draft.text] = spread(draft.text, self._left)
         self._left -= sum(map(len, texts))
         return [self._make(text, draft) for text in texts if text]
 
@@ -191,8 +195,11 @@ class WordReader:
         return self._make(draft.text, draft)
 
     def _make(self, text: str, draft: _Draft) -> Word:
+        """The word of a text; one object where nothing is put in and it stands there again."""
+        if not draft.holes:
+            return self._known.get(text) or self._known.setdefault(text, Word(text))
         word = Word(text, draft.holes, self._left)
-        if draft.holes and word.forms is not None:
+        if word.forms is not None:
             self._left -= sum(map(len, word.forms))
         return word
 
