@@ -42,6 +42,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "serve work --transport http --port 8000",
         "serve --agent helper -- uvx mcp-server-git",
     ),
+    "run": (
+        "run work --agent archivist -- ls",
+        "run work --agent archivist --place archive=read -- python3 -c 'print(1)'",
+    ),
     "approvals list": ("approvals list work", "approvals list work --watch"),
     "approvals answer": (
         "approvals answer work ask-0123456789abcdef --once",

@@ -36,6 +36,7 @@ NAMES = frozenset(
         "policy-schema",
         "preview",
         "rules",
+        "run",
         "selfcheck",
         "serve",
         "token",

@@ -38,6 +38,7 @@ COMMANDS = {
     "export": ("export", "export"),
     "selfcheck": ("selfcheck", "selfcheck"),
     "serve": ("serve", "serve"),
+    "run": ("run", "run"),
 }
 """By name: the module and the function."""
 GROUPS = {

@@ -6,14 +6,14 @@ The same value as long as nothing of it changed, so that whoever keeps a process
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.compile.confinement import ServerFiles, Whereabouts, confinement_of, shell_confinement
 from gatewright.gate.scope import prefixes_of
-from gatewright.policy.confinement import Confinement
+from gatewright.policy.confinement import Confinement, Place
 from gatewright.policy.document import Agent, Catalog, Confine, PlaceUse, Policy, is_folder_place
 from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.workspace.attachment import Attachments
@@ -69,6 +69,41 @@ class Confinements:
             fresh = held[2]
         self._made[key] = policy, mark, fresh
         return fresh
+
+    def of_program(
+        self, agent_id: str, words: Sequence[str], start: Path, places: Mapping[str, PlaceUse]
+    ) -> Confinement:
+        """What holds for a program that somebody runs in ``start`` under the policy of an agent: what holds for its
+        shell commands, with ``places`` (sources by id, and folders) and what the program needs to start.
+
+        Raises WorkspaceError for an agent or a place that is not there.
+        """
+        policy = self._policy()
+        agent = policy.agents.get(agent_id)
+        if agent is None:
+            raise WorkspaceError(f"no agent `{agent_id}`")
+        where, shell = self._whereabouts(policy), self._shell(policy, agent)
+        given = [*shell.places]
+        for place, use in places.items():
+            path = where.sources.get(place) or os.path.realpath(start / place)
+            if place in where.refused or not Path(path).exists():
+                raise WorkspaceError(f"no source and no file is called `{place}`")
+            given.append(Place(path, use))
+        guarded = Guarded((os.path.realpath(self._folder), *where.closed), tuple(where.sources.values()))
+        program = located(words[0], start)
+        own = "" if program is None else f"{Path(program).parent}:"
+        names = ("LANG", "TERM", "COLORTERM", "TZ")
+        return replace(
+            shell,
+            places=tuple(sorted(given, key=lambda one: one.path.split("/"))),
+            programs=program_files(words[0], words[1:], start, guarded),
+            environment={
+                "PATH": f"{own}{_SYSTEM_PATH}",
+                **{name: os.environ[name] for name in names if name in os.environ},
+            },
+            folder=os.path.realpath(start),
+            subject=f"run {Path(words[0]).name}",
+        )
 
     def _shell(self, policy: Policy, agent: Agent) -> Confinement:
         folder = str(self._folder)

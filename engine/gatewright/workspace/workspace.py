@@ -377,6 +377,28 @@ class Workspace:
             return {}
         return propose_places(catalog, self.folder, self._parts.attachments.source_paths(self.policy))
 
+    async def run_program(
+        self,
+        agent_id: str,
+        words: Sequence[str],
+        start: Path,
+        places: Mapping[str, PlaceUse],
+        tell: Callable[[str], None],
+    ) -> int:
+        """Run a program to its end on the streams of this process, in a room of the agent; its exit code.
+
+        ``tell`` is told what it may reach. Raises ToolFailure where that cannot be held, WorkspaceError.
+        """
+        from gatewright.adapters.confined_program import run_in_room
+        from gatewright.adapters.server_process import Command
+
+        room = await self.confiner.room(self._confinements.of_program(agent_id, words, start, places))
+        try:
+            tell("; ".join(room.words))
+            return await run_in_room(room, Command(words[0], tuple(words[1:]), cwd=room.start))
+        finally:
+            await room.close()
+
     @staticmethod
     def why_not_confined() -> str:
         """Why no process can be confined on this system; empty where it can. Tried once, which starts a program."""

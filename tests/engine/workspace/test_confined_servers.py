@@ -25,7 +25,7 @@ from gatewright.policy.permission import Permission
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.workspace import Workspace
 from tests.support.checkout import ROOT
-from tests.support.patience import until
+from tests.support.patience import pause_until
 from tests.support.real_servers import from_npm, from_pypi
 
 pytestmark = pytest.mark.skipif(bool(Confiner.why_not()), reason=f"no process can be confined: {Confiner.why_not()}")
@@ -350,7 +350,7 @@ def test_closing_the_workspace_ends_every_process(small: Workspace) -> None:
     def gone() -> bool:
         return not any(str(small.folder / "tool") in _command_of(Path("/proc", str(one))) for one in ids)
 
-    assert gone() or until(gone)
+    pause_until(gone)
 
 
 def _command_of(process: Path) -> str:

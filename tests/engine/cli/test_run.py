@@ -1,0 +1,159 @@
+"""``gatewright run``: a program in a room of an agent, on the streams or the terminal of whoever runs it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gatewright.adapters.confine import Confiner
+from gatewright.cli.main import main
+from tests.support.patience import pause_until
+
+needs_rooms = pytest.mark.skipif(bool(Confiner.why_not()), reason=f"no process can be confined: {Confiner.why_not()}")
+POLICY = """gatewright = 1
+
+[agents.a]
+capabilities = [{ FsWrite = { prefixes = ["out"] } }]
+
+[[sources]]
+id = "notes"
+type = "file"
+base_path = "notes"
+default_permission = "read_write"
+permission_rules = [{ pattern = "*.key", permission = "none" }]
+
+[[sources]]
+id = "out"
+type = "file"
+base_path = "out"
+default_permission = "read_write"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "ws"
+    for name in ("notes", "out"):
+        (folder / name).mkdir(parents=True)
+    (folder / "policy.toml").write_text(POLICY)
+    (folder / "notes" / "a.txt").write_text("some words\n")
+    (folder / "notes" / "own.key").write_text("the key\n")
+    return folder
+
+
+def words(*more: str) -> list[str]:
+    program = "from gatewright.cli.main import script; script()"
+    return [sys.executable, "-c", program, "run", ".", "--agent", "a", *more]
+
+
+def ran(folder: Path, *more: str, given: str = "") -> tuple[int, str, str]:
+    environment = {**os.environ, "GATEWRIGHT_KEYS": str(folder.parent / "keys")}
+    done = subprocess.run(
+        words(*more), cwd=folder, input=given, text=True, capture_output=True, env=environment, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@needs_rooms
+def test_a_program_sees_its_places_alone_and_its_exit_code_is_passed_on(folder: Path) -> None:
+    script = "cat notes/a.txt notes/own.key policy.toml ~/.profile; echo mine > out/b; echo no > notes/b; exit 7"
+    status, out, err = ran(folder, "--place", "notes=read", "--", "sh", "-c", script)
+    assert (status, out) == (7, "some words\n")
+    assert (folder / "out" / "b").read_text() == "mine\n"
+    assert not (folder / "notes" / "b").exists()
+    told = err.splitlines()[0]
+    assert f"read {folder}/notes" in told
+    assert f"write and delete {folder}/out" in told
+    assert "no network" in told
+
+
+@needs_rooms
+def test_streams_pass_through(folder: Path) -> None:
+    assert ran(folder, "--", "tr", "a-z", "A-Z", given="some words")[:2] == (0, "SOME WORDS")
+
+
+@needs_rooms
+def test_three_programs_from_the_registries_are_of_use(folder: Path) -> None:
+    tools = Path(sys.executable).parent
+    for line, wanted in (
+        (("ruff", "--version"), "ruff"),
+        (("markdown-it", "--version"), "markdown-it"),
+        (("mcp-server-time", "--help"), "usage"),
+    ):
+        status, out, err = ran(folder, "--place", "notes=read", "--", str(tools / line[0]), *line[1:])
+        assert (status, wanted in out) == (0, True), (out, err)
+
+
+@needs_rooms
+def test_a_terminal_passes_through_and_a_program_has_one_of_its_own(folder: Path) -> None:
+    master, slave = pty.openpty()
+    environment = {**os.environ, "GATEWRIGHT_KEYS": str(folder.parent / "keys")}
+    script = "test -t 0 && test -t 1 && echo ready; read line; echo got $line; exit 3"
+    process = subprocess.Popen(
+        words("--", "bash", "-c", script),
+        cwd=folder,
+        stdin=slave,
+        stdout=slave,
+        env=environment,
+        start_new_session=True,
+    )
+    os.close(slave)
+    seen = b""
+    while b"ready" not in seen:
+        seen += os.read(master, 4096)
+    os.write(master, b"hello\r")
+    while b"got hello" not in seen:
+        seen += os.read(master, 4096)
+    assert process.wait() == 3
+    os.close(master)
+
+
+@needs_rooms
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_of_a_program_outlives_it(folder: Path, number: signal.Signals) -> None:
+    environment = {**os.environ, "GATEWRIGHT_KEYS": str(folder.parent / "keys")}
+    script = "echo begun > out/begun; sleep 4321.5"
+    with subprocess.Popen(words("--", "sh", "-c", script), cwd=folder, env=environment) as process:
+        pause_until((folder / "out" / "begun").exists)
+        process.send_signal(number)
+        process.wait()
+    pause_until(lambda: not any(b"4321.5" in _command_of(one) for one in Path("/proc").glob("[0-9]*")))
+
+
+def _command_of(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_where_nothing_can_be_confined_nothing_is_started(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gatewright.adapters.confine.why_no_room", lambda: "bubblewrap is missing: install it")
+    monkeypatch.setenv("GATEWRIGHT_KEYS", str(folder.parent / "keys"))
+    monkeypatch.chdir(folder)
+    assert main(["run", ".", "--agent", "a", "--", "touch", "out/b"]) == 4
+    assert "bubblewrap is missing: install it" in capsys.readouterr().err
+    assert not (folder / "out" / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--agent", "b", "--", "true"), "`b`"),
+        (("--agent", "a", "--place", "nowhere=read", "--", "true"), "nowhere"),
+        (("--agent", "a", "--place", "notes=snapshot", "--", "true"), "no snapshot"),
+    ],
+)
+def test_what_is_not_there_is_told(
+    folder: Path, more: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(folder), *more]) == 2
+    assert said in capsys.readouterr().err
