@@ -13,6 +13,7 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QPlainTextEdit, QPushButton, QWidget
 
+from gatewright.policy import catalogedit
 from gatewright.policy.edit import CatalogChange, Edit
 from gatewright_gui.pages.catalogs import CatalogsPage
 from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
@@ -419,3 +420,25 @@ async def test_catalog_is_removed_after_a_question_and_undo_brings_it_back(windo
     assert window.document.policy.catalogs == ()
     window.document.undo()
     assert [catalog.catalog_id for catalog in window.document.policy.catalogs] == ["good"]
+
+
+async def test_server_that_an_edit_ends_is_told(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOOD_KEY", "very-secret")
+    (tmp_path / "desk" / "notes").mkdir()
+    page = await add_good(window, config(tmp_path))
+    press(page, "catalogs.trust")
+    dialog = await dialog_of(window, TrustDialog)
+    dialog.add_place("good", "./notes")
+    press(dialog, "trust.accept")
+    await settled(window)
+    row = page.current
+    assert row is not None
+    assert row.status[0] == "running"
+
+    said = Said(window.document)
+    window.document.push(lambda policy, _: catalogedit.set_places(policy, "good", {}))
+    await until(lambda: any("`good` was ended" in message.text for message in said.messages))
+    await until(lambda: page.current is not None and page.current.status[0] == "stopped")
+    assert "starts anew with the next call" in said.last

@@ -44,6 +44,13 @@ TELL_S = 0.1
 """How often it is told how far the counting is."""
 OPEN_AT_ONCE = 3
 """So many places are opened when they are first shown."""
+_EDGE = 24
+"""So much of the window stays to be seen above and below a dialog."""
+
+
+def fitting_height(parent: QWidget | None, height: int) -> int:
+    """The height of a dialog that would be this high, where the window has room for it."""
+    return height if parent is None else min(height, parent.window().height() - _EDGE)
 
 
 class RoomDelegate(Delegate):
@@ -117,6 +124,7 @@ class RoomBrowser(QWidget):
         column_of(stretch(self.tree), summary, warning, into=self, space=1)
         FootBars(self.tree, self.strip)
         self.model.folder_wanted.connect(self._read)
+        self.model.rowsInserted.connect(self._span)
         self.model.recoloured.connect(self._tell)
         self.tree.selectionModel().currentChanged.connect(self._choose)
         self.tree.remove_requested.connect(self.remove_requested)
@@ -187,7 +195,10 @@ class RoomBrowser(QWidget):
         self.place_chosen.emit()
 
     def _open(self, parent: QModelIndex, opened: set[tuple[int, str]], fresh: frozenset[tuple[str, str]]) -> None:
-        for row in range(self.model.rowCount(parent)):
+        rows = self.model.rowCount(parent)
+        if rows:
+            self._span(parent, 0, rows - 1)
+        for row in range(rows):
             index = self.model.index(row, NAME, parent)
             kind, number, path = self.model.address(index)
             is_new = kind == "place" and (self.model.rooms[number].name, path) in fresh
@@ -195,6 +206,11 @@ class RoomBrowser(QWidget):
                 self.tree.expand(index)
                 if kind != "note":
                     self._open(index, opened, fresh)
+
+    def _span(self, parent: QModelIndex, _first: int, last: int) -> None:
+        """Words that stand for no file have the whole row; they come last."""
+        if self.model.address(self.model.index(last, NAME, parent))[0] == "note":
+            self.tree.setFirstColumnSpanned(last, parent, True)
 
     def _read(self, path: str) -> None:
         self._tasks.start(self._read_folder(path), f"{self._name}.read")

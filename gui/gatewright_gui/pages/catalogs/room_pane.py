@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QComboBox, QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright_gui.pages.catalogs.confine import ConfineBand
-from gatewright_gui.pages.catalogs.room_browser import RoomBrowser
+from gatewright_gui.pages.catalogs.room_browser import RoomBrowser, fitting_height
 from gatewright_gui.qt.dialog import FormDialog
 from gatewright_gui.qt.language import mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
@@ -146,7 +146,7 @@ class RoomDialog(FormDialog):
         self.lay_out(stretch(self.pane))
         self.pane.show_subject(None, agent_id)
         self.accept_button.setDefault(True)
-        self.resize(760, 600)
+        self.resize(760, fitting_height(parent, 600))
 
     def done(self, result: int) -> None:
         """Nothing is counted any more."""

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QMenu, QPushButton, QWidget
 from shiboken6 import isValid
 
 from gatewright.workspace.api import Catalog, PlaceUse
-from gatewright_gui.pages.catalogs.room_browser import RoomBrowser
+from gatewright_gui.pages.catalogs.room_browser import RoomBrowser, fitting_height
 from gatewright_gui.pages.catalogs.room_tree import USE_ICONS, USE_MEANINGS
 from gatewright_gui.qt.dialog import FormDialog, choose_folder
 from gatewright_gui.qt.language import counted, mark, tr
@@ -29,9 +29,6 @@ RUNS_ONE = mark("This command runs with your rights; no policy limits what it do
 RUNS_MANY = mark("Commands run with your rights; no policy limits what they do by themselves.")
 GOES_ONE = mark("Calls go to this address, with what agents put into them.")
 GOES_MANY = mark("Calls go to addresses, with what agents put into them.")
-
-_EDGE = 24
-"""So much of the window stays to be seen above and below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +95,7 @@ class TrustDialog(FormDialog):
             self.lay_out(head, stretch(self.code), space=3)
         self._connect()
         self.cancel_button.setDefault(True)
-        height = 640 if self._catalogs else 340 if is_one else 580
-        room = parent.window().height() - _EDGE if parent is not None else height
-        self.resize(760, min(height, room))
+        self.resize(760, fitting_height(parent, 640 if self._catalogs else 340 if is_one else 580))
         self.cancel_button.setFocus()
         self._show()
 
@@ -152,7 +147,8 @@ class TrustDialog(FormDialog):
             self.places[self._current].pop(place[1].written, None)
             self._show()
 
-    def _add(self, server: str, written: str) -> None:
+    def add_place(self, server: str, written: str) -> None:
+        """Give a server one more place, to be read, and go to its row."""
         self.places[server].setdefault(written, PlaceUse.READ)
         self._show()
         self.browser.choose(server, written)
@@ -161,7 +157,7 @@ class TrustDialog(FormDialog):
         server = self._current
         found = await choose_folder(self, tr("A folder for {server}", server=server), self._document.workspace.folder)
         if found is not None and isValid(self):
-            self._add(server, written_place(self._document, found))
+            self.add_place(server, written_place(self._document, found))
 
     def _fill_sources(self) -> None:
         self.source_menu.clear()
@@ -169,7 +165,7 @@ class TrustDialog(FormDialog):
         for source in self._document.policy.file_sources:
             if source.source_id not in self.places[server]:
                 action = self.source_menu.addAction(button_text(f"{source.source_id}  ({source.base_path})"))
-                action.triggered.connect(partial(self._add, server, source.source_id))
+                action.triggered.connect(partial(self.add_place, server, source.source_id))
         if self.source_menu.isEmpty():
             self.source_menu.addAction(tr("no other source")).setEnabled(False)
 
