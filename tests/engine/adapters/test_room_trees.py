@@ -31,7 +31,7 @@ def seen(plan: RoomPlan, *tops: str) -> dict[str, str]:
         os.lseek(numbers[-1], 0, os.SEEK_SET)
         return numbers[-1]
 
-    options = list(room_options(plan.mounts, (), python, kept))
+    options = list(room_options(plan.mounts, (), (), python, kept))
     done = subprocess.run(
         [bubblewrap(), *options, "--", *python.words, "-c", LOOK, *tops],
         pass_fds=numbers,
