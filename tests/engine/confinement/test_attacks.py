@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -59,7 +59,8 @@ class Listeners:
 
     def __init__(self, folder: Path) -> None:
         self.heard: list[str] = []
-        self._held = ExitStack()
+        self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
         self.places = {"abstract": f"gatewright-{os.getpid()}"}
         tcp = self._listen(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0))
         self.places["tcp"] = str(tcp.getsockname()[1])
@@ -70,11 +71,13 @@ class Listeners:
         self._listen(socket.AF_UNIX, socket.SOCK_STREAM, f"\0{self.places['abstract']}")
 
     def _listen(self, family: int, kind: int, address: object) -> socket.socket:
-        made = self._held.enter_context(socket.socket(family, kind))
+        made = socket.socket(family, kind)
+        self._sockets.append(made)
         made.bind(address)  # pyright: ignore[reportArgumentType]
         if kind == socket.SOCK_STREAM:
             made.listen()
-        threading.Thread(target=self._hear, args=(made, kind, address), daemon=True).start()
+        self._threads.append(threading.Thread(target=self._hear, args=(made, kind, address)))
+        self._threads[-1].start()
         return made
 
     def _hear(self, made: socket.socket, kind: int, address: object) -> None:
@@ -82,14 +85,20 @@ class Listeners:
             try:
                 if kind == socket.SOCK_STREAM:
                     made.accept()[0].close()
-                else:
-                    made.recv(100)
+                elif not made.recv(100):
+                    return
             except OSError:
                 return
             self.heard.append(f"{address!r}")
 
     def close(self) -> None:
-        self._held.close()
+        for one in self._sockets:
+            with suppress(OSError):  # a datagram socket is not connected; who waits for it is woken all the same
+                one.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join()
+        for one in self._sockets:
+            one.close()
 
 
 @contextmanager
