@@ -27,6 +27,8 @@ _WRITERS = ("filesystem", "memory", "sqlite", "git")
 """Words in the name of a server that is there to write: its places are proposed for that. Others are to be read."""
 _MOST_FIRST_LINE = 512
 _MOST_STEPS = 8
+_MOST_NAMED = 65_536
+"""Characters of a file that names folders with modules."""
 
 
 @frozen
@@ -98,6 +100,7 @@ def _of_program(path: str, guarded: Guarded, steps: int) -> Iterator[str]:
     for environment in environments:
         if not guarded.refuses(environment):
             yield environment
+            yield from (folder for folder in _named_in(environment) if not guarded.refuses(folder, strict=True))
         if (base := _base_of(environment)) is not None and not guarded.refuses(base):
             yield base
     if not environments and (prefix := _prefix_of(real)) is not None and not guarded.refuses(prefix):
@@ -121,6 +124,14 @@ def _environment_of(path: str) -> str | None:
         if (one / "pyvenv.cfg").is_file():
             return os.path.realpath(one)
     return None
+
+
+def _named_in(environment: str) -> Iterator[str]:
+    """The folders beside a virtual environment whose modules it has, too: of projects installed to be worked on."""
+    for file in sorted(Path(environment).glob("lib/python3*/site-packages/*.pth")):
+        with file.open(encoding="utf-8", errors="replace") as stream:
+            lines = stream.read(_MOST_NAMED).splitlines()
+        yield from (os.path.realpath(line) for line in lines if line.startswith("/") and Path(line).is_dir())
 
 
 def _base_of(environment: str) -> str | None:

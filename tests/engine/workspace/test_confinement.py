@@ -243,6 +243,21 @@ def test_a_program_needs_its_environment_and_the_python_that_this_was_made_with(
     assert program_files(str(tmp_path / "nothing"), (), tmp_path, Guarded()) == ()
 
 
+def test_a_program_needs_the_folders_of_projects_that_its_environment_is_made_of(tmp_path: Path) -> None:
+    python = installation(tmp_path / "python")
+    server = environment(tmp_path / "venv", str(python))
+    (site := tmp_path / "venv/lib/python3.12/site-packages").mkdir(parents=True)
+    for name in ("project", "guarded", "guarded/part"):
+        (tmp_path / name).mkdir()
+    lines = (tmp_path / "project", tmp_path / "guarded/part", tmp_path / "nothing", "import os; os.remove('/x')", "..")
+    (site / "_project.pth").write_text("\n".join(map(str, lines)), "utf-8")
+    (site / "broken.pth").write_bytes(b"\xff\0\n/")
+
+    guarded = Guarded((), (str(tmp_path / "guarded"),))
+    wanted = (str(tmp_path / "project"), str(python), str(tmp_path / "venv"))
+    assert program_files(str(server), (), tmp_path, guarded) == wanted
+
+
 def test_a_program_of_node_needs_the_installation_that_it_lies_in(tmp_path: Path) -> None:
     modules = tmp_path / "node/lib/node_modules/server"
     modules.mkdir(parents=True)

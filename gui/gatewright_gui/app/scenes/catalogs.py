@@ -1,5 +1,6 @@
 """Scenes of the page Catalogs: a server is added, trusted, accepted, and taken back."""
 
+import os
 import shlex
 import tempfile
 from pathlib import Path
@@ -35,11 +36,12 @@ def catalogs(tour: Tour) -> None:
         served.write_text(SERVED, "utf-8")
         with Opener().open(served) as other:
             offered = sorted(tool.name for tool in shown_tools(other, "guest"))
+        before = tour.document.undo_stack.index()
         tour.click("rail.catalogs")
         tour.click(
             "catalogs.add" if tour.has("catalogs.add") else tour.find("catalogs.empty", EmptyState).action_button
         )
-        command = shlex.join([*gateway_command(), "serve", str(served), "--agent", "guest"])
+        command = shlex.join([*gateway_command(), "serve", folder, "--agent", "guest"])
         tour.until(lambda: tour.has("catalog_add.text"), "the dialog")
         tour.type_over(f"GATEWRIGHT_KEYS= {command}", "catalog_add.text")
         tour.click("catalog_add.accept")
@@ -55,8 +57,14 @@ def catalogs(tour: Tour) -> None:
         asked = tour.text_of("trust.definition")
         tour.check("the question has the whole command", all(word in asked for word in (row.command or "", *row.args)))
         tour.check("and its digest", workspace.server_digest(row.catalog_id) in asked)
-        tour.show("trust", "what would be started, before it is")
+        tour.choose("trust.use", "write")  # it keeps a log there
+        tour.show("trust", "what would be started, and what it is to see, before it is")
         tour.click("trust.accept")
+        tour.until(lambda: not tour.has("trust.accept"), "the answer")
+        places = {os.path.realpath(place): str(use) for place, use in tour.document.policy.catalogs[-1].places.items()}
+        tour.check("it gets the folder that it is given", places, {os.path.realpath(folder): "write"})
+        if workspace.why_not_confined():
+            _unconfine(tour)
         tools = tour.model_of("catalogs.tools")
         tour.until(lambda: tour.has("catalogs.ask") and tools.rowCount(), "the tools of the server")
         listed = sorted(map(str, column(tools)))
@@ -69,6 +77,23 @@ def catalogs(tour: Tour) -> None:
         tour.show("accept", f"`{row.catalog_id}` offers {', '.join(listed)}; accepted, so that agents can have it")
         tour.click("catalogs.run")
         tour.until(lambda: not tour.has("catalogs.ask"), "the server to stop")
-        tour.key(Qt.Key.Key_Z, CTRL)
+        while tour.document.undo_stack.index() > before:
+            tour.key(Qt.Key.Key_Z, CTRL)
         ids = {one.catalog_id for one in tour.document.policy.catalogs}
         tour.check("undo takes the catalog back", row.catalog_id not in ids)
+
+
+def _unconfine(tour: Tour) -> None:
+    """On a system that confines nothing the server is not started until somebody lets it do all that they may."""
+    tour.choose("catalogs.part", "sees")
+    tour.until(lambda: tour.has("catalogs.sees.confine.free"), "how it is confined")
+    tour.show("confine", "nothing can be confined on this system, so that the server is not started")
+    tour.click("catalogs.sees.confine.free")
+    tour.until(lambda: tour.has("unconfine.agree"), "what that gives away")
+    tour.click("unconfine.agree")
+    tour.click("unconfine.accept")
+    tour.until(lambda: tour.has("catalogs.trust"), "the question about the server as it is now")
+    tour.click("catalogs.trust")
+    tour.until(lambda: tour.has("trust.accept"), "the question")
+    tour.click("trust.accept")
+    tour.choose("catalogs.part", "tools")
