@@ -61,7 +61,8 @@ def catalogs(tour: Tour) -> None:
         tour.show("trust", "what would be started, and what it is to see, before it is")
         tour.click("trust.accept")
         tour.until(lambda: not tour.has("trust.accept"), "the answer")
-        places = {os.path.realpath(place): str(use) for place, use in tour.document.policy.catalogs[-1].places.items()}
+        given = tour.document.policy.catalogs[-1].places or {}
+        places = {os.path.realpath(place): str(use) for place, use in given.items()}
         tour.check("it gets the folder that it is given", places, {os.path.realpath(folder): "write"})
         if workspace.why_not_confined():
             _unconfine(tour)

@@ -19,7 +19,10 @@ from gatewright_gui.window.main_window import MainWindow
 
 SIZE = (1280, 800)
 _WAITING = frozenset(
-    {"save", "console.call", "console.live", "export", "catalogs", "memory.dialog", "audit.mend", "audit.export"}
+    {
+        *("save", "export", "console.call", "console.live", "memory.dialog", "audit.mend", "audit.export"),
+        *("catalogs", "catalogs.sees.confine.unconfine"),
+    }
 )
 """Tasks that wait for a person."""
 
