@@ -1,7 +1,7 @@
 """The configuration files of MCP clients: which servers they name, as catalogs of a policy.
 
 A policy is read by others than the operator, so no value of a variable or a header is taken out of a client's file,
-only its name; a server with a secret in its arguments or its address is refused.
+only its name; a server with a secret in anything else that a policy would keep of it is refused.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import cast
@@ -154,13 +154,14 @@ def read_servers(text: str, around: Surroundings) -> tuple[ClientServer, ...]:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"][:2] if part not in {"str", "_Program"})
             said = f"`{printable(where)}`: {first['msg'].lower()}" if where else "it is no object"
-            servers.append(ClientServer(server_id, None, said, twice))
+            servers.append(ClientServer(server_id, None, scrub_text(said)[0], twice))
         except _Refused as refused:
-            servers.append(ClientServer(server_id, None, str(refused), twice))
+            servers.append(ClientServer(server_id, None, scrub_text(str(refused))[0], twice))
         else:
             taken.add(catalog.catalog_id)
             is_off, values = given.disabled or not given.enabled, values_for(entry, catalog)
-            servers.append(ClientServer(server_id, catalog, "", (*twice, *notes), is_off, values))
+            told = (*twice, *(scrub_text(note)[0] for note in notes))
+            servers.append(ClientServer(server_id, catalog, "", told, is_off, values))
     return tuple(servers)
 
 
@@ -249,6 +250,7 @@ def values_for(entry: JsonValue, catalog: Catalog) -> dict[str, str]:
 def _catalog(server_id: str, given: _Entry, around: Surroundings) -> tuple[Catalog, list[str]]:
     notes: list[str] = []
     catalog = Catalog(server_id, CatalogType.MCP)
+    _refuse_secret("its name", server_id)
     if given.command is not None:
         catalog = _started(catalog, given, around, notes)
     elif given.address:
@@ -276,19 +278,15 @@ def _started(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[
     env = {**(given.env or {}), **((program.env or {}) if program is not None else {})}
     if command.startswith("~/"):
         command = f"{around.home}{command[1:]}"
-    whole = [command, *args]
-    for number, word in enumerate(whole):
-        before = whole[number - 1] if number else ""
-        keyed = f"{before}={word}" if before.startswith("-") and "=" not in before else word
-        what = f"argument {number}" if number else "the command"
-        if scrub_text(word)[1] or scrub_text(keyed)[1]:
-            raise _Refused(
-                f"{what} looks like a secret, and a policy is read by others: give the server its secret in a variable,"
-                " if it takes one"
-            )
-        whole[number] = _filled(word, what, around, notes)
+    places = ("the command", *(f"argument {number}" for number in range(1, len(args) + 1)))
+    whole = [_defaulted(word, what, notes) for word, what in zip((command, *args), places, strict=True)]
+    for before, word, what in zip(("", *whole), whole, places, strict=False):
+        _refuse_secret(what, word, f"{before}={word}" if before.startswith("-") and "=" not in before else word)
+    _refuse_secret("the command with its arguments", *_as_commands(whole))
+    whole = [_filled(word, what, around) for word, what in zip(whole, places, strict=True)]
     names: list[str] = []
     for name in env:
+        _refuse_secret("the name of a variable", name)
         if _VARIABLE.fullmatch(name):
             names.append(name)
         else:
@@ -296,23 +294,26 @@ def _started(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[
     if names:
         told = ", ".join(f"`{name}`" for name in names)
         notes.append(f"the values of {told} stay in the client's file: the policy has only the names")
-    cwd = _filled(given.cwd, "`cwd`", around, notes) if given.cwd else None
-    if cwd is None and around.workspace is not None:
-        cwd = str(around.workspace)
+    cwd = str(around.workspace) if around.workspace is not None else None
+    if given.cwd:
+        cwd = _defaulted(given.cwd, "`cwd`", notes)
+        _refuse_secret("`cwd`", cwd)
+        cwd = _filled(cwd, "`cwd`", around)
     return replace(catalog, command=whole[0], args=tuple(whole[1:]), env=tuple(names), cwd=cwd)
 
 
 def _reached(catalog: Catalog, given: _Entry, around: Surroundings, notes: list[str]) -> Catalog:
-    address = cast("str", given.address)
+    address = _defaulted(cast("str", given.address), "the address", notes)
     if scrub_text(address)[1]:
         raise _Refused("its address holds a secret, and a policy is read by others: name a header instead")
-    url = _filled(address, "the address", around, notes)
+    url = _filled(address, "the address", around)
     if given.type == "sse" or url.rstrip("/").endswith("/sse"):
         notes.append("it says that it speaks the older SSE: it is asked by streamable HTTP, at the same address")
     headers: dict[str, str] = {}
     for header, value in (given.headers or {}).items():
         own = f"{catalog.catalog_id}_{header}".upper()
         variable = _header_variable(value)
+        _refuse_secret("the name of a header", header, variable or "")
         headers[header] = variable or re.sub(r"[^A-Z0-9_]+", "_", f"_{own}" if own[0].isdigit() else own)
     if headers:
         told = ", ".join(f"`{header}` from `{variable}`" for header, variable in headers.items())
@@ -329,18 +330,46 @@ def _header_variable(value: str) -> str | None:
     return name if _VARIABLE.fullmatch(name) else None
 
 
-def _filled(text: str, what: str, around: Surroundings, notes: list[str]) -> str:
+_PARTS_WORDS = re.compile(r"[\s\"'|;&<>]")
+_GLUED = re.compile(r"(-[A-Za-z])([^-].*)", re.DOTALL)
+
+
+def _as_commands(words: Sequence[str]) -> Iterator[str]:
+    """The words as one command, and as the same with a blank between a flag of one letter and its value."""
+    kept = [_PARTS_WORDS.sub("_", word) for word in words]
+    yield " ".join(kept)
+    yield " ".join(_GLUED.sub(r"\1 \2", word) if _GLUED.fullmatch(word) else word for word in kept)
+
+
+def _refuse_secret(what: str, *texts: str) -> None:
+    if any(scrub_text(text)[1] for text in texts):
+        raise _Refused(
+            f"{what} looks like a secret, and a policy is read by others: give the server its secret in a variable,"
+            " if it takes one"
+        )
+
+
+def _defaulted(text: str, what: str, notes: list[str]) -> str:
+    """``text`` with their defaults for placeholders that have one."""
+
+    def default(found: re.Match[str]) -> str:
+        _name, is_default, value = found[1].partition(":-")
+        if not is_default:
+            return found[0]
+        notes.append(f"{what}: `{printable(found[0])}` is taken as its default")
+        return value
+
+    return _PLACEHOLDER.sub(default, text)
+
+
+def _filled(text: str, what: str, around: Surroundings) -> str:
     """``text`` with values for its placeholders; what only the client could fill in is refused."""
 
     def value(found: re.Match[str]) -> str:
-        name = found[1]
-        known = around.values.get(name)
-        if known is not None:
-            return known
-        if ":-" in name:
-            notes.append(f"{what}: `{printable(found[0])}` is taken as its default")
-            return name.partition(":-")[2]
-        raise _Refused(f"{what} needs `{printable(found[0])}`, which only the client can fill in")
+        known = around.values.get(found[1])
+        if known is None:
+            raise _Refused(f"{what} needs `{printable(found[0])}`, which only the client can fill in")
+        return known
 
     return _PLACEHOLDER.sub(value, text)
 

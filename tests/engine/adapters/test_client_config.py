@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -433,3 +434,94 @@ def test_values_for_a_server_are_texts_without_empty_ones_and_those_that_only_th
     (server,) = read_servers(json.dumps({"mcpServers": {"a": {"command": "x", "env": env}}}), Surroundings(Path("/h")))
     assert dict(server.values) == {"KEY": "very-secret", "PORT": "8080", "DEBUG": "true"}
     assert "very-secret" not in repr(server)
+
+
+TOKENS = st.one_of(
+    st.from_regex(r"ghp_[A-Za-z0-9]{36}", fullmatch=True),
+    st.from_regex(r"AKIA[0-9A-Z]{16}", fullmatch=True),
+    st.from_regex(r"glpat-[A-Za-z0-9]{20}", fullmatch=True),
+)
+PASSWORDS = st.from_regex(r"[A-Z][a-z]{3}[0-9]{3}[!$|;&'\" ]?[a-z]{4}", fullmatch=True)
+PLACES_OF_TOKENS: dict[str, Callable[[str], JsonValue]] = {
+    "command": lambda token: {"command": f"/opt/{token}/s"},
+    "argument": lambda token: {"command": "s", "args": ["-v", token]},
+    "glued to a flag": lambda token: {"command": "s", "args": ["run", f"-t{token}"]},
+    "default": lambda token: {"command": "s", "args": ["--token", f"${{TOKEN:-{token}}}"]},
+    "half a default": lambda token: {"command": "s", "args": [f"${{A:-{token[:4]}}}{token[4:]}"]},
+    "program of Zed": lambda token: {"command": {"path": "s", "args": [token]}},
+    "variable": lambda token: {"command": "s", "env": {token: "x"}},
+    "variable of Zed": lambda token: {"command": {"path": "s", "env": {token: "x"}}},
+    "cwd": lambda token: {"command": "s", "cwd": f"/srv/{token}"},
+    "default in cwd": lambda token: {"command": "s", "cwd": f"${{DIR:-{token}}}"},
+    "address": lambda token: {"url": f"https://hub.example.com/{token}/mcp"},
+    "default in an address": lambda token: {"url": f"https://hub.example.com/${{KEY:-{token}}}"},
+    "header": lambda token: {"url": "https://hub.example.com/", "headers": {token: "x"}},
+    "variable of a header": lambda token: {
+        "url": "https://hub.example.com/",
+        "headers": {"A": f"${{{token.replace('-', '_')}}}"},
+    },
+    "key": lambda token: {"command": "s", token: "x"},
+    "bad variable": lambda token: {"command": "s", "env": {token: ["x"]}},
+    "placeholder": lambda token: {"command": "s", "args": [f"${{input:{token}}}"]},
+}
+"""Places of an entry, each with an entry that has a token there."""
+
+
+@pytest.mark.parametrize("place", PLACES_OF_TOKENS)
+@given(token=TOKENS)
+def test_no_token_is_taken_out_of_any_place_of_an_entry(place: str, token: str) -> None:
+    [server] = read_servers(json.dumps({"mcpServers": {"a": PLACES_OF_TOKENS[place](token)}}), PROJECT)
+
+    assert token not in repr(server)
+    assert token.casefold() not in repr(server.catalog).casefold()
+
+
+@given(token=TOKENS)
+def test_no_token_is_taken_out_of_the_name_of_a_server(token: str) -> None:
+    [server] = read_servers(json.dumps({"mcpServers": {f"git {token}": {"command": "s"}}}), AROUND)
+
+    assert server.catalog is None
+    assert token not in server.refusal
+
+
+@given(
+    st.sampled_from(["mysql", "/usr/bin/mysqldump", "mariadb", "mysqladmin"]),
+    st.lists(st.sampled_from(["-u", "root", "--host", "db", "a b", "say 'x;y'", "notes"]), max_size=4),
+    PASSWORDS,
+    st.lists(st.sampled_from(["shop", "--table"]), max_size=2),
+    st.booleans(),
+)
+def test_password_that_only_the_whole_command_shows_is_not_taken(
+    program: str, before: list[str], password: str, after: list[str], is_run: bool
+) -> None:
+    command, *words = [*(["docker", "exec", "db"] if is_run else []), program, *before, f"-p{password}", *after]
+    [server] = read_servers(json.dumps({"mcpServers": {"a": {"command": command, "args": words}}}), AROUND)
+
+    assert server.catalog is None
+    assert password not in server.refusal
+
+
+@given(PASSWORDS, st.sampled_from(["sshpass -p {}", "sshpass -p{}", "curl -u mo:{}", "curl -umo:{}", "s --user mo:{}"]))
+def test_password_that_a_flag_of_its_program_takes_is_not_taken(password: str, command: str) -> None:
+    first, *rest = [word.format(password) for word in command.split()]
+    [server] = read_servers(json.dumps({"mcpServers": {"a": {"command": first, "args": rest}}}), AROUND)
+
+    assert server.catalog is None
+    assert password not in server.refusal
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["npx", "-y", "@modelcontextprotocol/server-filesystem", "/home/mo/notes"],
+        ["docker", "run", "-it", "--rm", "-p8080:80", "-u1000:1000", "-e", "GIT_TOKEN", "-v/srv:/srv", "example/git"],
+        ["mysql", "-u", "root", "-p", "shop"],
+        ["java", "-Xmx512m", "-Dfile.encoding=UTF-8", "-jar", "server.jar"],
+        ["uv", "--directory", "${userHome}/work", "run", "server.py", "--port", "${PORT:-8080}"],
+        ["python", "-mserver", "--token-file", "/run/secrets/token"],
+    ],
+)
+def test_ordinary_commands_are_taken(words: list[str]) -> None:
+    [server] = read_servers(json.dumps({"mcpServers": {"a": {"command": words[0], "args": words[1:]}}}), AROUND)
+
+    assert server.refusal == ""
