@@ -15,7 +15,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright.workspace import Workspace
 from gatewright_gui.pages.overview import OverviewPage
 from gatewright_gui.pages.overview.picture import PAD, RightsCanvas
-from gatewright_gui.pages.overview.picture_layout import MOST_SCALE
+from gatewright_gui.pages.overview.picture_layout import LEAST_COVER, MOST_SCALE, MOST_SOLID, drawing_of
 from gatewright_gui.session.rights_picture import AGENT, MOST_AGENTS, MOST_TOOLS, SOURCE, TOOL, rights_together
 from gatewright_gui.session.verbs.rights import ask_first
 from gatewright_gui.window.main_window import MainWindow
@@ -258,6 +258,20 @@ async def test_few_operations_make_no_wall_of_colour(tmp_path: Path) -> None:
         boxes = page.rights.canvas.drawing.boxes
         assert {box.node.name for box in boxes} == {"helper", "block"}
         assert all(box.rect.height() <= MOST_SCALE * (box.node.size + 2) for box in boxes)
+
+
+def test_of_many_bands_each_covers_less_until_a_choice_leaves_few(tmp_path: Path) -> None:
+    policy, opener = write_large(tmp_path / "large", 18, 40), large_opener(40)
+    with opener.open(policy) as workspace:
+        picture = rights_together(workspace)[1]
+    covers: list[float] = []
+    for chosen in ((), *((number,) for number in range(len(picture.nodes)))):
+        bands = [one for one in drawing_of(picture, 840, 660, chosen).bands if one.lit_allow + one.lit_ask]
+        [cover] = {one.cover for one in bands}
+        assert cover == (1 if len(bands) <= MOST_SOLID else max(LEAST_COVER, MOST_SOLID / len(bands)))
+        covers.append(cover)
+    assert covers[0] < 1
+    assert set(covers[1:]) == {1}
 
 
 async def test_workspace_without_agents_says_what_to_do(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from gatewright_gui.session.rights_picture import RightsPicture
 
 PAD = 8
 _ALLOW, _ASK, _QUIET = 110, 150, 130
-"""How much, of 255, bands cover."""
+"""How much, of 255, bands cover where there are few."""
 _THIN = 2.5
 """Bands that are no thicker are lines, in pixels."""
 TURN_S = 0.006
@@ -236,13 +236,14 @@ class RightsCanvas(QFrame):
         for band in self._bands_left:
             every = band.allow + band.ask
             allow, lit = band.lit_allow / every, (band.lit_allow + band.lit_ask) / every
+            cover = band.cover
             if lit < 1:
                 _fill(painter, band, (lit, 1), _thin(palette.neutral.soft, _QUIET if lit else 255))
             if band.lit_allow:
-                _fill(painter, band, (0, allow), _thin(palette.verdict.allow.fg, _ALLOW))
+                _fill(painter, band, (0, allow), _thin(palette.verdict.allow.fg, _ALLOW * cover))
             if band.lit_ask:
                 ask = palette.verdict.ask
-                _fill(painter, band, (allow, lit), _thin(ask.fg, _ASK), QColor(ask.soft))
+                _fill(painter, band, (allow, lit), _thin(ask.fg, _ASK * cover), _thin(ask.soft, 255 * cover))
             if time.monotonic() > until:
                 self._turn.start()
                 return
@@ -298,7 +299,7 @@ def _fill(
     painter.strokePath(path, QPen(colour, 1))
 
 
-def _thin(colour: str, cover: int) -> QColor:
+def _thin(colour: str, cover: float) -> QColor:
     thin = QColor(colour)
-    thin.setAlpha(cover)
+    thin.setAlpha(round(cover))
     return thin

@@ -1,6 +1,6 @@
 """Where the boxes and bands of the picture of rights stand, and which are lit by what was chosen. It draws nothing."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QPointF, QRectF
@@ -13,6 +13,8 @@ from gatewright_gui.session.rights_picture import AGENT, SOURCE, TOOL, Flow, Nod
 LEAST_BOX, GAP, HEADING = 16, 4, 18
 MOST_SCALE = 12
 """How many pixels an operation gets at most: few operations make no wall of colour."""
+MOST_SOLID, LEAST_COVER = 40, 0.4
+"""Of more lit bands between two columns each covers less, down to this share: one sees through the bundle."""
 _WIDTHS = (0.23, 0.27, 0.2)
 _WIDEST = (210, 250, 190)
 COLUMNS = (mark("Agents"), mark("Tools"), mark("Sources"))
@@ -31,7 +33,10 @@ class Box:
 
 @frozen
 class Band:
-    """Operations between two boxes, by verdict; `lit_allow` and `lit_ask`: how many of them what is chosen concerns."""
+    """Operations between two boxes, by verdict; `lit_allow` and `lit_ask`: how many of them what is chosen concerns.
+
+    `cover`: the share of its colour that it has, if it is lit.
+    """
 
     part: Part
     begin: QRectF
@@ -41,6 +46,7 @@ class Band:
     ask: int
     lit_allow: int
     lit_ask: int
+    cover: float
 
     def path(self, first: float = 0.0, last: float = 1.0) -> QPainterPath:
         """Its outline, or that of a share of its thickness."""
@@ -159,7 +165,12 @@ def _bands(flows: Iterable[Flow], lit: Iterable[Flow], places: dict[int, QRectF]
             x = rect.right() if side == 0 else rect.left()
             found[part] = QRectF(x, rect.top() + done[edge], 0, thick)
             done[edge] += thick
-    bands = (Band(part, ends[0][part], ends[1][part], *counts[part]) for part in ordered)
+    beside = Counter(ends[0][part].x() for part in ordered if any(counts[part][2:]))
+    covers = {x: min(1.0, max(LEAST_COVER, MOST_SOLID / count)) for x, count in beside.items()}
+    bands = (
+        Band(part, begin := ends[0][part], ends[1][part], *counts[part], cover=covers.get(begin.x(), 1.0))
+        for part in ordered
+    )
     return tuple(sorted(bands, key=lambda band: band.lit_allow + band.lit_ask > 0))  # lit ones over the others
 
 
