@@ -309,10 +309,11 @@ class _Writer:
         for entry, columns in rows:
             if entry.slot is not None and entry.slot.test is not None:
                 if ready:
-                    end = self._insert(connection, end, ready, time)
-                    ready.clear()
+                    end, ready = self._insert(connection, end, ready, time), []
                 if self._counts.refuses(entry.slot, connection):
                     refused.add(entry.call_id)
+                else:
+                    self._counts.begin(entry.slot, entry.tool, end[0] + 1, time)
             if entry.call_id not in refused:
                 ready.append(columns)
         return self._insert(connection, end, ready, time) if ready else end

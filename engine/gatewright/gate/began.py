@@ -9,7 +9,7 @@ rows, so that neither processes side by side nor ones that were killed overrun t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
@@ -83,6 +83,11 @@ class Counts:
         session.is_counted = session.is_counted and slot.refusal is None
         return slot.refusal is not None
 
+    def begin(self, slot: Slot, tool: str, seq: int, time: str) -> None:
+        """Take in the row of a call that nothing speaks against, as it is written: nobody has to read it again."""
+        session = slot.session
+        self._kept[session.log_name, session.log_agent].take(seq, tool, slot, time)
+
     def clear(self) -> None:
         """Forget what was read: it did not come to be written."""
         self._kept.clear()
@@ -108,20 +113,24 @@ class Counted:
                 self.uses.clear()
             elif kind == RowKind.TOOL_ABANDONED:
                 if said.get("started") is False:
-                    self._take(tool, operation, said, None, -1)
+                    self._take(tool, *_said(said, operation), None, -1)
             elif (read_object(decision) or {}).get("verdict") == Verdict.ALLOW:
-                self._take(tool, operation, said, _wall_s(time), 1)
+                self._take(tool, *_said(said, operation), _wall_s(time), 1)
 
-    def _take(self, tool: str, operation: str, said: Mapping[str, object], started_s: float | None, sign: int) -> None:
-        counts, named = said.get(_COUNTS, {operation: 1}), said.get(_SOURCES)
-        times = cast("dict[str, object]", counts) if isinstance(counts, dict) else {}
-        sources = map(str, cast("list[object]", named)) if isinstance(named, list) else ()
+    def take(self, seq: int, tool: str, slot: Slot, time: str) -> None:
+        """Take in the next row, which lets that call begin."""
+        self._seq = seq
+        self._take(tool, slot.operations, slot.sources, _wall_s(time), 1)
+
+    def _take(
+        self, tool: str, times: Mapping[str, object], sources: Iterable[str], started_s: float | None, sign: int
+    ) -> None:
         uses = self.uses.setdefault(tool, {})
         for key in keys_of(times, sources):
             use, count = uses.get(key, NO_USE), times[key[0]]
             if type(count) is int and 0 < count < _MOST_TIMES:
-                starts = [one for one in (use.started_s, started_s) if one is not None]
-                uses[key] = Use(max(0, use.calls + sign * count), started_s=max(starts, default=None))
+                is_later = started_s is not None and (use.started_s is None or started_s > use.started_s)
+                uses[key] = Use(max(0, use.calls + sign * count), started_s=started_s if is_later else use.started_s)
 
 
 def count_in(session: Session, connection: Connection, clock: Clock) -> None:
@@ -129,6 +138,13 @@ def count_in(session: Session, connection: Connection, clock: Clock) -> None:
     counted = Counted()
     counted.read(connection, session)
     session.count(counted.uses, clock)
+
+
+def _said(said: Mapping[str, object], operation: str) -> tuple[Mapping[str, object], Iterable[str]]:
+    """What a row says that its call counts for: how many times each operation, and the sources that it goes to."""
+    counts, named = said.get(_COUNTS, {operation: 1}), said.get(_SOURCES)
+    times = cast("dict[str, object]", counts) if isinstance(counts, dict) else {}
+    return times, map(str, cast("list[object]", named)) if isinstance(named, list) else ()
 
 
 def _wall_s(time: str) -> float | None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Approval, ApprovalRequest, Session
@@ -90,12 +92,12 @@ def spend(workspace: Workspace, session: Session, allowed: Any) -> None:
     allowed.put(asyncio.run(all_at_once()))
 
 
-@pytest.mark.parametrize("given", [None, "chat"])
-def test_forks_with_the_same_session_share_what_it_has_left(tmp_path: Path, given: str | None) -> None:
+@pytest.mark.parametrize("named", [None, "chat"])
+def test_forks_with_the_same_session_share_what_it_has_left(tmp_path: Path, named: str | None) -> None:
     fork = multiprocessing.get_context("fork")
     allowed = fork.Queue()
     with closing(opened(folder_with(tmp_path, 6))) as workspace:
-        session = Session(given, "a")
+        session = Session(named, "a")
         spend(workspace, session, allowed)
         children = [fork.Process(target=spend, args=(workspace, session, allowed)) for _ in range(4)]
         for child in children:
@@ -114,6 +116,39 @@ async def test_two_objects_of_one_conversation_count_together(tmp_path: Path) ->
         ]
         assert codes == ["allowed"] * 3 + ["max-calls"] * 2
         assert workspace.decide("a", "ledger", {"op": "pay"}, session=other).stage == "rules"
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    turns=st.lists(
+        st.lists(
+            st.tuples(st.integers(0, 1), st.sampled_from(["pay", "refund"]), st.sampled_from(["x", "y"])), max_size=4
+        ),
+        max_size=8,
+    )
+)
+def test_writers_in_turns_count_what_each_and_the_other_wrote(
+    tmp_path_factory: pytest.TempPathFactory, turns: list[list[tuple[int, str, str]]]
+) -> None:
+    folder = folder_with(tmp_path_factory.mktemp("turns"), 3, '"operation:pay"')
+    allowed: Counter[tuple[str, str]] = Counter()
+
+    known = {(at, name): Session(name, "a") for at in (0, 1) for name in "xy"}
+
+    async def play(writers: tuple[Workspace, Workspace]) -> None:
+        for turn in turns:  # the calls of one turn come at once
+            asked = [writers[at].call("a", "ledger", {"op": op}, session=known[at, name]) for at, op, name in turn]
+            for (_, op, name), outcome in zip(turn, await asyncio.gather(*asked), strict=True):
+                assert outcome.code in {"allowed", "max-calls"}
+                allowed[op, name] += outcome.code == "allowed"
+
+    with closing(opened(folder)) as one, closing(opened(folder)) as other:
+        asyncio.run(play((one, other)))
+    wanted = Counter((op, name) for turn in turns for _, op, name in turn)
+    assert allowed == {key: min(3, count) if key[0] == "pay" else count for key, count in wanted.items()}
+    with closing(opened(folder)) as later:
+        for op, name in wanted:
+            assert later.session("a", name).calls("ledger", frozenset({op})) == allowed[op, name]
 
 
 async def test_a_limit_of_one_operation_counts_that_operation_of_that_agent_and_conversation(tmp_path: Path) -> None:
