@@ -149,6 +149,11 @@ def system_options() -> Iterator[str]:
             yield from ("--ro-bind", str(real), str(place))
 
 
+def is_seen(path: str) -> bool:
+    """Whether every room has it of the system."""
+    return any(covers(one, path) for one in ("/usr", *(f"/etc/{name}" for name in _OF_ETC)))
+
+
 def _mount_options(mount: Mount) -> tuple[str, ...]:
     path, origin = mount.path, mount.origin or mount.path
     if mount.kind is MountKind.OVERLAY:

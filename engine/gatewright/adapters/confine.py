@@ -38,6 +38,7 @@ from gatewright.adapters.server_process import LEAVE_S, Command, ServerProcess
 from gatewright.base.errors import ToolFailure
 from gatewright.base.printable import printable
 from gatewright.base.thread import in_own_thread
+from gatewright.gate.connection import Connection
 from gatewright.policy.confinement import Confinement, ProcessBounds
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.prefix import covers
@@ -97,6 +98,11 @@ class Watch(Protocol):
 class Proxy(Protocol):
     """What connects the processes of a room to its hosts."""
 
+    @property
+    def missed(self) -> Sequence[Connection]:
+        """The last connections that were refused, or that did not come about."""
+        ...
+
     async def listen(self, listener: socket.socket, /) -> Callable[[], None]:
         """Answer on a port of the room; what is returned ends that."""
         ...
@@ -126,13 +132,17 @@ class Confiner:
         """The reason why no process can be confined on this system, and what to do; empty where it can. Tried once."""
         return why_no_room()
 
+    async def require(self) -> None:
+        """Raises ToolFailure where no process can be confined."""
+        if why := await in_own_thread(why_no_room):
+            raise ToolFailure("this cannot be confined here, and so it is not started", code=NOT_CONFINED, detail=why)
+
     async def room(self, confinement: Confinement, own: tuple[Mount, ...] = ()) -> Room:
         """A room, to be closed. ``own``: what of ours it gets besides, at places where nothing else is.
 
         Raises ToolFailure where it cannot be had, or its files not be looked through.
         """
-        if why := await in_own_thread(why_no_room):
-            raise ToolFailure("this cannot be confined here, and so it is not started", code=NOT_CONFINED, detail=why)
+        await self.require()
         if confinement.hosts and self._proxy is None:
             raise ToolFailure("it can be given no network here", code=NOT_CONFINED)
         has_copies = any(place.use is PlaceUse.SNAPSHOT for place in confinement.places)
@@ -197,6 +207,11 @@ class Room:
             "; ".join(granted) or "no folder",
             f"hosts: {hosts}" if hosts else "no network",
         )
+
+    @property
+    def missed(self) -> Sequence[Connection]:
+        """The last connections from it that were refused, or that did not come about."""
+        return () if self._proxy is None else self._proxy.missed
 
     @property
     def is_over(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from gatewright.adapters.loop_thread import loop_thread, told_in
@@ -17,6 +18,7 @@ from gatewright.base.thread import in_own_thread
 from gatewright.gate.connection import Connection, Way
 
 _BACKLOG = 128
+_MISSED = 32
 
 
 class HostProxy:
@@ -39,10 +41,16 @@ class HostProxy:
     ) -> None:
         self._bounds, self._told, self._done = bounds or ProxyBounds(), told, done
         self._outlet = Outlet(tuple(hosts), allow_private, (network or self._network)(allow_private), self._bounds)
+        self._missed: deque[Connection] = deque(maxlen=_MISSED)
         self._looking = 0
         self._serving: set[asyncio.Task[None]] = set()
         self._servers: set[asyncio.Server] = set()
         self._is_blind = False
+
+    @property
+    def missed(self) -> tuple[Connection, ...]:
+        """The last connections that were refused, or that did not come about."""
+        return tuple(self._missed)
 
     async def listen(self, listener: socket.socket) -> Callable[[], None]:
         """Answer on a socket that listens, in whatever network that is, and is the proxy's then. Raises OSError.
@@ -74,6 +82,8 @@ class HostProxy:
         await self._take(ProxyConnection(self._outlet, reader, writer, self._tell), writer)
 
     def _tell(self, connection: Connection) -> None:
+        if not connection.allowed or (connection.code and not connection.address):
+            self._missed.append(connection)
         try:
             self._told(connection)
             self._is_blind = False

@@ -14,16 +14,18 @@ import re
 import secrets
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+from gatewright.adapters.confine import Confiner
+from gatewright.adapters.install_steps import SCRATCH, Steps, outside
 from gatewright.adapters.loop_thread import loop_thread
-from gatewright.adapters.mcp_transport import ServerFailed
+from gatewright.adapters.mcp_transport import NotConfined, ServerFailed
 from gatewright.adapters.package_runner import Package, Registry
-from gatewright.adapters.server_process import Command, ServerProcess
+from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.printable import printable
 from gatewright.base.thread import in_own_thread
@@ -31,7 +33,6 @@ from gatewright.record.folder import PrivateFolder
 
 FOLDER = "servers"
 """Below the state folder."""
-INSTALL_S = 900.0
 _MARK = "installed.json"
 _MOST_BYTES = 64 * 1024 * 1024
 _ENVIRONMENT = re.compile(
@@ -40,7 +41,6 @@ _ENVIRONMENT = re.compile(
     re.IGNORECASE,
 )
 """The variables that say where packages are and how they are reached."""
-_ADDRESS = re.compile(r"\b\w+://\S+")
 _LAUNCHER = """\
 import sys
 from {module} import {name}
@@ -98,31 +98,39 @@ class ServerInstaller:
         package: Package,
         version: str = "",
         *,
+        confiner: Confiner | None = None,
         scripts: bool = False,
         tell: Callable[[str], None] = lambda _: None,
     ) -> Installed:
         """The package as it is there, else installed now, which ``tell`` is told. Raises ServerFailed.
 
-        ``version``: what was installed for this wish before, where the wish leaves it open. ``scripts``: install
+        ``version``: what was installed for this wish before, where the wish leaves it open. ``confiner`` has what
+        runs for that reach the registries and no more; None: it runs as whoever started us. ``scripts``: install
         scripts run. Whoever cancels it leaves nothing behind.
         """
-        return await loop_thread().run(self._install(package, package.version or version, scripts, tell))
+        return await loop_thread().run(self._install(package, package.version or version, confiner, scripts, tell))
 
-    async def _install(self, package: Package, version: str, scripts: bool, tell: Callable[[str], None]) -> Installed:
+    async def _install(
+        self, package: Package, version: str, confiner: Confiner | None, scripts: bool, tell: Callable[[str], None]
+    ) -> Installed:
         lock = self._locks.setdefault(package.requirement, asyncio.Lock())
         try:
             async with lock:
                 found = await in_own_thread(self._found, package, version) if version else None
                 if found is not None and not (scripts and found.scripts):
                     return found
+                if confiner is not None:
+                    await confiner.require()
                 wanted = package.at(version) if version else package
                 tell(f"installing `{wanted.requirement}`, which is done once")
-                installed = await self._new(wanted, scripts)
+                installed = await self._new(wanted, confiner, scripts)
                 tell(f"installed `{replace(package, wanted='').requirement}` {installed.version}")
                 if installed.scripts:
                     left_out = ", ".join(f"`{printable(name)}`" for name in installed.scripts[:8])
                     tell(f"the install scripts of {left_out} did not run: if it fails without, say --install-scripts")
                 return replace(installed, package=package)
+        except ToolFailure as error:
+            raise NotConfined(str(error), error.detail) from None
         except (OSError, ValueError, LookupError) as error:
             said = (error.strerror if isinstance(error, OSError) else None) or error
             raise ServerFailed(f"`{printable(package.requirement)}` cannot be installed: {said}") from None
@@ -143,17 +151,19 @@ class ServerInstaller:
         is_node = words[0] == "node"
         first = os.path.realpath(self._program("node", _NODE)) if is_node else str(folder.path / words[0])
         command = (first, *(str(folder.path / word) for word in words[1:]))
-        return Installed(package, version, str(folder.path), command, _outside(first, folder.path), scripts)
+        return Installed(package, version, str(folder.path), command, outside(first, folder.path), scripts)
 
-    async def _new(self, package: Package, scripts: bool) -> Installed:
+    async def _new(self, package: Package, confiner: Confiner | None, scripts: bool) -> Installed:
         """Install it beside its place and move it there."""
         above = self._folder(package.registry)
         above.make()
-        made = above.path / f".new-{secrets.token_hex(8)}"
+        made = Path(os.path.realpath(above.path)) / f".new-{secrets.token_hex(8)}"
         made.mkdir(mode=0o700)
         try:
             work = self._from_npm if package.registry is Registry.NPM else self._from_pypi
-            version, command, kept, left_out = await work(package, made, scripts)
+            steps = Steps(package, made, self.environment, confiner)
+            version, command, kept, left_out = await work(package, made, steps, scripts)
+            await in_own_thread(shutil.rmtree, made / SCRATCH, ignore_errors=True)
             digests = {name: _digest(made / name) for name in kept}
             mark = {"package": package.requirement, "command": command, "scripts": left_out, "digests": digests}
             (made / _MARK).write_text(json.dumps(mark, indent=1))
@@ -167,14 +177,14 @@ class ServerInstaller:
         finally:
             await in_own_thread(shutil.rmtree, made, ignore_errors=True)
 
-    async def _from_npm(self, package: Package, folder: Path, scripts: bool) -> _Work:
+    async def _from_npm(self, package: Package, folder: Path, steps: Steps, scripts: bool) -> _Work:
         npm, _ = self._program("npm", _NODE), self._program("node", _NODE)
         (folder / "package.json").write_text('{ "private": true }\n')
         wanted = f"{package.name}@{package.wanted}" if package.wanted else package.name
         quiet = ("--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error", "--fetch-retries=1")
         always = ("--save-exact", "--package-lock", "--omit-lockfile-registry-resolved", "--global=false")
         without = "--ignore-scripts" + ("=false" if scripts else "")
-        await self._run(package, (npm, "install", without, *quiet, *always, "--", wanted), folder)
+        await steps.run(await steps.npm(npm), "install", without, *quiet, *always, "--", wanted)
         base = folder / "node_modules" / package.name
         about = _object(base / "package.json")
         programs = about.get("bin", {})
@@ -200,21 +210,21 @@ class ServerInstaller:
         version = str(rows[f"node_modules/{package.name}"]["version"])
         return version, command, (name, "package-lock.json"), tuple(wants)
 
-    async def _from_pypi(self, package: Package, folder: Path, scripts: bool) -> _Work:
-        python = self._python(package)
+    async def _from_pypi(self, package: Package, folder: Path, steps: Steps, scripts: bool) -> _Work:
+        python = await steps.python(self._python(package))
         venv, report = folder / "venv", folder / "report.json"
-        await self._run(package, (python, "-m", "venv", str(venv)), folder)
+        await steps.run(python, "-m", "venv", str(venv))
         own = str(venv / "bin" / "python")
         binary = () if scripts else ("--only-binary", ":all:")
         quiet = ("--quiet", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--retries", "2")
         wanted = f"{package.name}{package.wanted}"
-        words = (own, "-m", "pip", "install", *quiet, *binary, "--report", str(report), wanted, *package.extras)
-        await self._run(package, words, folder)
+        pip, what = await steps.pip(python, own), (wanted, *package.extras)
+        await steps.run(pip, "install", *quiet, *binary, "--report", str(report), *what)
         rows = cast("list[dict[str, dict[str, object]]]", _object(report).get("install", []))
         plain = _normal(package.name.partition("[")[0])
         versions = {_normal(str(row["metadata"]["name"])): str(row["metadata"]["version"]) for row in rows}
         script = _SCRIPTS.replace("NAME", repr(package.name.partition("[")[0]))
-        said = await self._run(package, (own, "-I", "-c", script), folder)
+        said = await steps.run(replace(python, program=(own,)), "-I", "-c", script)
         program, entry = _program_of(package, {str(k): str(v) for k, v in json.loads(said or b"{}").items()})
         found = _ENTRY.match(entry)
         if found is None:
@@ -226,26 +236,6 @@ class ServerInstaller:
         lock = folder / "requirements.txt"
         lock.write_text("".join(f"{line}\n" for line in sorted(_pins(rows))))
         return versions[plain], ("venv/bin/python", "start/start.py"), ("start/start.py", lock.name, *module), ()
-
-    async def _run(self, package: Package, words: Sequence[str], folder: Path) -> bytes:
-        """What a step of the installation writes. Raises ServerFailed where it fails."""
-        stderr, output = bytearray(), bytearray()
-        command = Command(words[0], tuple(words[1:]), self.environment, folder)
-        try:
-            async with asyncio.timeout(INSTALL_S), ServerProcess(command, stderr) as process:
-                process.end_input()
-                async for chunk in process.chunks():
-                    output += chunk[: _MOST_BYTES - len(output)]
-                await process.has_ended.wait()
-                code = process.returncode
-        except TimeoutError:
-            raise ServerFailed(
-                f"`{printable(package.requirement)}` was not installed within {INSTALL_S / 60:g} minutes",
-                "look whether the registry can be reached, then start it again",
-            ) from None
-        if code != 0:
-            raise _failure(package, (bytes(stderr) + bytes(output)).decode("utf-8", "replace"))
-        return bytes(output)
 
     def _program(self, name: str, advice: str) -> str:
         found = shutil.which(name, path=self.environment.get("PATH"))
@@ -265,29 +255,6 @@ class ServerInstaller:
 
 _NODE = "install Node.js, which brings npm, and see that both are on the PATH"
 _PYTHON = "install that Python, with its venv, and see that it is on the PATH"
-_MISSING = ("E404", "ETARGET", "No matching distribution", "Could not find a version")
-_AWAY = re.compile(
-    r"ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|EAI_FAIL|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH|NewConnectionError"
-    r"|NameResolutionError|ConnectTimeout|Connection refused|ENOTCACHED|ERR_SOCKET_TIMEOUT|ProxyError"
-)
-
-
-def _failure(package: Package, said: str) -> ServerFailed:
-    """What npm or pip said, in few words and without addresses: they may hold a password."""
-    named = printable(package.requirement)
-    if _AWAY.search(said):
-        return ServerFailed(
-            f"`{named}` cannot be installed: the registry of {package.registry} cannot be reached",
-            "it has to be reached once; what was installed is started without it",
-        )
-    if ("from versions: " in said and "from versions: none" not in said) or "ETARGET" in said:
-        return ServerFailed(f"`{package.name}` has no version `{package.wanted}` that fits", "name one that it has")
-    if any(word in said for word in _MISSING):
-        hint = ", or it has no wheel and would run its own code to be built" * (package.registry is Registry.PYPI)
-        return ServerFailed(f"the registry of {package.registry} has no `{named}`{hint}", "look how it is spelled")
-    lines = [line for line in map(str.strip, said.splitlines()) if line and "complete log of this run" not in line]
-    told = printable(_ADDRESS.sub("(an address)", lines[-1] if lines else ""))[:300]
-    return ServerFailed(f"`{named}` cannot be installed" + (f": `{told}`" if told else ""))
 
 
 def _damaged(package: Package, folder: Path) -> ServerFailed:
@@ -325,14 +292,6 @@ def _move(made: Path, target: Path, *, anew: bool) -> None:
             shutil.rmtree(target)
     with suppress(FileExistsError, OSError):
         made.rename(target)
-
-
-def _outside(command: str, folder: Path) -> tuple[str, ...]:
-    """The folders of what runs a program, where they are none of the system's own."""
-    found = Path(command).resolve()
-    if found.is_relative_to("/usr") or found.is_relative_to(folder):
-        return ()
-    return (str(found.parents[1] if found.parent.name == "bin" else found.parent),)
 
 
 def _module(venv: Path, name: str) -> Iterable[Path]:

@@ -25,6 +25,7 @@ from gatewright.workspace.manifest import read_manifest
 from gatewright.workspace.trust import TrustRecords
 
 if TYPE_CHECKING:
+    from gatewright.policy.confinement import Confinement
     from gatewright.workspace.policy_reader import PolicyState
 
 _MOST_RECORDED = 200
@@ -119,6 +120,7 @@ async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path |
     kept beside it. None: there is nothing to mend. Raises WorkspaceError, also where the server is not trusted.
     """
     from gatewright.adapters.confine import Confiner
+    from gatewright.adapters.host_proxy import HostProxy
     from gatewright.sources.roomplan import RoomPlanner
     from gatewright.workspace.confining import to_be_listed
     from gatewright.workspace.servers import Servers
@@ -142,6 +144,9 @@ async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path |
         store(policy_path.parent, catalog, write_pin(pin))
         return pin
 
+    def proxy(confinement: Confinement) -> HostProxy:  # to install; no log can be had before the policy loads
+        return HostProxy(confinement.hosts, confinement.allow_private, lambda _: None)
+
     servers = Servers(
         policy_path.parent,
         lambda: (catalog,),
@@ -151,7 +156,7 @@ async def mend(path: Path, catalog_id: str, *, trust: bool = False, keys: Path |
         state=state,
         agents=lambda: (),
         confinement=lambda _, __: to_be_listed(policy, catalog, policy_path.parent, (state, key_folder(keys))),
-        confiner=lambda: Confiner(RoomPlanner(state / "rooms")),
+        confiner=lambda: Confiner(RoomPlanner(state / "rooms"), proxy),
     )
     try:
         return await servers.refresh(catalog_id)

@@ -24,7 +24,7 @@ from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.confinement import Confinement
-from gatewright.policy.document import Catalog, CatalogType
+from gatewright.policy.document import Catalog, CatalogType, Confine
 from gatewright.record.fork import fork_safe_lock
 from gatewright.sources.roomplan import Mount, MountKind
 from gatewright.tools.context import ToolExecutionContext
@@ -326,7 +326,8 @@ class Servers:
         pin = self._pin(catalog)
         is_same = pin is not None and pin.listing.package == package.requirement
         version = pin.listing.package_version if pin is not None and is_same else ""
-        installed = await self._installer.install(package, version, scripts=scripts, tell=tell)
+        confiner = None if catalog.confine is Confine.NONE else self._confiner()
+        installed = await self._installer.install(package, version, confiner=confiner, scripts=scripts, tell=tell)
         self._installed[catalog.catalog_id, _key_of(catalog)] = installed
         return installed
 

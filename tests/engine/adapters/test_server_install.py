@@ -8,14 +8,21 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
-from gatewright.adapters.mcp_transport import ServerFailed
+from gatewright.adapters.confine import Confiner
+from gatewright.adapters.host_proxy import HostProxy
+from gatewright.adapters.mcp_transport import NotConfined, ServerFailed
 from gatewright.adapters.package_runner import Package, read_runner
 from gatewright.adapters.server_install import Installed, ServerInstaller
+from gatewright.sources.roomplan import RoomPlanner
 from gatewright.workspace import Workspace
 from gatewright.workspace.one_server import CATALOG, policy_for_server
 from tests.support.real_servers import put_node
@@ -72,9 +79,35 @@ def environment(registry: tuple[str, list[str]], wheels: Path, tmp_path: Path) -
     }
 
 
+class Here:
+    """An installer with what it is confined by, if at all."""
+
+    def __init__(self, state: Path, environment: dict[str, str], confiner: Confiner | None) -> None:
+        self.own, self.confiner = ServerInstaller(state, environment), confiner
+
+    async def install(
+        self, wanted: Package, version: str = "", *, scripts: bool = False, tell: Callable[[str], None] = lambda _: None
+    ) -> Installed:
+        return await self.own.install(wanted, version, confiner=self.confiner, scripts=scripts, tell=tell)
+
+
+def confiner_in(folder: Path) -> Confiner:
+    return Confiner(RoomPlanner(folder / "rooms"), lambda one: HostProxy(one.hosts, one.allow_private, lambda _: None))
+
+
+CONFINED = pytest.param(
+    True, marks=pytest.mark.skipif(bool(Confiner.why_not()), reason=Confiner.why_not() or "-"), id="confined"
+)
+
+
+@pytest.fixture(params=[CONFINED, pytest.param(False, id="plain")])
+def confiner(request: pytest.FixtureRequest, tmp_path: Path) -> Confiner | None:
+    return confiner_in(tmp_path / "state") if request.param else None
+
+
 @pytest.fixture
-def installer(tmp_path: Path, environment: dict[str, str]) -> ServerInstaller:
-    return ServerInstaller(tmp_path / "state", environment)
+def installer(tmp_path: Path, environment: dict[str, str], confiner: Confiner | None) -> Here:
+    return Here(tmp_path / "state", environment, confiner)
 
 
 def package(line: str) -> Package:
@@ -103,7 +136,7 @@ def said(installed: Installed, *arguments: str) -> list[str]:
     ],
 )
 async def test_a_package_is_installed_once_in_one_version_and_its_program_starts(
-    installer: ServerInstaller, tmp_path: Path, line: str, version: str
+    installer: Here, tmp_path: Path, line: str, version: str
 ) -> None:
     told: list[str] = []
     installed = await installer.install(package(line), tell=told.append)
@@ -116,12 +149,12 @@ async def test_a_package_is_installed_once_in_one_version_and_its_program_starts
     assert not list((tmp_path / "state" / "servers").glob("*/.new-*"))
 
 
-async def test_what_is_installed_moves_with_its_state_folder(installer: ServerInstaller, tmp_path: Path) -> None:
+async def test_what_is_installed_moves_with_its_state_folder(installer: Here, tmp_path: Path) -> None:
     for line in ("npx say@1.0.0", "uvx say-py==1.0"):
         await installer.install(package(line))
     shutil.copytree(tmp_path / "state", tmp_path / "moved", symlinks=True)
     shutil.rmtree(tmp_path / "state")
-    moved = ServerInstaller(tmp_path / "moved", {"PATH": installer.environment["PATH"]})
+    moved = Here(tmp_path / "moved", {"PATH": installer.own.environment["PATH"]}, installer.confiner)
     for line in ("npx say@1.0.0", "uvx say-py==1.0"):
         installed = await moved.install(package(line))
         assert str(tmp_path / "moved") in installed.command[-1]
@@ -129,7 +162,7 @@ async def test_what_is_installed_moves_with_its_state_folder(installer: ServerIn
 
 
 async def test_no_address_of_a_registry_is_kept(
-    installer: ServerInstaller, tmp_path: Path, registry: tuple[str, list[str]]
+    installer: Here, tmp_path: Path, registry: tuple[str, list[str]]
 ) -> None:
     await installer.install(package("npx say"))
     (folder,) = (tmp_path / "state" / "servers" / "npm").iterdir()
@@ -138,6 +171,7 @@ async def test_no_address_of_a_registry_is_kept(
     assert "sha512-" in (folder / "package-lock.json").read_text()
 
 
+@pytest.mark.parametrize("confiner", [CONFINED], indirect=True)
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -154,7 +188,7 @@ async def test_no_address_of_a_registry_is_kept(
     ],
 )
 async def test_what_cannot_be_installed_is_told_with_what_to_do_and_leaves_nothing(
-    installer: ServerInstaller, tmp_path: Path, line: str, reason: str
+    installer: Here, tmp_path: Path, line: str, reason: str
 ) -> None:
     with pytest.raises(ServerFailed) as failed:
         await installer.install(package(line))
@@ -164,7 +198,7 @@ async def test_what_cannot_be_installed_is_told_with_what_to_do_and_leaves_nothi
 
 @pytest.mark.parametrize("line", ["npx say", "uvx say-py"])
 async def test_a_registry_that_cannot_be_reached_is_told_without_its_address(
-    tmp_path: Path, environment: dict[str, str], line: str
+    tmp_path: Path, environment: dict[str, str], confiner: Confiner | None, line: str
 ) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -172,13 +206,13 @@ async def test_a_registry_that_cannot_be_reached_is_told_without_its_address(
         away = {**environment, "npm_config_registry": address, "PIP_INDEX_URL": address, "PIP_NO_INDEX": "0"}
         del away["PIP_FIND_LINKS"]
         with pytest.raises(ServerFailed) as failed:
-            await ServerInstaller(tmp_path / "state", away).install(package(line))
+            await Here(tmp_path / "state", away, confiner).install(package(line))
     assert "cannot be reached" in failed.value.reason
     assert "pass-word" not in str(failed.value)
 
 
 async def test_install_scripts_run_when_that_was_allowed_and_never_before(
-    installer: ServerInstaller, tmp_path: Path, wheels: Path
+    installer: Here, tmp_path: Path, wheels: Path
 ) -> None:
     told: list[str] = []
     for line in ("npx runs@1.0.0", "npx needs@1.0.0"):
@@ -196,7 +230,7 @@ async def test_install_scripts_run_when_that_was_allowed_and_never_before(
     assert list((tmp_path / "state").rglob("ran"))
 
 
-async def test_an_installed_program_that_was_changed_is_not_started(installer: ServerInstaller) -> None:
+async def test_an_installed_program_that_was_changed_is_not_started(installer: Here) -> None:
     for line in ("npx say@1.0.0", "uvx say-py==1.0"):
         installed = await installer.install(package(line))
         for file in Path(installed.folder).rglob("*"):
@@ -208,9 +242,7 @@ async def test_an_installed_program_that_was_changed_is_not_started(installer: S
             await installer.install(package(line))
 
 
-async def test_a_cancelled_installation_leaves_nothing_and_the_next_one_works(
-    installer: ServerInstaller, tmp_path: Path
-) -> None:
+async def test_a_cancelled_installation_leaves_nothing_and_the_next_one_works(installer: Here, tmp_path: Path) -> None:
     began = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -233,7 +265,7 @@ async def test_two_processes_that_install_the_same_share_it(tmp_path: Path, envi
     assert [path.name for path in (tmp_path / "state" / "servers" / "npm").iterdir()] == ["say@1.1.0"]
 
 
-async def test_what_lies_in_the_state_folder_is_no_way_out_of_it(installer: ServerInstaller, tmp_path: Path) -> None:
+async def test_what_lies_in_the_state_folder_is_no_way_out_of_it(installer: Here, tmp_path: Path) -> None:
     (tmp_path / "state" / "servers").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "state" / "servers" / "npm").symlink_to(tmp_path / "elsewhere")
@@ -285,6 +317,164 @@ def test_an_untrusted_catalog_installs_nothing(tmp_path: Path, environment: dict
     assert not (tmp_path / ".gatewright" / "servers").exists()
 
 
+PRYING_JS = """
+const fs = require('fs'), net = require('net'), found = []
+for (const path of [FILES])
+  try { fs.statSync(path).isDirectory() ? fs.readdirSync(path) : fs.readFileSync(path); found.push(path) } catch {}
+const end = () => { fs.writeFileSync('../../found.json', JSON.stringify(found)); process.exit() }
+const proxy = new URL(process.env.https_proxy || 'http://127.0.0.1:9')
+const ask = () => {
+  const one = net.connect(proxy.port, proxy.hostname, () => one.write('CONNECT 127.0.0.1:PORT HTTP/1.1\\r\\n\\r\\n'))
+  one.on('data', data => { if (/ 200 /.test(data)) found.push('through the proxy'); end() }).on('error', end)
+}
+net.connect(PORT, '127.0.0.1', () => { found.push('listener'); ask() }).on('error', ask)
+"""
+PRYING_PY = """
+import json, os, socket, sys
+found = []
+for path in [FILES]:
+    try:
+        os.listdir(path) if os.path.isdir(path) else open(path).close()
+        found.append(path)
+    except OSError:
+        pass
+try:
+    socket.create_connection(("127.0.0.1", PORT), 5).close()
+    found.append("listener")
+except OSError:
+    pass
+with open(sys.prefix + "/../found.json", "w") as out:
+    json.dump(found, out)
+"""
+
+
+@pytest.mark.parametrize("line", ["npx prying@1.0.0", "uvx prying==1.0"])
+async def test_an_install_script_reads_nothing_of_the_user_and_reaches_no_listener(
+    tmp_path: Path, environment: dict[str, str], confiner: Confiner | None, line: str
+) -> None:
+    files = [tmp_path / "secret", tmp_path / "state" / "policy", tmp_path / ".ssh", tmp_path / ".ssh" / "id"]
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / "state").mkdir()
+    for file in files:
+        if not file.is_dir():
+            file.write_text("secret")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0)
+        port = listener.getsockname()[1]
+
+        def prying(text: str) -> str:
+            return text.replace("FILES", ", ".join(json.dumps(str(one)) for one in files)).replace("PORT", str(port))
+
+        source = tmp_path / "sources" / "prying-1.0"
+        source.mkdir(parents=True)
+        (source / "pyproject.toml").write_text(
+            '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+        )
+        (source / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: prying\nVersion: 1.0\n")
+        make_wheel(source, "prying", "1.0", {"prying.py": SAY_PY}, {"prying": "prying:main"})
+        built = "prying-1.0-py3-none-any.whl"
+        (source / "backend.py").write_text(
+            f"import shutil\ndef build_wheel(folder, *_):\n    shutil.copy({built!r}, folder)\n    return {built!r}\n"
+            + prying(PRYING_PY)
+        )
+        shutil.make_archive(str(source), "gztar", source.parent, source.name)
+        files_of_js = {**js(scripts={"install": "node pry.js"}), "pry.js": prying(PRYING_JS)}
+        with npm_registry({"prying": {"1.0.0": files_of_js}}) as (address, _):
+            own = {"npm_config_registry": address, "PIP_FIND_LINKS": str(source.parent)}
+            here = Here(tmp_path / "state", environment | own, confiner)
+            installed = await here.install(package(line), scripts=True)
+        assert said(installed, "x") == ["x"]
+        found = json.loads((Path(installed.folder) / "found.json").read_text())
+        if confiner is None:
+            assert found == [*map(str, files), "listener"]
+            return
+        assert found == []
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 named so by the library
+        pass
+
+
+@contextmanager
+def index_of(folder: Path) -> Generator[str]:
+    """The address of a web server that shows a folder, such as an index of packages."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+async def test_the_files_of_npm_and_pip_say_which_registries_are_reached(
+    tmp_path: Path, environment: dict[str, str], wheels: Path, confiner: Confiner | None
+) -> None:
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "say-py").symlink_to(wheels)
+    plain = {name: environment[name] for name in ("PATH", "HOME")}
+    with (
+        npm_registry({"@scope/say-server": PACKAGES["@scope/say-server"]}) as (scoped, asked),
+        index_of(tmp_path) as at,
+    ):
+        (tmp_path / ".npmrc").write_text(f"registry=http://127.0.0.1:9/\n@scope:registry={scoped}\nnoproxy=127.0.0.1\n")
+        (tmp_path / ".config" / "pip").mkdir(parents=True)
+        (tmp_path / ".config" / "pip" / "pip.conf").write_text(
+            f"[global]\nindex-url = http://127.0.0.1:9/\n[install]\nindex-url = {at}/index\nfind-links =\n"
+        )
+        here = Here(tmp_path / "state", plain, confiner)
+        assert (await here.install(package("npx @scope/say-server"))).version == "0.1.0"
+        assert (await here.install(package("uvx say-py"))).version == "1.1"
+    assert asked
+
+
+@pytest.mark.parametrize("confiner", [CONFINED], indirect=True)
+async def test_a_file_on_a_host_that_is_no_registry_is_not_fetched_and_the_host_is_named(
+    tmp_path: Path, environment: dict[str, str], wheels: Path, confiner: Confiner | None
+) -> None:
+    (tmp_path / "index" / "say-py").mkdir(parents=True)
+    with index_of(wheels) as elsewhere, index_of(tmp_path) as address:
+        name = "say_py-1.0-py3-none-any.whl"
+        (tmp_path / "index" / "say-py" / "index.html").write_text(f'<a href="{elsewhere}/{name}">{name}</a>')
+        own = {"PATH": environment["PATH"], "HOME": str(tmp_path), "PIP_INDEX_URL": f"{address}/index"}
+        with pytest.raises(ServerFailed) as failed:
+            await Here(tmp_path / "state", own, confiner).install(package("uvx say-py"))
+    assert elsewhere.removeprefix("http://") in failed.value.reason
+
+
+@pytest.mark.parametrize("confiner", [CONFINED], indirect=True)
+@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy"])
+@pytest.mark.parametrize("line", ["npx say@1.0.0", "uvx say-py==1.0"])
+async def test_a_registry_behind_a_proxy_is_told_at_once_and_one_that_needs_none_is_reached(
+    tmp_path: Path, environment: dict[str, str], confiner: Confiner | None, line: str, name: str
+) -> None:
+    with index_of(Path(environment["PIP_FIND_LINKS"])) as address:
+        proxied = {**environment, name: "http://me:pass-word@127.0.0.1:9", "PIP_FIND_LINKS": address}
+        with pytest.raises(ServerFailed, match="through a proxy") as failed:
+            await Here(tmp_path / "state", proxied, confiner).install(package(line))
+        assert "pass-word" not in str(failed.value)
+        here = Here(tmp_path / "state", {**proxied, "no_proxy": "127.0.0.1"}, confiner)
+        assert said(await here.install(package(line)), "x") == ["x"]
+
+
+async def test_where_nothing_can_be_confined_nothing_is_installed(
+    tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr("gatewright.adapters.confine.why_no_room", lambda: "bubblewrap is missing: install it")
+    here = Here(tmp_path / "state", environment, confiner_in(tmp_path / "state"))
+    for line in ("npx say", "uvx say-py"):
+        with pytest.raises(NotConfined, match="bubblewrap is missing: install it"):
+            await here.install(package(line), tell=told.append)
+    assert told == []
+    assert not (tmp_path / "state").exists()
+
+
 REACHABLE = "the registries are not asked: set GATEWRIGHT_TEST_REGISTRIES=1"
 
 
@@ -293,5 +483,5 @@ REACHABLE = "the registries are not asked: set GATEWRIGHT_TEST_REGISTRIES=1"
     "line", ["npx -y @modelcontextprotocol/server-memory@2026.8.31", "uvx mcp-server-time==2026.10.19"]
 )
 async def test_a_real_server_is_installed_from_its_registry(tmp_path: Path, line: str) -> None:
-    installed = await ServerInstaller(tmp_path).install(package(line))
+    installed = await ServerInstaller(tmp_path).install(package(line), confiner=confiner_in(tmp_path))
     assert Path(installed.command[-1]).is_file()
