@@ -101,7 +101,7 @@ def by_definition(confinement: Confinement, path: str, *, folder: bool) -> View:
         if is_over(one.base):
             inside = path[len(one.base) + 1 :]
             level = PermissionRules(one.rules, one.default).level(f"{inside}/" if folder and inside else inside)
-            found.append(view_of(level))
+            found.append(view_of(level, uses[-1][1]))
     return min(found, key=[View.ABSENT, View.READ, View.WRITE].index)
 
 

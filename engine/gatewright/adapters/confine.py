@@ -15,7 +15,7 @@ import math
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -115,7 +115,7 @@ class Proxy(Protocol):
 class Confiner:
     """The rooms of one workspace. ``proxy`` makes what connects a room to its hosts.
 
-    ``write_back`` makes what writes back what was changed in private copies.
+    ``write_back`` makes what writes back what was changed in private copies; it is told which agents a room serves.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class Confiner:
         planner: Planner,
         proxy: Callable[[Confinement], Proxy] | None = None,
         *,
-        write_back: Callable[[Confinement], WriteBack] | None = None,
+        write_back: Callable[[Confinement, Collection[str]], WriteBack] | None = None,
     ) -> None:
         self._planner, self._proxy, self._write_back = planner, proxy, write_back
 
@@ -146,11 +146,13 @@ class Confiner:
         if confinement.hosts and self._proxy is None:
             raise ToolFailure("it can be given no network here", code=NOT_CONFINED)
         has_copies = any(place.use is PlaceUse.SNAPSHOT for place in confinement.places)
-        write_back = self._write_back(confinement) if self._write_back is not None and has_copies else None
+        served = set[str]()
+        write_back = self._write_back(confinement, served) if self._write_back is not None and has_copies else None
         if has_copies and write_back is None:
             raise ToolFailure("nothing could be written back from a private copy here", code=NOT_CONFINED)
         proxy = self._proxy(confinement) if self._proxy is not None and confinement.hosts else None
         room = Room(confinement, proxy, own, write_back)
+        room.served = served
         await in_own_thread(room.open, self._planner)
         return room
 
@@ -172,6 +174,8 @@ class Room:
         self._look: Callable[[], Sequence[Difference]] = tuple
         self._first_plan = RoomPlan()
         self.landlock = ""
+        self.served = set[str]()
+        """The agents whose calls its processes served."""
         self._watch: Watch | None = None
         self._why_over = ""
         self._lock = Lock()

@@ -36,8 +36,13 @@ _VIEWS = {
 
 
 def view_of(level: Permission, use: PlaceUse = PlaceUse.WRITE) -> View:
-    """What a level comes to for a process that may do ``use`` where it lies."""
+    """What a level comes to for a process that may do ``use`` where it lies.
+
+    In a private copy it may try what asks and appends, too: that is judged when it is written back.
+    """
     view = _VIEWS[level]
+    if use is PlaceUse.SNAPSHOT and view is View.READ and level is not Permission.READ_ONLY:
+        return View.WRITE
     return View.READ if view is View.WRITE and use is PlaceUse.READ else view
 
 

@@ -1,8 +1,9 @@
 """What a process changed in its private copies, written back once it is done, as far as the levels let it.
 
-Every changed file is judged as any other writing: what is allowed is written in one step, what asks is asked where
-somebody is there, and what somebody else changed meanwhile is left as it is. What is not written back stays in a
-folder of ours. Only names and contents of files count: links, modes and empty folders do not.
+Every changed file is judged as any other writing: what is allowed is written in one step, and what somebody else
+changed meanwhile is left as it is. What is not written back stays in a folder of ours; where somebody is there to be
+asked, what asks is written from there once they agree, for which nobody waits. Only names and contents of files count:
+links, modes and empty folders do not.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+from typing import Protocol
 
 from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.printable import printable
-from gatewright.policy.confinement import Confinement
+from gatewright.policy.confinement import Confinement, Tree
 from gatewright.policy.document import PlaceUse
 from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, verdict_for
@@ -39,16 +42,29 @@ MAX_KEPT = 20
 """So many folders with what was not written back are there at most; the oldest goes for a new one."""
 _TOLD = 50
 _THEIRS = "somebody else changed it meanwhile"
+_DENIED = "its level does not let it be done"
+_ALONE = "its level asks, and nobody is there"
+_ASKED = "its level asks, and somebody is asked"
+_SILENT = "its level asks, and nobody answered"
 _TWICE = frozenset({"conflict", "exists", "not-found"})
 
 
 @frozen
 class Change:
-    """A file that a process made, changed or removed; ``diff``: of what is text, for whoever is asked."""
+    """A file that a process made, changed or removed; ``diff``: of what is text, for whoever is asked.
+
+    ``approved_by``: who agreed to it, where it asked.
+    """
 
     path: str
     action: Action
     diff: str | None = None
+    approved_by: str = ""
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """Path and action, and who agreed."""
+        agreed: dict[str, JsonValue] = {"approved_by": printable(self.approved_by)} if self.approved_by else {}
+        return {"path": printable(self.path), "action": str(self.action)} | agreed
 
 
 @frozen
@@ -74,70 +90,145 @@ class GivenBack:
     def to_json(self) -> dict[str, JsonValue]:
         """The first of each, and how many there are."""
         told: dict[str, JsonValue] = {
-            "written": [{"path": printable(one.path), "action": str(one.action)} for one in self.written[:_TOLD]],
+            "written": [one.to_json() for one in self.written[:_TOLD]],
             "written_count": len(self.written),
-            "kept_back": [
-                {"path": printable(one.change.path), "action": str(one.change.action), "why": one.why}
-                for one in self.kept[:_TOLD]
-            ],
+            "kept_back": [one.change.to_json() | {"why": printable(one.why)} for one in self.kept[:_TOLD]],
             "kept_back_count": len(self.kept),
         }
         told |= {"folder": printable(self.folder)} if self.folder else {}
         return told | ({"unread": self.unread} if self.unread else {})
 
 
-Ask = Callable[[Change], Awaitable[bool]]
-"""Whether somebody agrees to a change. Raises NobodyAnswered."""
+class Asker(Protocol):
+    """Asks somebody who may agree to a change."""
+
+    async def is_attended(self) -> bool:
+        """Whether anybody is there."""
+        ...
+
+    async def __call__(self, change: Change, /) -> str:
+        """Who agrees. Raises NobodyAnswered, and ToolFailure where it was refused or cannot be asked."""
+        ...
+
+    def begin(self, work: Coroutine[None, None, None], /) -> None:
+        """Carry out what asks, while whoever began it goes on."""
+        ...
+
+
+@frozen
+class _Question:
+    """A change that asks, ``one`` with its copy among the kept ones; ``action``: what it comes to."""
+
+    change: Change
+    one: Difference
+    action: Action
 
 
 class WriteBack:
     """The places of a confinement that its processes get as copies, as they stand when this is made.
 
     ``kept``: the folder of ours for what is not written back. ``ask`` None: nobody is there. ``told`` hears, in a
-    thread, what became of changes.
+    thread, what became of changes. ``now``: all that holds when something is written, beside what held when the
+    processes began; nothing: nothing may be written any more.
     """
 
     def __init__(
         self,
         confinement: Confinement,
         kept: Path,
-        ask: Ask | None = None,
+        ask: Asker | None = None,
         *,
         told: Callable[[GivenBack], None] = lambda _: None,
+        now: Callable[[], Sequence[Confinement]] | None = None,
     ) -> None:
+        self._confinement, self._now = confinement, now or (lambda: (confinement,))
         self._kept, self._ask, self._told = kept, ask, told
-        self._fixed = (*confinement.closed, *confinement.fixed)
-        self._trees = [(tree.base, PermissionRules(tree.rules, tree.default)) for tree in confinement.trees]
         copied = [place.path for place in confinement.places if place.use is PlaceUse.SNAPSHOT]
         self._bases = {place: BaseFolder(place if os.path.isdir(place) else os.path.dirname(place)) for place in copied}  # noqa: PTH112, PTH120 - names of any bytes
 
     async def give_back(self, plan: RoomPlan, look: Callable[[], Sequence[Difference]]) -> GivenBack:
-        """Write back what ``look`` finds in the copies of a plan, once no process works in them."""
-        found = await self._given_back(plan, look)
+        """Write back what ``look`` finds in the copies of a plan, once no process works in them.
+
+        What asks is kept, and asked about while nobody waits; ``told`` hears of that once more.
+        """
+        found, questions = await self._given_back(plan, look)
         if found != GivenBack():
             await aio.to_thread(self._told, found)
+        if questions and self._ask is not None:
+            self._ask.begin(self._ask_about(questions, found.folder, self._ask))
         return found
 
-    async def _given_back(self, plan: RoomPlan, look: Callable[[], Sequence[Difference]]) -> GivenBack:
+    async def _given_back(
+        self, plan: RoomPlan, look: Callable[[], Sequence[Difference]]
+    ) -> tuple[GivenBack, list[_Question]]:
         try:
             found = await aio.to_thread(self._files, look)
         except (OSError, ToolFailure) as error:
             wholes = [mount for mount in plan.mounts if mount.origin and mount.path in self._bases]
-            folder = await aio.to_thread(self._keep, [(one.path, one.origin) for one in wholes])
-            return GivenBack(folder=folder, unread=str(error))
-        written, refused, left = list[Change](), list[KeptBack](), list[tuple[str, str]]()
+            folder, _ = await aio.to_thread(self._keep, [(one.path, one.origin) for one in wholes])
+            return GivenBack(folder=folder, unread=str(error)), []
+        written, refused, left, asking = list[Change](), list[KeptBack](), list[tuple[str, str]](), list[_Question]()
+        is_attended: bool | None = None
         for one in found:
             change = Change(one.path, _action(one))
-            why_not = await self._refusal(change, one)
-            if why_not is None:
+            action = await aio.to_thread(self._mildest, change, one)
+            if action is None:
                 continue
-            if not why_not:
-                written.append(change)
-                continue
+            verdict = await aio.to_thread(self._verdict, one.path, action)
+            why_not = _DENIED if verdict is Verdict.DENY else _ALONE
+            if verdict is Verdict.ALLOW:
+                why_not = await aio.to_thread(self._write, one, action)
+                if not why_not:
+                    written.append(change)
+                    continue
+            if verdict is Verdict.ASK:
+                if is_attended is None:
+                    is_attended = self._ask is not None and await self._ask.is_attended()
+                if is_attended:
+                    why_not = _ASKED
+                    asking.append(_Question(change, one, action))
             refused.append(KeptBack(change, why_not))
             if change.action is not Action.DELETE:
                 left.append((one.path, one.copy))
-        return GivenBack(tuple(written), tuple(refused), await aio.to_thread(self._keep, left))
+        folder, kept = await aio.to_thread(self._keep, left)
+        moved = [replace(one, one=replace(one.one, copy=kept.get(one.one.path, one.one.copy))) for one in asking]
+        return GivenBack(tuple(written), tuple(refused), folder), moved
+
+    async def _ask_about(self, questions: Sequence[_Question], folder: str, ask: Asker) -> None:
+        """Ask about one after the other, until nobody answers, and write what somebody agrees to."""
+        written, kept = list[Change](), list[KeptBack]()
+        is_silent = False
+        for question in questions:
+            change, why_not = replace(question.change, action=question.action), _SILENT
+            if not is_silent:
+                try:
+                    who = await self._agreed(question, ask)
+                    change, why_not = replace(change, approved_by=who), ""
+                except NobodyAnswered:
+                    is_silent = True
+                except ToolFailure as failure:
+                    why_not = _why(failure)
+            if why_not:
+                kept.append(KeptBack(change, why_not))
+            else:
+                written.append(change)
+        is_left = await aio.to_thread(self._is_left, folder)
+        await aio.to_thread(self._told, GivenBack(tuple(written), tuple(kept), folder if is_left else ""))
+
+    async def _agreed(self, question: _Question, ask: Asker) -> str:
+        """Write a change once somebody agreed; who that is. Raises NobodyAnswered, and ToolFailure.
+
+        Nobody is asked about what cannot be done, and an answer does not outlive the levels that asked.
+        """
+        one, action = question.one, question.action
+        who = await ask(await aio.to_thread(self._shown, question))
+        if await aio.to_thread(self._verdict, one.path, action) is Verdict.DENY:
+            raise ToolFailure(_DENIED)
+        if why_not := await aio.to_thread(self._write, one, action):
+            raise ToolFailure(why_not)
+        if one.change is not CopyChange.REMOVED:
+            await aio.to_thread(self._drop, one.copy)
+        return who
 
     def _files(self, look: Callable[[], Sequence[Difference]]) -> list[Difference]:
         """The files among the differences. Raises ToolFailure for more than anybody could look at, and OSError."""
@@ -146,42 +237,21 @@ class WriteBack:
             raise ToolFailure(f"more than {MAX_CHANGES:,} files were changed", code="too-many")
         return sorted(found, key=lambda one: one.path)
 
-    async def _refusal(self, change: Change, one: Difference) -> str | None:
-        """Write a change, or the reason why not; None where it changes nothing.
-
-        The level speaks first: of what a process may not see nothing else is told.
-        """
-        action = await aio.to_thread(self._mildest, change, one)
-        if action is None:
-            return None
-        verdict = self._verdict(change.path, action)
-        if verdict is Verdict.DENY:
-            return "its level does not let it be done"
-        if verdict is Verdict.ASK:
-            if self._ask is None:
-                return "its level asks, and nobody is there"
-            try:
-                agreed = await self._ask(await aio.to_thread(self._with_diff, change, one))
-            except NobodyAnswered:
-                return "its level asks, and nobody answered"
-            if not agreed:
-                return "its level asks, and it was refused"
-        try:
-            await aio.to_thread(self._write, one, action)
-        except ToolFailure as failure:
-            return _THEIRS if failure.code in _TWICE else str(failure)
-        return ""
-
     def _verdict(self, path: str, action: Action) -> Verdict:
-        """What the levels say of an action: the strictest of all sources over a path."""
-        if any(is_below(path, one) for one in self._fixed):
+        """What the levels say of an action: the strictest of all sources over a path, then and now."""
+        now = self._now()
+        given = ([one.path for one in held.places if one.use is not PlaceUse.READ] for held in now)
+        if not now or not all(any(is_below(path, one) for one in places) for places in given):
             return Verdict.DENY
-        found = [
-            verdict_for(rules.level(path[len(base) :].lstrip("/")), action)
-            for base, rules in self._trees
-            if is_below(path, base)
-        ]
-        return max(found, key=STRICTNESS.__getitem__, default=Verdict.ALLOW)
+        found = [Verdict.ALLOW]
+        for held in (self._confinement, *now):
+            if any(is_below(path, one) for one in (*held.closed, *held.fixed)):
+                return Verdict.DENY
+            for tree in held.trees:
+                if is_below(path, tree.base):
+                    level = _rules(tree).level(path[len(tree.base) :].lstrip("/"))
+                    found.append(verdict_for(level, action))
+        return max(found, key=STRICTNESS.__getitem__)
 
     def _mildest(self, change: Change, one: Difference) -> Action | None:
         """What a change comes to by what the files hold: an append where only more stands there; None: nothing."""
@@ -195,18 +265,31 @@ class WriteBack:
             return None
         return Action.APPEND if new.startswith(old) else Action.OVERWRITE
 
-    def _with_diff(self, change: Change, one: Difference) -> Change:
+    def _shown(self, question: _Question) -> Change:
+        """The change with its difference, where it is text. Raises ToolFailure for one that cannot be written."""
         from gatewright.blocks.difftext import diff_text
 
+        one, change = question.one, replace(question.change, action=question.action)
+        if self._verdict(one.path, question.action) is Verdict.DENY:
+            raise ToolFailure(_DENIED)
+        new = b"" if one.change is CopyChange.REMOVED else _new(one)
+        old, seen = (b"", None) if one.change is CopyChange.ADDED else self._old(one)
+        if (mark_of(seen) != one.original) if seen is not None else os.path.lexists(one.path):
+            raise ToolFailure(_THEIRS)
         try:
-            new = "" if one.change is CopyChange.REMOVED else decode_text(_new(one))
-            old = "" if one.change is CopyChange.ADDED else decode_text(self._old(one)[0])
+            return replace(change, diff=diff_text(change.path, decode_text(old), decode_text(new)))
         except ToolFailure:
             return change
-        return replace(change, diff=diff_text(change.path, old, new))
 
-    def _write(self, one: Difference, granted: Action) -> None:
-        """Do it where the file is as it was copied. Raises ToolFailure."""
+    def _write(self, one: Difference, granted: Action) -> str:
+        """Do it where the file is as it was copied; the reason why not, empty where it is done."""
+        try:
+            self._do(one, granted)
+        except ToolFailure as failure:
+            return _why(failure)
+        return ""
+
+    def _do(self, one: Difference, granted: Action) -> None:
         base, above, name = self._place_of(one.path)
         is_new = one.change is CopyChange.ADDED
         new = b"" if one.change is CopyChange.REMOVED else _new(one)
@@ -234,21 +317,46 @@ class WriteBack:
         *above, name = path[len(base.path) :].lstrip("/").split("/")
         return base, tuple(above), name
 
-    def _keep(self, left: Sequence[tuple[str, str]]) -> str:
-        """Move files out of their copies into a folder of their own among the kept ones, of which the oldest go."""
+    def _keep(self, left: Sequence[tuple[str, str]]) -> tuple[str, dict[str, str]]:
+        """Move files out of their copies into a folder of their own among the kept ones, of which the oldest go.
+
+        That folder, and where each path lies in it.
+        """
         if not left:
-            return ""
+            return "", {}
         self._kept.mkdir(mode=0o700, parents=True, exist_ok=True)
         own = Path(tempfile.mkdtemp(prefix="kept-", dir=self._kept))
+        goals = {path: str(own / path.lstrip("/")) for path, _ in left}
         for path, copy in left:
-            goal = own / path.lstrip("/")
             with suppress(OSError, shutil.Error):
-                goal.parent.mkdir(parents=True, exist_ok=True)
-                os.rename(copy, goal)  # noqa: PTH104 - names of any bytes
+                Path(goals[path]).parent.mkdir(parents=True, exist_ok=True)
+                os.rename(copy, goals[path])  # noqa: PTH104 - names of any bytes
         by_age = sorted((one for one in self._kept.iterdir() if one != own), key=lambda one: one.lstat().st_mtime_ns)
         for one in by_age[: max(len(by_age) + 1 - MAX_KEPT, 0)]:
             remove_tree(str(one))
-        return str(own)
+        return str(own), goals
+
+    def _drop(self, copy: str) -> None:
+        """Remove what was written after all from the kept ones, with the folders that are empty then."""
+        with suppress(OSError):
+            Path(copy).unlink()
+            for folder in Path(copy).parents:
+                if folder == self._kept:
+                    return
+                folder.rmdir()
+
+    @staticmethod
+    def _is_left(folder: str) -> bool:
+        return bool(folder) and os.path.lexists(folder)
+
+
+@lru_cache(maxsize=64)
+def _rules(tree: Tree) -> PermissionRules:
+    return PermissionRules(tree.rules, tree.default)
+
+
+def _why(failure: ToolFailure) -> str:
+    return _THEIRS if failure.code in _TWICE else str(failure)
 
 
 def _action(one: Difference) -> Action:

@@ -174,6 +174,7 @@ class Servers:
             key = self._key(catalog_id, context.agent_id)
             server = self._server(key)
             if (room := self._rooms.get(key)) is not None:
+                room.served.add(context.agent_id)
                 await room.check()
             answer = await server.call(name, arguments, on_progress=context.progress)
         except ServerRefused as error:

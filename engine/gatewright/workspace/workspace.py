@@ -27,7 +27,6 @@ from gatewright.gate import (
     Approver,
     AuditEntry,
     AuditLog,
-    AuditUnavailable,
     Decision,
     Gate,
     PermissionBroker,
@@ -84,6 +83,7 @@ if TYPE_CHECKING:
     from gatewright.schema import Survey
     from gatewright.sources.ground import Ground
     from gatewright.workspace.confining import Confinements
+    from gatewright.workspace.copyreturns import CopyReturns
     from gatewright.workspace.pathrow import PathRow
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.servers import Servers
@@ -327,7 +327,6 @@ class Workspace:
         from gatewright.adapters.secret import Secrets
         from gatewright.gate.connection import ConnectionLog
         from gatewright.sources.roomplan import RoomPlanner
-        from gatewright.sources.writeback import GivenBack, WriteBack
 
         def proxy(confinement: Confinement) -> HostProxy:
             given = confinement.environment.values()
@@ -335,16 +334,13 @@ class Workspace:
             log = ConnectionLog(self.audit, confinement.agent_id, confinement.subject, clean=secrets.out_of)
             return HostProxy(confinement.hosts, confinement.allow_private, log.tell, done=log.close)
 
-        def write_back(confinement: Confinement) -> WriteBack:
-            names = confinement.agent_id, "", confinement.subject
+        return Confiner(RoomPlanner(self._folders.state / "rooms"), proxy, write_back=self._copy_returns.of_server)
 
-            def record(what: GivenBack) -> None:
-                with suppress(AuditUnavailable):  # it is done, and no call is made before the log can be written again
-                    self.audit.append([AuditEntry(RowKind.COPY_RETURNED, "", *names, body=what.to_json())])
+    @once
+    def _copy_returns(self) -> CopyReturns:
+        from gatewright.workspace.copyreturns import CopyReturns
 
-            return WriteBack(confinement, self._folders.state / "kept", told=record)
-
-        return Confiner(RoomPlanner(self._folders.state / "rooms"), proxy, write_back=write_back)
+        return CopyReturns(self._folders.state / "kept", self.broker, self.audit, self._confinements.of)
 
     @once
     def _confinements(self) -> Confinements:
@@ -1013,7 +1009,7 @@ class Workspace:
         """Close what was opened, stop what was started; calls and decisions raise WorkspaceError afterwards."""
         self.gate.close()
         self._watches.close()
-        for name in ("servers", "serving", "shells"):
+        for name in ("_copy_returns", "servers", "serving", "shells"):  # in this order: nobody is asked any more
             if name in vars(self):  # else it was never asked for
                 getattr(self, name).close()
         self._parts.close()

@@ -33,7 +33,7 @@ async def test_program_works_in_the_copy_and_levels_say_what_is_written_back(hel
     place, found = Path(held.folder), list[GivenBack]()
     confiner = Confiner(
         RoomPlanner(tmp_path / "cache"),
-        write_back=lambda one: WriteBack(one, tmp_path / "kept", told=found.append),
+        write_back=lambda one, _: WriteBack(one, tmp_path / "kept", told=found.append),
     )
     room = await confiner.room(held)
     script = (

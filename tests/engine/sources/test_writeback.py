@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gatewright.base.errors import NobodyAnswered
+from gatewright.base.errors import NobodyAnswered, ToolFailure
 from gatewright.policy.confinement import Confinement, Place, Tree
 from gatewright.policy.document import PermissionRule, PlaceUse
 from gatewright.policy.permission import Action, Permission, verdict_for
@@ -45,6 +46,25 @@ class Nobody:
         raise AssertionError(why)
 
 
+class Asking:
+    """Somebody who is there and answers as ``answer`` does; ``work`` is what would go on while nobody waits."""
+
+    def __init__(self, answer: Callable[[Change], object]) -> None:
+        self._answer = answer
+        self.work: Coroutine[None, None, None] | None = None
+
+    async def is_attended(self) -> bool:
+        return True
+
+    async def __call__(self, change: Change, /) -> str:
+        if not self._answer(change):
+            raise ToolFailure("its level asks, and dana refused it")
+        return "dana"
+
+    def begin(self, work: Coroutine[None, None, None], /) -> None:
+        self.work = work
+
+
 class Bench:
     """A place with a file for each level, and a copy of it as a process gets it."""
 
@@ -62,6 +82,7 @@ class Bench:
             tuple(f"{self.place}/{one}" for one in closed),
             tuple(f"{self.place}/{one}" for one in fixed),
         )
+        self.now: tuple[Confinement, ...] = (self.held,)
         self.planner = RoomPlanner(folder / "state" / "rooms")
         self.plan = self.planner.plan(self.held)
         self.watch = self.planner.watch(self.held, self.plan, Nobody())
@@ -76,21 +97,23 @@ class Bench:
         return {str(one.relative_to(self.place)): one.read_text() for one in self.place.rglob("*") if one.is_file()}
 
     async def back(self, ask: Callable[[Change], object] | None = None) -> GivenBack:
-        """What became of the changes; the copy is gone then."""
-
-        async def asked(change: Change) -> bool:
-            assert ask is not None
-            return bool(ask(change))
-
-        write_back = WriteBack(self.held, self.kept, None if ask is None else asked)
+        """What became of the changes at once; the copy is gone then. `words` has what became of them in the end."""
+        told, asker = list[GivenBack](), None if ask is None else Asking(ask)
+        write_back = WriteBack(self.held, self.kept, asker, told=told.append, now=lambda: self.now)
         found = await write_back.give_back(self.plan, lambda: self.planner.differences(self.plan))
         self.watch.close()
         assert not self.copy.exists()
-        json.dumps(found.to_json()).encode()
-        self.words = (
-            [self.relative(one.path) for one in found.written],
-            {self.relative(one.change.path): one.why for one in found.kept},
-        )
+        if asker is not None and asker.work is not None:
+            kept = {one.change.path for one in found.kept if one.why == "its level asks, and somebody is asked"}
+            await asker.work
+            later = told[-1]
+            assert {one.path for one in later.written} | {one.change.path for one in later.kept} == kept
+            assert bool(later.folder) == Path(found.folder or "/none").exists()
+        for one in told:
+            json.dumps(one.to_json()).encode()
+        written = [self.relative(one.path) for each in told for one in each.written]
+        why = {self.relative(one.change.path): one.why for each in told for one in each.kept}
+        self.words = sorted(written), {path: one for path, one in why.items() if path not in written}
         return found
 
     def relative(self, path: str) -> str:
@@ -144,18 +167,74 @@ async def test_each_change_is_judged_by_the_table_of_levels(bench: Bench, action
     if agrees is not None:
         assert {bench.relative(one.path).split("/")[0] for one in asked} >= {"ask"}
         assert all(one.diff for one in asked)
+    if agrees:
+        assert set(kept.values()) <= {"its level does not let it be done"}
     if kept and action is not Action.DELETE:
         left = Path(found.folder, str(bench.place)[1:])
         assert {str(one.relative_to(left)) for one in left.rglob("*") if one.is_file()} == set(kept)
 
 
 async def test_nobody_answering_keeps_it_back(bench: Bench) -> None:
-    (bench.copy / "ask/file").write_text("x")
+    asked: list[Change] = []
+    for name in ("a", "b", "file"):
+        (bench.copy / "ask" / name).write_text("x")
 
-    def ask(_: Change) -> bool:
+    def ask(change: Change) -> bool:
+        asked.append(change)
         raise NobodyAnswered
 
-    assert await words(bench, ask) == ([], {"ask/file": "its level asks, and nobody answered"})
+    files = ("ask/a", "ask/b", "ask/file")
+    assert await words(bench, ask) == ([], dict.fromkeys(files, "its level asks, and nobody answered"))
+    assert len(asked) == 1
+
+
+async def test_what_somebody_agrees_to_later_leaves_the_kept_files(bench: Bench) -> None:
+    (bench.copy / "ask/file").write_text("x")
+    (bench.copy / "ask/deep").mkdir()
+    (bench.copy / "ask/deep/new").write_text("y")
+    found = await bench.back(lambda _: True)
+    assert bench.words == (["ask/deep/new", "ask/file"], {})
+    assert (bench.files()["ask/file"], bench.files()["ask/deep/new"]) == ("x", "y")
+    assert found.folder
+    assert list(bench.kept.iterdir()) == []
+
+
+async def test_nobody_is_asked_about_what_could_not_be_written(bench: Bench) -> None:
+    for name in ("file", "new"):
+        (bench.copy / "ask" / name).write_text("mine")
+        (bench.place / "ask" / name).write_text("theirs")
+    asked: list[Change] = []
+    written, kept = await words(bench, lambda change: asked.append(change) or True)
+    assert (written, asked) == ([], [])
+    assert kept == dict.fromkeys(("ask/file", "ask/new"), "somebody else changed it meanwhile")
+
+
+@pytest.mark.parametrize("moment", ["before", "asked"])
+@pytest.mark.parametrize("how", ["level", "fixed", "closed", "place", "all"])
+async def test_an_answer_outlives_no_level_and_no_place(bench: Bench, moment: str, how: str) -> None:
+    held = bench.held
+    narrow = {
+        "level": (held, replace(held, trees=(Tree(str(bench.place), Permission.READ_ONLY),))),
+        "fixed": (replace(held, fixed=(str(bench.place),)),),
+        "closed": (replace(held, closed=(str(bench.place),)), held),
+        "place": (held, replace(held, places=(Place(str(bench.place), PlaceUse.READ),))),
+        "all": (),
+    }[how]
+    before = bench.files()
+    for name in ("ask/file", "ask/new", "mine/file") if moment == "before" else ("ask/file", "ask/new"):
+        (bench.copy / name).write_text("x")
+
+    def ask(_: Change) -> bool:
+        bench.now = narrow
+        return True
+
+    if moment == "before":
+        bench.now = narrow
+    written, kept = await words(bench, ask)
+    assert written == []
+    assert set(kept.values()) == {"its level does not let it be done"}
+    assert {name: text for name, text in bench.files().items() if name in before} == before
+    assert "ask/new" not in bench.files()
 
 
 async def test_what_may_not_be_seen_is_neither_written_nor_told_apart(bench: Bench) -> None:

@@ -206,6 +206,8 @@ def test_a_process_never_may_more_than_the_level_lets_a_call_do_without_asking(l
     if view is View.WRITE:
         assert all(verdict_for(level, action) is not Verdict.DENY for action in Action)
     assert view_of(level, PlaceUse.READ) is not View.WRITE
+    is_judged = any(verdict_for(level, one) is not Verdict.DENY for one in Action if one is not Action.READ)
+    assert view_of(level, PlaceUse.SNAPSHOT) is (View.WRITE if is_judged and view is not View.ABSENT else view)
     assert Tree("/x", level).closes == (view is View.ABSENT)
 
 
