@@ -137,8 +137,12 @@ class Confiner:
         if why := await in_own_thread(why_no_room):
             raise ToolFailure("this cannot be confined here, and so it is not started", code=NOT_CONFINED, detail=why)
 
-    async def room(self, confinement: Confinement, own: tuple[Mount, ...] = ()) -> Room:
+    async def room(
+        self, confinement: Confinement, own: tuple[Mount, ...] = (), *, write_back: WriteBack | None = None
+    ) -> Room:
         """A room, to be closed. ``own``: what of ours it gets besides, at places where nothing else is.
+
+        ``write_back``: for its private copies, instead of what is made for a room.
 
         Raises ToolFailure where it cannot be had, or its files not be looked through.
         """
@@ -147,7 +151,8 @@ class Confiner:
             raise ToolFailure("it can be given no network here", code=NOT_CONFINED)
         has_copies = any(place.use is PlaceUse.SNAPSHOT for place in confinement.places)
         served = set[str]()
-        write_back = self._write_back(confinement, served) if self._write_back is not None and has_copies else None
+        if write_back is None and self._write_back is not None and has_copies:
+            write_back = self._write_back(confinement, served)
         if has_copies and write_back is None:
             raise ToolFailure("nothing could be written back from a private copy here", code=NOT_CONFINED)
         proxy = self._proxy(confinement) if self._proxy is not None and confinement.hosts else None
@@ -204,7 +209,13 @@ class Room:
     def words(self) -> tuple[str, ...]:
         """What holds, in plain words."""
         hosts = ", ".join(self.confinement.hosts)
-        granted = [f"{_GRANTED[one.kind]} {one.path}" for one in self.plan.mounts if one.kind in _GRANTED]
+        plan, own = self.plan, {one.path for one in self._own}
+        copied = [one.path for one in plan.mounts if one.origin and one.path not in own]
+        granted = [
+            f"{_GRANTED[one.kind]}{' in a copy:' if one.path in copied else ''} {one.path}"
+            for one in plan.mounts
+            if one.kind in _GRANTED
+        ]
         second = f" and Landlock {self.landlock}" if self.landlock[:1].isdigit() else ""
         return (
             f"confined by bubblewrap with seccomp{second}",

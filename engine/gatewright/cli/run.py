@@ -9,11 +9,10 @@ from typing import Annotated
 import typer
 
 from gatewright.base.errors import ToolFailure
-from gatewright.cli.exit import Exit, UsageProblem
+from gatewright.cli.exit import Exit
 from gatewright.cli.option import AgentOption, PolicyArgument, StateOption, require_agent
 from gatewright.cli.output import print_error
 from gatewright.cli.place import PlaceOption, places_of
-from gatewright.policy.document import PlaceUse
 from gatewright.workspace import Workspace
 
 
@@ -27,11 +26,10 @@ def run(
     """Run a program that sees and reaches no more than shell commands of an agent, and --place, whatever it does.
 
     It gets the root `shared` and what FsRead and FsWrite grant, with the levels of the sources, and the hosts of
-    NetRead and NetWrite. Its exit code is the program's.
+    NetRead and NetWrite. What it changed in a place given as `snapshot` is written back when it ended, as far as levels
+    let it without asking; what was and what was not is told. Its exit code is the program's.
     """
     given = {} if place is None else places_of(place)
-    if PlaceUse.SNAPSHOT in given.values():
-        raise UsageProblem("a program gets no snapshot: say read or write")
     with Workspace.open(policy, state=state) as workspace:
         agent_id = require_agent(workspace, agent)
         try:

@@ -41,6 +41,7 @@ MAX_CHANGES = 2_000
 MAX_KEPT = 20
 """So many folders with what was not written back are there at most; the oldest goes for a new one."""
 _TOLD = 50
+_DONE = {Action.APPEND: "written", Action.OVERWRITE: "written over", Action.DELETE: "deleted"}
 _THEIRS = "somebody else changed it meanwhile"
 _DENIED = "its level does not let it be done"
 _ALONE = "its level asks, and nobody is there"
@@ -97,6 +98,18 @@ class GivenBack:
         }
         told |= {"folder": printable(self.folder)} if self.folder else {}
         return told | ({"unread": self.unread} if self.unread else {})
+
+    def words(self) -> list[str]:
+        """The same in lines for whoever waits."""
+        lines = [f"{_DONE[one.action]} {printable(one.path)}" for one in self.written[:_TOLD]]
+        lines += [
+            f"kept back what was {_DONE[one.change.action]}: {printable(one.change.path)}: {printable(one.why)}"
+            for one in self.kept[:_TOLD]
+        ]
+        more = sum(max(len(one) - _TOLD, 0) for one in (self.written, self.kept))
+        lines += [f"and {more:,} more"] if more else []
+        lines += [f"nothing was written back: {printable(self.unread)}"] if self.unread else []
+        return lines + ([f"what was kept back lies in {printable(self.folder)}"] if self.folder else [])
 
 
 class Asker(Protocol):

@@ -83,19 +83,19 @@ class Confinements:
         if agent is None:
             raise WorkspaceError(f"no agent `{agent_id}`")
         where, shell = self._whereabouts(policy), self._shell(policy, agent)
-        given = [*shell.places]
+        given = {one.path: one.use for one in shell.places}
         for place, use in places.items():
             path = where.sources.get(place) or os.path.realpath(start / place)
             if place in where.refused or not Path(path).exists():
                 raise WorkspaceError(f"no source and no file is called `{place}`")
-            given.append(Place(path, use))
+            given[path] = use
         guarded = Guarded((os.path.realpath(self._folder), *where.closed), tuple(where.sources.values()))
         program = located(words[0], start)
         own = "" if program is None else f"{Path(program).parent}:"
         names = ("LANG", "TERM", "COLORTERM", "TZ")
         return replace(
             shell,
-            places=tuple(sorted(given, key=lambda one: one.path.split("/"))),
+            places=tuple(Place(path, given[path]) for path in sorted(given, key=lambda one: one.split("/"))),
             programs=program_files(words[0], words[1:], start, guarded),
             environment={
                 "PATH": f"{own}{_SYSTEM_PATH}",

@@ -66,6 +66,15 @@ class CopyReturns:
 
         return WriteBack(confinement, self._kept, _Operator(self, confinement, served), told=told, now=now)
 
+    def of_program(self, confinement: Confinement, heard: Callable[[GivenBack], None]) -> WriteBack:
+        """For a program that ends with this process, so that nobody is asked; ``heard`` is told what became of it."""
+
+        def told(what: GivenBack) -> None:
+            self._record(confinement.agent_id, confinement.subject, what)
+            heard(what)
+
+        return WriteBack(confinement, self._kept, told=told)
+
     def begin(self, work: Coroutine[None, None, None]) -> None:
         """Carry out what asks in the loop thread."""
         loop_thread().begin(self._carried_out(work))

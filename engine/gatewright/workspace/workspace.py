@@ -383,17 +383,26 @@ class Workspace:
     ) -> int:
         """Run a program to its end on the streams of this process, in a room of the agent; its exit code.
 
-        ``tell`` is told what it may reach. Raises ToolFailure where that cannot be held, WorkspaceError.
+        ``tell`` is told what it may reach, and at the end what of its private copies was written back and what was
+        not. Raises ToolFailure where that cannot be held, WorkspaceError.
         """
+        import asyncio
+
         from gatewright.adapters.confined_program import run_in_room
         from gatewright.adapters.server_process import Command
+        from gatewright.gate.recorder import unbroken
+        from gatewright.sources.writeback import GivenBack
 
-        room = await self.confiner.room(self._confinements.of_program(agent_id, words, start, places))
+        confinement, given_back = self._confinements.of_program(agent_id, words, start, places), list[GivenBack]()
+        write_back = self._copy_returns.of_program(confinement, given_back.append)
+        room = await self.confiner.room(confinement, write_back=write_back)
         try:
             tell("; ".join(room.words))
             return await run_in_room(room, Command(words[0], tuple(words[1:]), cwd=room.start))
         finally:
-            await room.close()
+            await unbroken(asyncio.ensure_future(room.close()))
+            for line in (line for one in given_back for line in one.words()):
+                tell(line)
 
     @staticmethod
     def why_not_confined() -> str:

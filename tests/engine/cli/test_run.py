@@ -74,6 +74,37 @@ def test_a_program_sees_its_places_alone_and_its_exit_code_is_passed_on(folder: 
 
 
 @needs_rooms
+def test_what_a_program_changed_in_a_copy_is_written_back_and_told(folder: Path) -> None:
+    notes, out = folder / "notes", folder / "out"
+    (out / "gone").write_text("stays\n")
+    script = "cd notes; echo more >> a.txt; echo new > n.txt; rm ../out/gone; echo no > own.key; cat a.txt; exit 7"
+    places = ("--place", "notes=snapshot", "--place", "out=snapshot")
+    status, said, err = ran(folder, *places, "--", "sh", "-c", script)
+    assert (status, said) == (7, "some words\nmore\n")
+    assert ((notes / "a.txt").read_text(), (notes / "n.txt").read_text()) == ("some words\nmore\n", "new\n")
+    assert ((out / "gone").read_text(), (notes / "own.key").read_text()) == ("stays\n", "the key\n")
+    first, *told = err.splitlines()
+    assert f"write and delete in a copy: {notes}" in first
+    assert f"gatewright: written over {notes}/a.txt" in told
+    assert f"gatewright: written {notes}/n.txt" in told
+    assert f"gatewright: kept back what was deleted: {out}/gone: its level asks, and nobody is there" in told
+    lies = told[-1].removeprefix("gatewright: what was kept back lies in ")
+    assert Path(lies, str(notes)[1:], "own.key").read_text() == "no\n"
+
+
+@needs_rooms
+def test_a_program_ended_by_a_signal_keeps_what_it_changed(folder: Path) -> None:
+    environment = {**os.environ, "GATEWRIGHT_KEYS": str(folder.parent / "keys")}
+    script = "echo new > notes/n.txt; echo begun > out/begun; sleep 4322.5"
+    with subprocess.Popen(
+        words("--place", "notes=snapshot", "--", "sh", "-c", script), cwd=folder, env=environment
+    ) as process:
+        pause_until((folder / "out" / "begun").exists)
+        process.send_signal(signal.SIGTERM)
+    assert (folder / "notes" / "n.txt").read_text() == "new\n"
+
+
+@needs_rooms
 def test_streams_pass_through(folder: Path) -> None:
     assert ran(folder, "--", "tr", "a-z", "A-Z", given="some words")[:2] == (0, "SOME WORDS")
 
@@ -149,7 +180,6 @@ def test_where_nothing_can_be_confined_nothing_is_started(
     [
         (("--agent", "b", "--", "true"), "`b`"),
         (("--agent", "a", "--place", "nowhere=read", "--", "true"), "nowhere"),
-        (("--agent", "a", "--place", "notes=snapshot", "--", "true"), "no snapshot"),
     ],
 )
 def test_what_is_not_there_is_told(
