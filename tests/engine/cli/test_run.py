@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,15 +49,21 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-def words(*more: str) -> list[str]:
+def words(*more: str, policy: str = ".") -> list[str]:
     program = "from gatewright.cli.main import script; script()"
-    return [sys.executable, "-c", program, "run", ".", "--agent", "a", *more]
+    return [sys.executable, "-c", program, "run", policy, "--agent", "a", *more]
 
 
-def ran(folder: Path, *more: str, given: str = "") -> tuple[int, str, str]:
+def ran(folder: Path, *more: str, given: str = "", start: Path | None = None) -> tuple[int, str, str]:
     environment = {**os.environ, "GATEWRIGHT_KEYS": str(folder.parent / "keys")}
     done = subprocess.run(
-        words(*more), cwd=folder, input=given, text=True, capture_output=True, env=environment, check=False
+        words(*more, policy=str(folder)),
+        cwd=start or folder,
+        input=given,
+        text=True,
+        capture_output=True,
+        env=environment,
+        check=False,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -109,16 +117,62 @@ def test_streams_pass_through(folder: Path) -> None:
     assert ran(folder, "--", "tr", "a-z", "A-Z", given="some words")[:2] == (0, "SOME WORDS")
 
 
+KEY = "the_key_that_nobody_may_read"
+TOOLS = Path(sys.executable).parent
+PROJECT = {
+    "pkg/work.py": "import os\nimport pkg.closed\n\nnumber: int = 'words'\n",
+    "pkg/closed.py": f"import os\n\nnumber = {KEY}\n",
+    "page/index.md": "# A page that all may read\n",
+    "page/closed.md": f"# {KEY}\n",
+    "mkdocs.yml": "site_name: Site\ndocs_dir: page\nsite_dir: ../out/site\n",
+    "sum.mjs": "import fs from 'fs'\nconsole.log(1 + 2, fs.readdirSync('page').length)\n",
+    "read.mjs": "import fs from 'fs'\nconsole.log(fs.readFileSync('page/closed.md', 'utf8'))\n",
+    "package.json": '{ "name": "site", "version": "1.0.0", "files": ["page", "pkg"] }\n',
+}
+REAL_WORK = (
+    ((str(TOOLS / "ruff"), "check", "--no-cache", "pkg"), "`os` imported but unused", ("pkg/closed.py",)),
+    ((str(TOOLS / "basedpyright"), "pkg/work.py"), "is not assignable to declared type", ("pkg/closed.py",)),
+    ((str(TOOLS / "mkdocs"), "build", "--strict"), "A page that all may read", ("-f", "page/closed.md")),
+    (("git", "grep", "--no-index", "-e", "that", "-e", KEY), "A page that all may read", ("--", "page/closed.md")),
+    (("node", "sum.mjs"), "3 1", None),
+    (("npm", "pack", "--offline", "--pack-destination", "../out"), "site-1.0.0.tgz", None),
+)
+"""What a program is run for, what that gives, and what more words would have it read what is closed."""
+
+
 @needs_rooms
-def test_three_programs_from_the_registries_are_of_use(folder: Path) -> None:
-    tools = Path(sys.executable).parent
-    for line, wanted in (
-        (("ruff", "--version"), "ruff"),
-        (("markdown-it", "--version"), "markdown-it"),
-        (("mcp-server-time", "--help"), "usage"),
-    ):
-        status, out, err = ran(folder, "--place", "notes=read", "--", str(tools / line[0]), *line[1:])
-        assert (status, wanted in out) == (0, True), (out, err)
+@pytest.mark.parametrize(("line", "wanted", "more"), REAL_WORK, ids=[Path(one[0][0]).name for one in REAL_WORK])
+def test_a_program_from_a_registry_does_its_work_and_reads_no_closed_file(
+    folder: Path, line: tuple[str, ...], wanted: str, more: tuple[str, ...] | None
+) -> None:
+    if shutil.which(line[0]) is None:
+        pytest.skip(f"`{line[0]}` is not installed")
+    rules = 'permission_rules = [{ pattern = "closed.*", permission = "none" }, '
+    (folder / "policy.toml").write_text(POLICY.replace("permission_rules = [", rules))
+    for name, text in PROJECT.items():
+        (folder / "notes" / name).parent.mkdir(exist_ok=True)
+        (folder / "notes" / name).write_text(text)
+
+    def done(*words: str) -> bytes:
+        _, said, err = ran(folder, "--place", "notes=read", "--", *words, start=folder / "notes")
+        return made(said, err)
+
+    def made(said: str, err: str) -> bytes:
+        files = [one for one in (folder / "out").rglob("*") if one.is_file()]
+        held = [gzip.decompress(one.read_bytes()) if one.suffix == ".tgz" else one.read_bytes() for one in files]
+        return b"".join((said.encode(), err.encode(), *held))
+
+    result = done(*line)
+    assert wanted.encode() in result, result
+    assert KEY.encode() not in result
+    trying = (*line, *more) if more is not None else ("node", "read.mjs")
+    assert KEY.encode() not in done(*trying)
+
+    said = list[bytes]()
+    for given in (line, trying):  # what they would read without a room
+        plain = subprocess.run(given, cwd=folder / "notes", text=True, capture_output=True, check=False)
+        said.append(made(plain.stdout, plain.stderr))
+    assert KEY.encode() in b"".join(said)
 
 
 @needs_rooms
