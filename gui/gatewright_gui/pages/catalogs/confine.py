@@ -1,6 +1,6 @@
 """Whether a server or shell commands are confined, told in a line, and the one question that takes that away."""
 
-from PySide6.QtWidgets import QCheckBox, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QPushButton, QSizePolicy, QWidget
 
 from gatewright_gui.qt.dialog import FormDialog, shown
 from gatewright_gui.qt.language import mark, tr
@@ -42,6 +42,7 @@ class UnconfineDialog(FormDialog):
         words = column_of(Label(told, wraps=True), *rows, Gap(1), Label(after, wraps=True), space=2)
         agree = tr("Shell commands may do all that I may") if is_shell else tr("This server may do all that I may")
         self.box = named(QCheckBox(agree), "unconfine.agree")
+        self.box.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         head = row_of(column_of(IconLabel("shield-x", "deny", size=24), stretch()), stretch(words), space=3)
         self.lay_out(head, self.box, stretch(), space=3)
         self.accept_button.setProperty("kind", "danger")
