@@ -113,10 +113,12 @@ def room_options(
         yield from ("--ro-bind-data", str(kept(text.encode())), f"/etc/{name}")
     for folder in ("/tmp", HOME):
         yield from ("--perms", "0700", "--size", _MEMORY_BYTES, "--tmpfs", folder)
+    yield from ("--proc", "/proc", "--dev", "/dev", "--size", _MEMORY_BYTES, "--tmpfs", "/dev/shm")
     yield from python.options
     yield from ("--ro-bind", str(_INIT_FILE), INIT)
+    mounts = [one for one in mounts if not _is_own(one.path)]
     for program in programs:
-        if Path(program).exists() and not _is_of_system(Path(program)):
+        if Path(program).exists() and not _is_of_system(Path(program)) and not _is_own(program):
             yield from ("--ro-bind", program, program)
     for path in sorted(closed):  # the folder before what lies in it, which is then not there any more
         if any(covers(one, path) for one in ("/usr", *programs)) and not any(
@@ -129,8 +131,12 @@ def room_options(
     for mount in mounts:  # not before all is mounted that stands in one
         if mount.kind is MountKind.HIDE_FOLDER and _mount_options(mount):
             yield from ("--remount-ro", mount.path)
-    yield from ("--proc", "/proc", "--dev", "/dev", "--size", _MEMORY_BYTES, "--tmpfs", "/dev/shm")
     yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+
+
+def _is_own(path: str) -> bool:
+    """Whether every room has it for itself: devices and processes, but for files that somebody keeps in memory."""
+    return covers("/proc", path) or (covers("/dev", path) and not path.startswith("/dev/shm/"))
 
 
 def system_options() -> Iterator[str]:
