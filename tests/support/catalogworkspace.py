@@ -32,7 +32,6 @@ id = "far"
 type = "mcp"
 confine = "none"
 command = {json.dumps(sys.executable)}
-confine = "none"
 """
 
 

@@ -25,26 +25,32 @@ class Covers:
     def __init__(self, namespace: int) -> None:
         self._namespace, self._lock = namespace, Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
 
     def hide(self, mounts: tuple[Mount, ...]) -> None:
         """Hide what stands there; waits for it. Raises OSError where it cannot be done."""
         with self._lock:
+            if self._is_closed:  # the room is over
+                return
             if self._process is None:
                 self._process = self._begin()
+                self._ask(self._process, b"", 1)
             asked = (f"{_ORDERS.get(one.kind, 'h')}{one.path}\0" for one in mounts)
             self._ask(self._process, os.fsencode("".join(asked)), len(mounts))
 
     def close(self) -> None:
         """Let go of the mounts."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-        os.close(self._namespace)
+        with self._lock:
+            self._is_closed = True
+            if self._process is not None:
+                self._process.kill()
+                self._process.communicate()
+            os.close(self._namespace)
 
     def _begin(self) -> subprocess.Popen[bytes]:
         python = python_of_rooms()
         assert python is not None
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [*python.outside, str(_PROGRAM), str(self._namespace)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -54,8 +60,6 @@ class Covers:
             cwd="/",
             bufsize=0,
         )
-        self._ask(process, b"", 1)
-        return process
 
     @staticmethod
     def _ask(process: subprocess.Popen[bytes], asked: bytes, count: int) -> None:

@@ -44,7 +44,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "run": (
         "run work --agent archivist -- ls",
-        "run work --agent archivist --place archive=read -- python3 -c 'print(1)'",
+        "run work --agent archivist --place archive=read -- find . -name '*.md'",
     ),
     "approvals list": ("approvals list work", "approvals list work --watch"),
     "approvals answer": (

@@ -386,6 +386,7 @@ MODULES_NEEDED_LATER = (
     "gatewright.workspace.export",
     "gatewright.workspace.client_file",
     "gatewright.workspace.servers",
+    "gatewright.workspace.confining",
     "gatewright.workspace.pins",
     "gatewright.gate.serving",
 )

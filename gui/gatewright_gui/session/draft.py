@@ -16,7 +16,6 @@ from gatewright_gui.session.filetext import problems_of_file, problems_of_text, 
 from gatewright_gui.session.policyfailure import NOT_TRUSTED, text_of
 from gatewright_gui.session.typed import Typed
 from gatewright_gui.session.verbs import file as verbs
-from gatewright_gui.session.verbs.sources import tell_closed_folders
 
 NAME = "policy"
 SETTLE_MS = 250
@@ -140,6 +139,8 @@ class PolicyDraft(QObject):
             return False
         self.discard()
         document.say("info", tr("applied: policy as text"), can_undo=True)
+        from gatewright_gui.session.verbs.sources import tell_closed_folders  # not for the first painting
+
         tell_closed_folders(document, before)
         return True
 

@@ -23,7 +23,6 @@ command = "mcp-server-git"
 confine = "none"
 args = ["--repository", "."]
 env = ["HOME"]
-confine = "none"
 
 [agents.a]
 tools = ["git_log", "branch"]

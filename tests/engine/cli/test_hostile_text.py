@@ -58,6 +58,7 @@ def calls(ws: Path) -> list[tuple[str, ...]]:
     good, unknown = json.dumps({"op": "read", "path": FILE}), json.dumps({"op": H, "path": H, H: H})
     words = [
         ("check", policy),
+        ("run", policy, "--agent", H, "--", "true"),
         ("check", str(ws / "broken.toml")),
         ("preview", policy, *agent),
         ("preview", tools),

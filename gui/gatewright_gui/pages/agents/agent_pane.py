@@ -25,7 +25,6 @@ from gatewright_gui.pages.agents.agents import (
 )
 from gatewright_gui.pages.agents.rights_menu import RightsMenu
 from gatewright_gui.pages.page import PageContext
-from gatewright_gui.qt.dialog import shown
 from gatewright_gui.qt.language import counted, mark, tr
 from gatewright_gui.qt.layout import column_of, named, row_of, stretch
 from gatewright_gui.qt.look import current_look, tie_icon
@@ -331,6 +330,7 @@ class AgentPane(QWidget):
 
     def _show_room(self, agent_id: str) -> None:
         from gatewright_gui.pages.catalogs.room_pane import RoomDialog  # not for the first painting
+        from gatewright_gui.qt.dialog import shown
 
         context = self._context
         dialog = RoomDialog(self, self._document, context.tasks, context.sizes, agent_id)
