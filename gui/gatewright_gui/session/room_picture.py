@@ -21,7 +21,7 @@ from gatewright_gui.session.switching import often_switched
 
 T = TypeVar("T")
 Stop = Callable[[], bool]
-"""Whether the work is not wanted any more."""
+"""Tells whether the work is not wanted any more."""
 MAX_ENTRIES = 5_000
 """Entries of one folder that are listed; the rest is only counted."""
 MAX_COUNTED = 1_000_000
@@ -46,7 +46,7 @@ class RoomListing:
 
 @frozen
 class ViewCount:
-    """How many files are hidden, to be read, to be changed."""
+    """The numbers of files that are hidden, to be read, to be changed."""
 
     hidden: int = 0
     read: int = 0
