@@ -35,8 +35,8 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.session.confinement import Room, RoomPlace
-from gatewright_gui.session.courtesy import painting
-from gatewright_gui.session.room_picture import PlaceCount, ViewCount, beside, count_files, list_folder
+from gatewright_gui.session.courtesy import beside, painting
+from gatewright_gui.session.room_picture import PlaceCount, ViewCount, count_files, list_folder
 
 _ICONS = {"room": "plug", "place": "folder-open", "folder": "folder", "file": "file-text", "note": "info"}
 _ICON, _PAD = 16, 7
