@@ -125,7 +125,7 @@ def run(plan: RoomPlan, *program: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def shell(plan: RoomPlan, script: str) -> str:
-    """What a script says in a room, errors too."""
+    """The output of a script in a room, errors too."""
     done = run(plan, "/bin/sh", "-c", f"exec 2>&1\n{script}")
     return done.stdout.decode("utf-8", "surrogateescape") + done.stderr.decode("utf-8", "surrogateescape")
 

@@ -88,7 +88,7 @@ def change(dice: random.Random, top: Path) -> None:
 
 
 def by_definition(confinement: Confinement, path: str, *, folder: bool) -> View:
-    """What a process sees of a path."""
+    """The view that a process has of a path."""
 
     def is_over(other: str) -> bool:
         return path == other or path.startswith(f"{other}/")
@@ -106,7 +106,7 @@ def by_definition(confinement: Confinement, path: str, *, folder: bool) -> View:
 
 
 def excess(confinement: Confinement, top: Path, found: dict[str, str], covers: set[str]) -> list[str]:
-    """What is seen, or written, of which the definition says otherwise, but for what is empty and covered."""
+    """List what is seen, or written, of which the definition says otherwise, but for what is empty and covered."""
     wrong: list[str] = []
     there = {str(top), *everything(top)}
     for path, view in found.items():
@@ -120,7 +120,7 @@ def excess(confinement: Confinement, top: Path, found: dict[str, str], covers: s
 
 
 def lack(confinement: Confinement, top: Path, found: dict[str, str]) -> list[str]:
-    """What is not seen, or not written, that should be."""
+    """List what is not seen, or not written, that should be."""
     wrong: list[str] = []
     for path in everything(top):
         mode = os.lstat(path).st_mode

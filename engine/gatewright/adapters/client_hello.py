@@ -28,11 +28,11 @@ class ClientHello:
 
 
 class HelloRefused(Exception):
-    """What begins as TLS and is no plain ClientHello; the message says why."""
+    """Bytes that begin as TLS and are no plain ClientHello; the message says why."""
 
 
 def begins_as_tls(begin: bytes) -> bool:
-    """Whether a connection may begin a TLS record, as far as its first bytes tell."""
+    """Tell whether a connection may begin a TLS record, as far as its first bytes tell."""
     return begin[0] in _RECORDS and begin[1:2] in {b"", bytes((_MAJOR,))}
 
 
@@ -76,7 +76,7 @@ class _Bytes:
         return int.from_bytes(self.take(size))
 
     def block(self, size: int) -> bytes:
-        """What stands behind its length, a number of ``size`` bytes."""
+        """The bytes that stand behind their length, a number of ``size`` bytes."""
         return self.take(self.number(size))
 
     @property

@@ -48,13 +48,13 @@ from gatewright.sources.writeback import WriteBack
 
 NOT_CONFINED = "not-confined"
 PROXY_PORT = 39128
-"""Where the proxy listens in a room that has hosts."""
+"""The port on which the proxy listens in a room that has hosts."""
 _SHELL = "/bin/sh"
 _IGNORING = 'trap "" HUP INT QUIT TERM; exec "$@"'
 """bubblewrap would end the program at once by a signal that the program itself is to answer."""
 _LIBRARIES = "LD_LIBRARY_PATH"
 _BEGIN_S = 60.0
-"""How long a room may take to stand; on a busy machine it takes some hundredths of a second."""
+"""The longest that a room may take to stand; on a busy machine it takes some hundredths of a second."""
 _MAX_ANSWER = 256
 _UNKNOWN = "the files that it may see are not known any more"
 _APPEARED = "a file appeared that it may not see"
@@ -63,7 +63,7 @@ _GRANTED = {MountKind.READ: "read", MountKind.OVERLAY: "read", MountKind.WRITE: 
 
 
 class Planner(Protocol):
-    """What works out the mounts of a room."""
+    """Works out the mounts of a room."""
 
     def plan(self, confinement: Confinement, /) -> RoomPlan:
         """The mounts, worked out in a thread. Raises ToolFailure where what is to hold cannot be held."""
@@ -74,12 +74,12 @@ class Planner(Protocol):
         ...
 
     def differences(self, plan: RoomPlan, /) -> Sequence[Difference]:
-        """What processes changed in the private copies of a plan, until its watch is closed."""
+        """The changes that processes made in the private copies of a plan, until its watch is closed."""
         ...
 
 
 class Watch(Protocol):
-    """What follows the folders of a room."""
+    """Follows the folders of a room."""
 
     @property
     def plan(self) -> RoomPlan:
@@ -96,7 +96,7 @@ class Watch(Protocol):
 
 
 class Proxy(Protocol):
-    """What connects the processes of a room to its hosts."""
+    """Connects the processes of a room to its hosts."""
 
     @property
     def missed(self) -> Sequence[Connection]:
@@ -200,14 +200,14 @@ class Room:
 
     @property
     def start(self) -> Path:
-        """Where a process begins: as its confinement says, where that or something in it is seen in the room."""
+        """The folder where a process begins: the confinement's, where that or something in it is seen in the room."""
         folder = self.confinement.folder
         seen = [*(one.path for one in self.plan.mounts if one.kind in _GRANTED), *self.confinement.programs]
         return Path(folder if any(covers(one, folder) or covers(folder, one) for one in seen) else "/tmp")
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What holds, in plain words."""
+        """Plain words for what holds."""
         hosts = ", ".join(self.confinement.hosts)
         plan, own = self.plan, {one.path for one in self._own}
         copied = [one.path for one in plan.mounts if one.origin and one.path not in own]
@@ -230,7 +230,7 @@ class Room:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing may start in it any more."""
+        """True where nothing may start in it any more."""
         return bool(self._why_over)
 
     def process(self, command: Command, stderr: bytearray, leave_s: float = LEAVE_S) -> ConfinedProcess:
@@ -238,7 +238,7 @@ class Room:
         return ConfinedProcess(self, command, stderr, leave_s)
 
     def launch(self, command: Command) -> Launch:
-        """What starts ``command`` in this room. Raises ToolFailure where nothing may start in it any more."""
+        """The launch of ``command`` in this room. Raises ToolFailure where nothing may start in it any more."""
         made = Launch(self)
         with self._lock:  # before its mounts are put down: it hears of all that appears after those
             self._launches.add(made)
@@ -455,7 +455,7 @@ def _environment(confinement: Confinement, command: Command) -> dict[str, str]:
 
 
 def _places(confinement: Confinement, plan: RoomPlan) -> Iterator[tuple[str, str]]:
-    """What Landlock leaves: the root to be listed, the system and what is granted to be read, some to be changed."""
+    """The places that Landlock leaves: the root to list, the system and what is granted to read, some to change."""
     yield "list", "/"
     for path in ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/dev", OURS, *confinement.programs):
         yield "read", path

@@ -94,7 +94,7 @@ def _nothing(call: Callable[..., int]) -> int:
 
 
 def _alike(call: Callable[..., int], place: int) -> int:
-    """What stands there with all that is mounted in it, to be read alone."""
+    """The file or folder that stands there with all that is mounted in it, to be read alone."""
     return _limited(call, call(_OPEN_TREE, place, b"", _CLONE | os.O_CLOEXEC | _EMPTY_PATH | _DEEP), 1)
 
 

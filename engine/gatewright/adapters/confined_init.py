@@ -27,7 +27,7 @@ _RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 
 """The rights to files that a version of Landlock knows."""
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _BACKLOG = 128
-"""How many processes of a room may knock at the proxy at once."""
+"""The most processes of a room that may knock at the proxy at once."""
 _LIMITS = {
     "cpu": resource.RLIMIT_CPU,
     "memory": resource.RLIMIT_AS,

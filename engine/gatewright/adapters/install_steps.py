@@ -46,7 +46,7 @@ import json
 from pip._internal.models.index import PyPI, TestPyPI
 print(json.dumps([PyPI.simple_url, {one.netloc: one.file_storage_domain for one in (PyPI, TestPyPI)}]))
 """
-"""What pip itself knows of indexes: the usual one, and the hosts that have the files of one."""
+"""A script that tells what pip itself knows of indexes: the usual one, and the hosts that have the files of one."""
 _NPM_LINE = re.compile(r"^(npm_execpath|npm_node_execpath)=(/.+)$", re.MULTILINE)
 _PIP_LINE = re.compile(r"^(global|install|:env:)\.([\w-]+)=(['\"].*['\"])$", re.MULTILINE)
 _SECTIONS = ("global", "install", ":env:")
@@ -285,7 +285,7 @@ def _host(address: str) -> str:
 
 
 def _settings_of_pip(said: str) -> dict[str, str]:
-    """What pip is told for an installation, by its files and by variables, with the paths in it written out."""
+    """The settings of pip for an installation, by its files and by variables, with the paths in them written out."""
     rows = [(section, name, str(ast.literal_eval(value))) for section, name, value in _PIP_LINE.findall(said)]
     rows.sort(key=lambda row: _SECTIONS.index(row[0]))
     found = {name: value for _, name, value in rows}
@@ -306,7 +306,7 @@ def _written_out(path: str) -> str:
 
 
 def _failure(package: Package, said: str, missed: Sequence[Connection]) -> ServerFailed:
-    """What npm or pip said, in few words and without addresses: they may hold a password."""
+    """The error that tells what npm or pip said, in few words and without addresses: they may hold a password."""
     named = printable(package.requirement)
     for one in missed:
         if one.code == "host-not-granted":

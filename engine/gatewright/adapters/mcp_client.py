@@ -162,7 +162,7 @@ class _Run(Connection):
 
 Reached = Command | Confined | Endpoint
 Target = Reached | AbstractAsyncContextManager[Reached]
-"""What is started or reached; what has to be there first, and only as long, is a context that is entered for it."""
+"""The server to start or to reach; what has to be there first, and only as long, is a context entered for it."""
 
 
 class McpServer:

@@ -61,7 +61,7 @@ class ServerFailed(WorkspaceError):
 
 
 class NotConfined(ServerFailed):
-    """What the policy says of the process of a server cannot be held, so it is not started."""
+    """A server that is not started, since what the policy says of its process cannot be held."""
 
 
 class Connection:

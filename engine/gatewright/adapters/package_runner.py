@@ -18,7 +18,7 @@ from gatewright.base.word import Word
 
 
 class Registry(Word):
-    """Who has a package."""
+    """The registry that has a package."""
 
     NPM = "npm"
     PYPI = "pypi"
@@ -26,7 +26,7 @@ class Registry(Word):
 
 @frozen
 class Package:
-    """What a runner is told to run: a package of a registry, one of its programs, and what that gets.
+    """A package of a registry that a runner is told to run, with one of its programs and what that gets.
 
     ``wanted``: the version as written, a range or tag too; empty for the newest. ``program``: empty for the one that
     the package is known for. ``extras``: more packages that are installed with it. ``python``: which one it is for.
@@ -79,7 +79,7 @@ def read_runner(command: str, arguments: Sequence[str]) -> Package | None:
 
 @frozen
 class _Runner:
-    """How the options of a runner are read. ``words``: how many of its words are its name.
+    """Reads the options of a runner. ``words``: how many of its words are its name.
 
     ``flags`` change nothing that counts here; ``given`` have a value that changes nothing; ``package``: the option
     before what is installed, where that is not called like the program; ``extra``: before what is installed besides.

@@ -73,7 +73,7 @@ class ProxyBounds:
 
 @frozen
 class Outlet:
-    """What one room may reach: host patterns, and what resolves names, judges their addresses and dials."""
+    """The hosts that one room may reach, as patterns, and what resolves names, judges their addresses and dials."""
 
     hosts: tuple[str, ...]
     allow_private: bool
@@ -90,7 +90,7 @@ class Refused(Exception):
 
 
 class ProxyConnection:
-    """What a program has connected to a proxy; ``told`` hears of it when it is over, unless nothing was asked."""
+    """A connection of a program to a proxy; ``told`` hears of it when it is over, unless nothing was asked."""
 
     def __init__(
         self,
@@ -265,7 +265,7 @@ class ProxyConnection:
         self._writer.write_eof()
 
     async def _first_bytes(self, host: Host, port: int) -> bytes:
-        """What the program sends first, nothing where it sends nothing. Raises Refused where that is TLS to another
+        """Read the first bytes of the program, none where it sends none. Raises Refused where they are TLS to another
         host, or not TLS where nothing else is spoken.
         """
         begin = await self._reader.read(1)
@@ -347,7 +347,7 @@ class ProxyConnection:
         self._writer.write(http.send(event) or b"")
 
     async def _body(self, http: h11.Connection) -> AsyncGenerator[bytes]:
-        """What the program sends as the body of its request."""
+        """The body of the request that the program sends."""
         if http.they_are_waiting_for_100_continue:
             self._pass_on(http, h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
         while not isinstance(event := http.next_event(), h11.EndOfMessage):
@@ -368,7 +368,7 @@ def _end_to_end(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def _refusal(error: Exception) -> Refused:
-    """What a program is told of whatever went wrong."""
+    """The refusal that tells a program of whatever went wrong."""
     match error:
         case Refused():
             return error

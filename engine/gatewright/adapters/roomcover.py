@@ -1,4 +1,4 @@
-"""What hides in a room that stands: its process, `confined_cover`, and how it is told what to hide."""
+"""Hiding in a room that stands: the process that does it, `confined_cover`, and how it is told what to hide."""
 
 from __future__ import annotations
 

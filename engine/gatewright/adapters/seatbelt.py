@@ -70,7 +70,7 @@ def seatbelt_profile(confinement: Confinement, plan: RoomPlan, *, proxy_port: in
 
 
 def _lines_of(tree: Tree) -> Iterator[str]:
-    """What the levels of a source take away: of two rules that match the first one counts."""
+    """The lines for what the levels of a source take away: of two rules that match the first one counts."""
     views = [view_of(rule.permission) for rule in tree.rules]
     for view, operations in ((View.ABSENT, _GONE), (View.READ, "file-write*")):
         found: list[str] = []
@@ -100,7 +100,7 @@ def _filter(kind: str, path: str) -> str:
 
 
 def _regex(base: str, pattern: str, *, widely: bool) -> str:
-    """What a pattern covers in a source. Where that cannot be said, more than it (``widely``) or less, perhaps nothing.
+    """The filter of what a pattern covers in a source; where none fits, of more (``widely``) or less, perhaps nothing.
 
     A pattern for folders alone covers a file of the name, too, or its folder not itself: nobody can tell them apart.
     """

@@ -75,7 +75,7 @@ class Installed:
     scripts: tuple[str, ...] = ()
 
     def at(self, folder: str) -> tuple[str, ...]:
-        """What starts it where its folder is called otherwise."""
+        """The command that starts it where its folder is called otherwise."""
         return tuple(
             f"{folder}{word.removeprefix(self.folder)}" if word.startswith(f"{self.folder}/") else word
             for word in self.command
@@ -136,7 +136,7 @@ class ServerInstaller:
             raise ServerFailed(f"`{printable(package.requirement)}` cannot be installed: {said}") from None
 
     def _found(self, package: Package, version: str) -> Installed | None:
-        """What is there of this version. Raises ServerFailed where it is not as it was installed."""
+        """The installation that is there of this version. Raises ServerFailed where it is not as it was installed."""
         folder = self._folder(package.registry).folder(_slug(package, version))
         try:
             mark = json.loads(folder.read(_MARK, _MOST_BYTES))

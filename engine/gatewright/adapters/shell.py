@@ -60,7 +60,7 @@ _SOCKET = 3
 
 @frozen
 class _Launch:
-    """How a shell is started: in which room, or (None) without one, where it begins, and the limits it sets itself."""
+    """The start of a shell: its room, or None without one, the place where it begins, and the limits it sets itself."""
 
     room: Room | None
     folder: str
@@ -172,12 +172,12 @@ class _Kept:
         self.room, self.used_s = room, used_s
 
     def is_idle(self, now: float) -> bool:
-        """Whether nobody used it for long, so that no shell of a session is in it any more."""
+        """Tell whether nobody used it for long, so that no shell of a session is in it any more."""
         return now - self.used_s > 2 * IDLE_S
 
 
 def _limits(bounds: ResourceBounds) -> str:
-    """What a shell that is in no room is told of its bounds."""
+    """The commands that set the bounds of a shell that is in no room."""
     limits = ""
     if bounds.cpu_s is not None:
         limits += f"ulimit -t {math.ceil(bounds.cpu_s)} || exit 126; "

@@ -131,7 +131,7 @@ def _trees_over(held: Confinement, place: Place) -> list[Tree]:
 
 
 def _views(tree: Tree, place: Place) -> list[tuple[str, View]]:
-    """What a process sees in a tree, by pattern; the first one that matches counts."""
+    """The views that a process has in a tree, by pattern; the first one that matches counts."""
     use = PlaceUse.READ if place.use is PlaceUse.READ else PlaceUse.WRITE
     rows = [(rule.pattern, rule.permission) for rule in tree.rules]
     return [(pattern, view_of(level, use)) for pattern, level in (*rows, ("every other path", tree.default))]

@@ -107,7 +107,7 @@ def _paths(old: Policy, new: Policy, facts: Iterable[ToolFacts]) -> Tools:
 
 
 def _names_paths(facts: ToolFacts, *, texts: bool) -> bool:
-    """Whether a call names places; ``texts``: also by what may be one, which any source may judge."""
+    """Tell whether a call names places; ``texts``: also by what may be one, which any source may judge."""
     return any(
         op.paths or op.disk_actions or (texts and (op.holds_texts or op.takes_others)) for op in facts.operations
     )

@@ -22,7 +22,7 @@ from gatewright.policy.prefix import covers
 
 
 class _Shared(TypedDict):
-    """What the confinements of one agent have in common."""
+    """The parts that the confinements of one agent have in common."""
 
     trees: tuple[Tree, ...]
     closed: tuple[str, ...]
@@ -39,7 +39,7 @@ SHARED, _, VAULT = ROOT_NAMES
 
 @frozen
 class Whereabouts:
-    """Where what a policy names stands on disk: absolute, without links and ``..``.
+    """The paths on disk of what a policy names: absolute, without links and ``..``.
 
     ``sources`` by id; nothing of those in ``refused`` may be used. ``closed``: what no process sees, ``fixed``: what
     none changes.
@@ -54,7 +54,7 @@ class Whereabouts:
 
 @frozen
 class ServerFiles:
-    """What the process of a server needs of this system: where it begins, its ``programs``, its variables.
+    """The needs of a server's process on this system: the folder where it begins, its ``programs``, its variables.
 
     ``folders``: the places that are no sources, as written, and where they stand; one that may not be used is missing.
     """
@@ -68,7 +68,7 @@ class ServerFiles:
 def confinement_of(
     policy: Policy, agent: Agent, catalog: Catalog, where: Whereabouts, files: ServerFiles
 ) -> Confinement:
-    """What exists for the process that serves the calls of an agent to a catalog.
+    """Tell what exists for the process that serves the calls of an agent to a catalog.
 
     A source that the agent may not use is no place for its calls. It begins in the folder of its catalog where that is
     there for it: in a place, or around one.
@@ -91,7 +91,7 @@ def confinement_of(
 def shell_confinement(
     policy: Policy, agent: Agent, where: Whereabouts, *, reads: Sequence[str], writes: Sequence[str]
 ) -> Confinement:
-    """What exists for the shell commands of an agent. ``reads``, ``writes``: the prefixes of its grants on disk.
+    """Tell what exists for the shell commands of an agent. ``reads``, ``writes``: the prefixes of its grants on disk.
 
     The root ``shared``, in which commands begin, is read; all else is granted. Where a grant to write covers one to
     read, it holds.

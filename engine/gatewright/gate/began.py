@@ -141,7 +141,7 @@ def count_in(session: Session, connection: Connection, clock: Clock) -> None:
 
 
 def _said(said: Mapping[str, object], operation: str) -> tuple[Mapping[str, object], Iterable[str]]:
-    """What a row says that its call counts for: how many times each operation, and the sources that it goes to."""
+    """Read what a row says that its call counts for: how many times each operation, and the sources that it goes to."""
     counts, named = said.get(_COUNTS, {operation: 1}), said.get(_SOURCES)
     times = cast("dict[str, object]", counts) if isinstance(counts, dict) else {}
     return times, map(str, cast("list[object]", named)) if isinstance(named, list) else ()

@@ -22,7 +22,7 @@ _HOST, _WHY = 256, 200
 
 
 class Way(Word):
-    """How a process asks for a connection."""
+    """The way in which a process asks for a connection."""
 
     HTTP = "http"
     CONNECT = "connect"

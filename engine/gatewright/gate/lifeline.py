@@ -58,7 +58,7 @@ class Lifeline:
 
     @property
     def is_held(self) -> bool:
-        """Whether anything hangs on it."""
+        """True where anything hangs on it."""
         return bool(self._hanging)
 
     @contextmanager
@@ -127,7 +127,7 @@ class Presence:
         self._lifeline.let_go(operator)
 
     def is_anybody(self) -> bool:
-        """Whether an operator is there, in whatever process."""
+        """Tell whether an operator is there, in whatever process."""
         if self._keys is None:
             return self._lifeline.is_held
         keys = PrivateFolder(self._keys)

@@ -93,7 +93,7 @@ def _max_calls(bound: BoundRule, counted: ToolRef, calls: int, violation: broken
 
 
 def _left(wait_s: float) -> str:
-    """How long a call that comes too soon has to wait, in tenths of a second; never none."""
+    """The time that a call that comes too soon has to wait, in tenths of a second; never none."""
     return f"{max(1, math.ceil(round(wait_s, 3) * 10)) / 10:.1f} s"
 
 

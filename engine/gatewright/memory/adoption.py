@@ -1,4 +1,4 @@
-"""Which stores of memory in a state folder are foreign, and taking them over: an operator who trusts them says so."""
+"""Foreign stores of memory in a state folder, and taking them over: an operator who trusts them says so."""
 
 from __future__ import annotations
 

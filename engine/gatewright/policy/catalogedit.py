@@ -49,7 +49,7 @@ def remove_catalog(policy: Policy, catalog_id: str, tool_names: Iterable[str] = 
 
 
 def set_places(policy: Policy, catalog_id: str, places: Mapping[str, PlaceUse]) -> Edit:
-    """What the process of a server gets: sources by id and folders. Its tools are seen from then on."""
+    """Set what the process of a server gets: sources by id and folders. Its tools are seen from then on."""
     catalog = _process(policy, catalog_id)
     named = ", ".join(f"`{place}` to {USE_WORDS[use]}" for place, use in places.items())
     label = f"give the server of `{catalog_id}` {named or 'no place'}"

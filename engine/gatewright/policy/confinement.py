@@ -17,7 +17,7 @@ from gatewright.policy.prefix import covers
 
 
 class View(Word):
-    """What a process sees of a path: nothing, something to read, or something to change and delete, too."""
+    """The view that a process has of a path: nothing, something to read, or something to change and delete, too."""
 
     ABSENT = "absent"
     READ = "read"
@@ -36,7 +36,7 @@ _VIEWS = {
 
 
 def view_of(level: Permission, use: PlaceUse = PlaceUse.WRITE) -> View:
-    """What a level comes to for a process that may do ``use`` where it lies.
+    """The view that a level comes to for a process that may do ``use`` where it lies.
 
     In a private copy it may try what asks and appends, too: that is judged when it is written back.
     """
@@ -56,7 +56,7 @@ class Tree:
 
     @property
     def closes(self) -> bool:
-        """Whether some path in it has a level at which no process sees it."""
+        """True where some path in it has a level at which no process sees it."""
         return View.ABSENT in {_VIEWS[self.default], *(_VIEWS[rule.permission] for rule in self.rules)}
 
 
@@ -70,7 +70,7 @@ class Place:
 
 @frozen
 class ProcessBounds:
-    """What one process, and what it starts, may use up; None: no bound of ours."""
+    """The most that one process, and what it starts, may use up; None: no bound of ours."""
 
     cpu_s: float | None = None
     memory_bytes: int | None = None
@@ -81,7 +81,7 @@ class ProcessBounds:
 
 @frozen
 class Confinement:
-    """What exists for a process.
+    """All that exists for a process.
 
     ``places`` in which ``trees`` give the levels; ``closed`` never exists, ``fixed`` never changes, places or not.
     ``programs``: what it needs to run that lies outside the system's own folders, to be read. ``hosts``: patterns of
@@ -100,7 +100,7 @@ class Confinement:
     environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
     bounds: ProcessBounds = field(default_factory=ProcessBounds)
     folder: str = "/"
-    """Where it begins."""
+    """The folder where it begins."""
     agent_id: str = field(default="", compare=False)
     subject: str = field(default="", compare=False)
 

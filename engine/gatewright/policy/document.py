@@ -172,7 +172,7 @@ class Confine(Word):
 
 
 class PlaceUse(Word):
-    """What a process may do in a place. snapshot: in a private copy, of which the gate writes back what it judged."""
+    """The use of a place by a process. snapshot: in a private copy, of which the gate writes back what it judged."""
 
     READ = "read"
     WRITE = "write"
@@ -180,7 +180,7 @@ class PlaceUse(Word):
 
 
 def is_folder_place(place: str) -> bool:
-    """Whether a key of ``places`` is a path (`/...`, `./...`, `../...`, `C:/...`), not the id of a source."""
+    """Tell whether a key of ``places`` is a path (`/...`, `./...`, `../...`, `C:/...`), not the id of a source."""
     drive = place[:1].isascii() and place[:1].isalpha() and place[1:3] in {":/", ":\\"}
     return drive or place in {".", ".."} or place.startswith(("/", "./", "../", "\\", ".\\", "..\\"))
 
@@ -218,7 +218,7 @@ class Catalog:
 
     @property
     def is_confined(self) -> bool:
-        """Whether a process of its own serves it, for which the policy holds in the kernel."""
+        """True where a process of its own serves it, for which the policy holds in the kernel."""
         return self.command is not None and self.confine is Confine.POLICY
 
     @property
@@ -228,7 +228,7 @@ class Catalog:
 
     @property
     def waits_for_places(self) -> bool:
-        """Whether nobody accepted yet what its process gets: until then it is not started, nor are its tools seen."""
+        """True while nobody accepted what its process gets: until then it is not started, nor are its tools seen."""
         return self.is_confined and self.places is None
 
     @property

@@ -44,7 +44,7 @@ def exec_limits(agent: Agent) -> tuple[float | None, int | None]:
 
 
 def widest(limits: Sequence[float | None]) -> float | None:
-    """What several grants of one kind come to: the largest limit; None where one of them has none, or there is none."""
+    """The limit of several grants of one kind: the largest; None where one of them has none, or there is none."""
     known = [limit for limit in limits if limit is not None]
     return max(known) if known and len(known) == len(limits) else None
 

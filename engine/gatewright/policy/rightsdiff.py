@@ -278,7 +278,7 @@ def _parts(old: Policy, new: Policy) -> Iterator[PartChange]:
 
 
 def _catalog_parts(old: Policy, new: Policy) -> Iterator[PartChange]:
-    """What a server gets, place by place; all else of the catalogs in one row."""
+    """The changes in what a server gets, place by place; all else of the catalogs in one row."""
     for after in new.catalogs:
         before = old.catalog(after.catalog_id)
         if before is None:

@@ -14,7 +14,7 @@ from gatewright.base.frozen import frozen
 
 MAX_PATTERN = 4096
 _MAX_STEPS = 100
-"""How many folders of a pattern are told apart where it is asked what may match below one."""
+"""The most folders of a pattern that are told apart where it is asked what may match below one."""
 _SPECIAL = frozenset("*?[\\")
 _SLASH = ord("/")
 _LAST_SPACES = re.compile(r"(\\.?)| +\Z", re.DOTALL)

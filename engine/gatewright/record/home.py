@@ -1,4 +1,4 @@
-"""Which workspace a record belongs to, and the seal that a store of memory bears of it.
+"""The workspace that a record belongs to, and the seal that a store of memory bears of it.
 
 The seal binds the file to its state folder and to the keys of its user, not its rows: a store that came with somebody's
 workspace, or was copied from another one, is told from an own one. Whoever can write into an own one needs no other.
@@ -46,12 +46,12 @@ class Home:
 
     @classmethod
     def of(cls, state: Path) -> Home:
-        """That of a state folder; only the folders above it are looked at."""
+        """The home of a state folder; only the folders above it are looked at."""
         around = Path(os.path.realpath(state.parent))
         return cls(str(around / state.name), _identity(around))
 
     def is_same(self, other: Home) -> bool:
-        """Whether it is the same folder, renamed perhaps."""
+        """Tell whether it is the same folder, renamed perhaps."""
         renamed = self.around != "" and self.around == other.around
         return self.folder == other.folder or (renamed and Path(self.folder).name == Path(other.folder).name)
 
@@ -70,7 +70,7 @@ class HomeSeal:
         self._name = name
 
     def maker(self) -> Callable[[Connection], None]:
-        """What puts the seal on a store. The key is there by then, a new one where there was none."""
+        """The function that puts the seal on a store. The key is there by then, a new one where there was none."""
         seal, home = _seal(have_key(self._keys, SHARED_KEY)), Home.of(self._state)
 
         def put(connection: Connection) -> None:
@@ -92,11 +92,11 @@ class HomeSeal:
         return f"it belongs to `{home.folder}`, and does not go along with a copy or a move of the workspace"
 
     def is_of_another_name(self, connection: Connection) -> bool:
-        """Whether the workspace was renamed since the seal was put on it."""
+        """Tell whether the workspace was renamed since the seal was put on it."""
         return self._home_on(connection) != Home.of(self._state)
 
     def _home_on(self, connection: Connection) -> Home | None:
-        """Where the store belongs, as its seal says; None where none holds."""
+        """The home to which the store belongs, as its seal says; None where none holds."""
         if connection.execute(_IS_THERE).fetchone() is None:
             return None
         row = connection.execute(_SELECT, (self._name,)).fetchone()

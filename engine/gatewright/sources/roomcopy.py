@@ -24,7 +24,7 @@ from gatewright.sources.roommount import Mount, MountKind
 from gatewright.sources.roomview import RoomViews, refuse
 
 MAX_FILES, MAX_BYTES, MAX_DEPTH = 20_000, 1 << 30, 150
-"""How much is copied for one place at most."""
+"""The most that is copied for one place."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CLONE_FILE = 0x40049409
@@ -32,11 +32,11 @@ _CHUNK = 1 << 24
 
 
 Mark = tuple[int, ...]
-"""What is another value once a file is another one, or was written to."""
+"""A value that changes once a file is another one, or was written to."""
 
 
 class CopyChange(Word):
-    """What a process did in its copy."""
+    """The change that a process made in its copy."""
 
     ADDED = "added"
     CHANGED = "changed"
@@ -82,7 +82,7 @@ class PrivateCopy:
             raise
 
     def mount(self, mount: Mount) -> Mount | None:
-        """What a mount in the place comes to here; None where nothing of it was copied."""
+        """The mount that one in the place comes to here; None where nothing of it was copied."""
         origin = self.path + mount.path[len(self.place) :]
         if not os.path.lexists(origin):
             return None
@@ -94,7 +94,7 @@ class PrivateCopy:
         remove_tree(self._home)
 
     def differences(self) -> Iterator[Difference]:
-        """What is not as it was copied: what came and was changed from the top, then what went from below."""
+        """All that is not as it was copied: what came and was changed from the top, then what went from below."""
         now = dict(self._now())
         for relative, mark in now.items():
             original, copied = self._copied.get(relative, (None, None))
@@ -245,7 +245,7 @@ def mark_of(status: os.stat_result) -> Mark:
 
 
 def _is_same(one: Mark | None, other: Mark | None) -> bool:
-    """Whether two marks are of one thing that nobody changed; of a folder the names in it are marks of their own."""
+    """Tell whether two marks are of one thing that nobody changed; names in a folder are marks of their own."""
     if one is None or other is None:
         return one is other
     return (stat.S_ISDIR(one[0]) and stat.S_ISDIR(other[0])) or one == other

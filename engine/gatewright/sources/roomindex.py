@@ -20,10 +20,10 @@ from gatewright.policy.confinement import Confinement, View
 from gatewright.sources.roomview import FolderView, RoomViews
 
 MAX_PATH = 3_500
-"""How long a path of a folder may be, in bytes, for what is in it to be seen: ours of hidden names are longer."""
+"""The longest path that a folder may have, in bytes, for what is in it to be seen: ours of hidden names are longer."""
 _FORMAT = 1
 _FINE_NS, _COARSE_NS = 100_000_000, 2_500_000_000
-"""How much later than its last change a folder has to be listed for a next change to show in its times."""
+"""The time after its last change that a folder has to be listed for a next change to show in its times."""
 _VIEWS = {view.value: view for view in View}
 PLAIN, LINK, SPECIAL = "f", "l", "s"
 """Kinds of what is no folder; special: sockets, pipes, devices."""
@@ -61,7 +61,7 @@ class Row(NamedTuple):
         return {(self.device, inode) for inode in (*(self.inodes or ()), *(one.inode for one in self.odd))}
 
     def is_of(self, status: os.stat_result) -> bool:
-        """Whether the folder is as it was when it was listed."""
+        """Tell whether the folder is as it was when it was listed."""
         margin = _FINE_NS if self.modified_ns % 1_000_000 else _COARSE_NS
         return (
             status.st_ctime_ns == self.changed_ns
@@ -79,7 +79,7 @@ class FolderIndex:
         self._views, self._known = views, known
         self.rows: dict[str, Row] = {}
         self.listed = 0
-        """How many folders had to be listed."""
+        """The number of folders that had to be listed."""
 
     def row(self, folder: FolderView, *, with_inodes: bool) -> Row | None:
         """The row of a folder as it is now; None where it cannot be listed. Raises FileNotFoundError."""
@@ -138,7 +138,7 @@ class FolderIndex:
 
 
 class IndexFile:
-    """Where the rows of a confinement are kept. Several processes may use one: each writes it whole."""
+    """The file that keeps the rows of a confinement. Several processes may use one: each writes it whole."""
 
     def __init__(self, cache: Path, confinement: Confinement, cuts: tuple[str, ...]) -> None:
         said = repr(

@@ -21,9 +21,9 @@ from gatewright.sources.roommount import Mount, MountKind
 from gatewright.sources.roomview import FolderView, RoomViews, refuse
 
 MAX_DEPTH = 150
-"""How many folders below a place are looked into; what lies deeper where it would have to be looked into is hidden."""
+"""The depth to which a place is looked into; what lies deeper where it would have to be looked into is hidden."""
 MAX_LINKED, FEW_LINKED = 200_000, 20_000
-"""How many closed files are looked at for names elsewhere, and how many before all folders are looked into instead."""
+"""The most closed files to look at for names elsewhere, and the most before all folders are looked into instead."""
 MANY_FOLDERS = 500
 """In how many folders names that are closed everywhere are hidden before anything has them."""
 OWN_FOLDERS = frozenset({"proc", "dev", "sys", "run"})
@@ -32,7 +32,7 @@ _COVERS = {View.ABSENT: MountKind.HIDE_FILE, View.READ: MountKind.READ, View.WRI
 
 
 class Ground(Word):
-    """What a name in a room stands on: nothing of ours, an overlay, the folder itself."""
+    """The ground that a name in a room stands on: nothing of ours, an overlay, the folder itself."""
 
     EMPTY = "empty"
     OVERLAY = "overlay"
@@ -49,7 +49,7 @@ class Region:
 
 @frozen
 class Found:
-    """What a folder, or a file, comes to. ``nodes``: names to be hidden in the overlay that it lies in."""
+    """The result for a folder, or a file. ``nodes``: names to be hidden in the overlay that it lies in."""
 
     is_seen: bool
     mounts: tuple[Mount, ...] = ()
@@ -58,7 +58,7 @@ class Found:
 
 @frozen
 class MountPoints:
-    """What is mounted at and below the places. ``hidden``: what no process gets a view of (`/proc` and the like).
+    """The mounts at and below the places. ``hidden``: what no process gets a view of (`/proc` and the like).
 
     ``closed``: where something closed is mounted, too. ``remote``: the places that others may change unnoticed.
     """
@@ -70,7 +70,7 @@ class MountPoints:
 
 
 def is_in(path: str, folder: str) -> bool:
-    """Whether a path is that of a file in a folder."""
+    """Tell whether a path is that of a file in a folder."""
     return os.path.dirname(path) == folder and not os.path.isdir(path)  # noqa: PTH112, PTH120 - names of any bytes
 
 
@@ -122,7 +122,7 @@ class RoomLayout:
             raise refuse("a place lies on another machine, where nobody can notice closed names that appear")
 
     def name(self, folder: str, name: str) -> Found | None:
-        """What a name comes to that appeared in a folder that was looked into; None: only a walk can tell."""
+        """Find what a name comes to that appeared in a folder that was looked into; None: only a walk can tell."""
         region, path = self.regions[folder], f"{folder.rstrip('/')}/{name}"
         status, known = status_at(path), len(self._rows)
         if status is None:
@@ -146,7 +146,7 @@ class RoomLayout:
             self._index.rows.pop(one, None)
 
     def has_linked(self) -> bool:
-        """Whether a closed file has more than one name, or so many files are closed that this cannot be said soon."""
+        """Tell whether a closed file has several names, or so many files are closed that this cannot be said soon."""
         try:
             return any(True for _ in self._linked([*self._hidden, *self._closed_elsewhere()], FEW_LINKED))
         except ToolFailure:
@@ -280,7 +280,7 @@ class RoomLayout:
         return Found(is_seen=True, mounts=(Mount(_COVERS[view], path),))
 
     def _cannot_be_written(self, path: str, row: Row) -> bool:
-        """Whether a folder may get no new names: what is protected would be one, or a link in it cannot be covered."""
+        """Tell whether a folder may get no new names: one would be protected, or a link in it cannot be covered."""
         top = f"{path.rstrip('/')}/"
         if any(one.kind == LINK and one.view is not View.WRITE for one in row.odd):
             return True
@@ -304,7 +304,7 @@ class RoomLayout:
         return {top + name for name in fresh if self._is_closed_name(top + name)}
 
     def _is_closed_name(self, path: str) -> bool:
-        """Whether a name that is not there is closed, or a closed name would come to lie below it."""
+        """Tell whether a name that is not there is closed, or a closed name would come to lie below it."""
         if self.views.has_below(self.views.literals, path):
             return True
         return View.ABSENT in {self.views.view(path, folder=kind) for kind in (False, True)}

@@ -1,4 +1,4 @@
-"""What a `Confinement` means for the files that are there: what is mounted where, and which names are hidden."""
+"""The meaning of a `Confinement` for the files that are there: what is mounted where, and which names are hidden."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gatewright.base.word import Word
 
 
 class MountKind(Word):
-    """How a path gets into a room; later mounts lie over earlier ones.
+    """The way in which a path gets into a room; later mounts lie over earlier ones.
 
     overlay: the live folder to be read, without the names at whose place ``whiteouts`` holds a device 0/0. read, write:
     the file or folder itself. hide_file, hide_folder: something empty over what stands there, whose name is seen.

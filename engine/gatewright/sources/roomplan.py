@@ -23,9 +23,9 @@ from gatewright.sources.whiteouts import WhiteoutFolders, homes
 
 MAX_MOUNTS = 1_000
 MAX_HIDDEN = 50_000
-"""How many mounts a room may need, and how many names may be hidden in all its overlays."""
+"""The most mounts that a room may need, and the most names that may be hidden in all its overlays."""
 _MAX_OPTIONS = 3_800
-"""How long both folders of an overlay may be together, in bytes: the kernel takes one page of options."""
+"""The longest that both folders of an overlay may be together, in bytes: the kernel takes one page of options."""
 _PSEUDO = frozenset(
     [
         *("autofs", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs", "efivarfs"),
@@ -59,7 +59,7 @@ class RoomPlanner:
         self._copies = {}
 
     def plan(self, confinement: Confinement) -> RoomPlan:
-        """What to mount. Raises ToolFailure where it cannot be held."""
+        """Work out what to mount. Raises ToolFailure where it cannot be held."""
         with self._lock:
             return self._planned(confinement)
 
@@ -75,7 +75,7 @@ class RoomPlanner:
         return RoomWatch(plan, confinement, listener, whiteouts, lay=lay, release=lambda: self._release(plan))
 
     def differences(self, plan: RoomPlan) -> list[Difference]:
-        """What processes changed in the private copies of a plan, until its watch is closed."""
+        """The changes that processes made in the private copies of a plan, until its watch is closed."""
         with self._lock:
             copies = self._copies.get(plan, ())
         return [one for copy in copies for one in copy.differences()]
@@ -182,7 +182,7 @@ def _made(mount: Mount, layout: RoomLayout, copies: list[PrivateCopy], folders: 
 
 
 def _mount_points(confinement: Confinement) -> MountPoints:
-    """What is mounted at and below the places now."""
+    """Find what is mounted at and below the places now."""
     try:
         lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""What a process sees of a path by its name alone, and below which folders that cannot be said at once.
+"""The view that a process has of a path by its name alone, and the folders below which that cannot be said at once.
 
 Over one path the strictest of all trees counts, and never more than the use of the innermost place over it. ``closed``
 is absent, ``fixed`` at most read, with everything below. It looks at no disk.
@@ -65,7 +65,7 @@ class _RuledTree:
         return [table[level] for level in self.rules.levels(relatives)]
 
     def is_settled(self, relative: str, use: PlaceUse) -> bool:
-        """Whether everything below a folder is seen alike: no rule before the one that covers it says otherwise."""
+        """Tell whether all below a folder is seen alike: no rule before the one that covers it says otherwise."""
         index = self.rules.indexes([f"{relative}/"])[0] if relative else len(self.rules.rules)
         view = view_of(self._levels[index], use)
         folder = as_bytes(relative)
@@ -91,7 +91,7 @@ class _RuledTree:
 
 @frozen
 class FolderView:
-    """What is known of the names in a folder. ``generic``: how a new name is seen that no rule was written for.
+    """All that is known of the names in a folder. ``generic``: how a new name is seen that no rule was written for.
 
     ``is_settled``: so is everything below. ``own``: how the folder itself is seen.
     """
@@ -131,11 +131,11 @@ class RoomViews:
         return self.uses[max(found, key=len)] if found else None
 
     def is_copied(self, path: str) -> bool:
-        """Whether a process gets a private copy of what stands there."""
+        """Tell whether a process gets a private copy of what stands there."""
         return self._has_copies and self.use(path) is PlaceUse.SNAPSHOT
 
     def view(self, path: str, *, folder: bool) -> View:
-        """How a path is seen."""
+        """The view that a process has of a path."""
         use = self.use(path)
         if use is None or any(is_below(path, one) for one in self.closed):
             return View.ABSENT
@@ -149,7 +149,7 @@ class RoomViews:
         return stricter(views)
 
     def folder(self, path: str) -> FolderView:
-        """What is known of a folder and the names in it."""
+        """Work out what is known of a folder and the names in it."""
         use = self.use(path)
         own = self.view(path, folder=True)
         generic = self.view(f"{path.rstrip('/')}/{_NEW}", folder=False)
@@ -160,7 +160,7 @@ class RoomViews:
         return FolderView(path, own, generic, settled)
 
     def names(self, folder: str, names: Sequence[str]) -> list[View]:
-        """How names in a folder that are no folders are seen."""
+        """The views of names in a folder that are no folders."""
         top = f"{folder.rstrip('/')}/"
         use = self.use(folder)
         if use is None or self.has_below(self._cuts, folder):
@@ -178,7 +178,7 @@ class RoomViews:
 
     @staticmethod
     def has_below(paths: Sequence[str], folder: str) -> bool:
-        """Whether one of some sorted paths lies strictly below a folder."""
+        """Tell whether one of some sorted paths lies strictly below a folder."""
         top = f"{folder.rstrip('/')}/"
         at = bisect_right(paths, top)
         return at < len(paths) and paths[at].startswith(top)

@@ -1,4 +1,4 @@
-"""What keeps closed names closed in rooms while the files change: it follows their folders and hides what appears.
+"""The watch that keeps names closed in rooms while files change: it follows their folders and hides what appears.
 
 It asks inotify itself: `watchfiles` does not tell when the kernel dropped events, and a new folder may be filled before
 it is watched. All events of a room come through one queue in the order in which they happened, so a file that is made
@@ -29,9 +29,9 @@ from gatewright.sources.roomview import refuse
 from gatewright.sources.whiteouts import WhiteoutFolders, libc
 
 BEHIND_S = 5.0
-"""How long the watcher may need for all that happened before somebody asked."""
+"""The longest that the watcher may need for all that happened before somebody asked."""
 MAX_LATE = 1_000
-"""How many names that appeared are covered in writable folders."""
+"""The most names that are covered in writable folders once they appeared."""
 MANY_EVENTS = 5_000
 """More at once are not looked at one by one: the folders are walked again."""
 _READS = 64
@@ -43,7 +43,7 @@ _UNMOUNTED, _OVERFLOW, _IGNORED, _IS_FOLDER = 0x2000, 0x4000, 0x8000, 0x40000000
 
 
 class RoomListener(Protocol):
-    """What is told of a room; from the watcher's thread, and before `RoomPlanner.watch` returns."""
+    """Hears of a room; from the watcher's thread, and before `RoomPlanner.watch` returns."""
 
     def appeared(self, mounts: tuple[Mount, ...], *, anew: bool) -> None:
         """Put these over what processes see. ``anew``: end those that started before.
@@ -282,7 +282,7 @@ _CLOSED = "the room is closed"
 
 
 class _News:
-    """What is to be told of some events. ``stale``: the overlays whose names stand for other files now."""
+    """The news to be told of some events. ``stale``: the overlays whose names stand for other files now."""
 
     def __init__(self) -> None:
         self.mounts: list[Mount] = []
@@ -317,7 +317,7 @@ class _Queue:
             libc().inotify_rm_watch(self.descriptor, number)
 
     def events(self) -> Iterator[tuple[str, int, str]]:
-        """What happened: the folder, the mask, the name."""
+        """The events that happened: the folder, the mask, the name."""
         for _ in range(_READS):
             try:
                 held = os.read(self.descriptor, 1 << 18)
@@ -345,7 +345,7 @@ def _refused(why: int) -> ToolFailure:
 
 
 def _stands(mount: Mount) -> bool:
-    """Whether something that can be mounted, or mounted on, is at the path of a mount: no link leads anywhere else."""
+    """Tell whether the path of a mount holds what can be mounted, or mounted on: no link leads anywhere else."""
     if mount.origin:
         return True
     status = status_at(mount.path)
@@ -356,7 +356,7 @@ def _stands(mount: Mount) -> bool:
 
 
 def _mark(mount: Mount) -> tuple[int, ...] | None:
-    """What tells whether a mount still lies over what stands there: a folder itself shows whatever comes into it."""
+    """A mark to tell whether a mount still lies over what stands there: a folder itself shows what comes into it."""
     status = None if mount.kind in {MountKind.OVERLAY, MountKind.WRITE} else status_at(mount.path)
     return None if status is None else (status.st_dev, status.st_ino, status.st_ctime_ns)
 

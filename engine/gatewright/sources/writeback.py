@@ -1,4 +1,4 @@
-"""What a process changed in its private copies, written back once it is done, as far as the levels let it.
+"""The changes that a process made in its private copies, written back once it is done, as far as the levels let it.
 
 Every changed file is judged as any other writing: what is allowed is written in one step, and what somebody else
 changed meanwhile is left as it is. What is not written back stays in a folder of ours; where somebody is there to be
@@ -78,7 +78,7 @@ class KeptBack:
 
 @frozen
 class GivenBack:
-    """What became of the changes of the processes of a room. ``folder``: where the files lie that were kept back.
+    """The outcome of the changes of the processes of a room. ``folder``: where the files lie that were kept back.
 
     ``unread``: why the changes could not be looked at, where that is so: then they lie there, all of them.
     """
@@ -116,11 +116,11 @@ class Asker(Protocol):
     """Asks somebody who may agree to a change."""
 
     async def is_attended(self) -> bool:
-        """Whether anybody is there."""
+        """Tell whether anybody is there."""
         ...
 
     async def __call__(self, change: Change, /) -> str:
-        """Who agrees. Raises NobodyAnswered, and ToolFailure where it was refused or cannot be asked."""
+        """The one who agrees. Raises NobodyAnswered, and ToolFailure where it was refused or cannot be asked."""
         ...
 
     def begin(self, work: Coroutine[None, None, None], /) -> None:
@@ -251,7 +251,7 @@ class WriteBack:
         return sorted(found, key=lambda one: one.path)
 
     def _verdict(self, path: str, action: Action) -> Verdict:
-        """What the levels say of an action: the strictest of all sources over a path, then and now."""
+        """The verdict of the levels on an action: the strictest of all sources over a path, then and now."""
         now = self._now()
         given = ([one.path for one in held.places if one.use is not PlaceUse.READ] for held in now)
         if not now or not all(any(is_below(path, one) for one in places) for places in given):
@@ -267,7 +267,7 @@ class WriteBack:
         return max(found, key=STRICTNESS.__getitem__)
 
     def _mildest(self, change: Change, one: Difference) -> Action | None:
-        """What a change comes to by what the files hold: an append where only more stands there; None: nothing."""
+        """The action of a change by what the files hold: an append where only more stands there; None: nothing."""
         if one.change is not CopyChange.CHANGED:
             return change.action
         try:
@@ -378,7 +378,7 @@ def _action(one: Difference) -> Action:
 
 
 def _new(one: Difference) -> bytes:
-    """What stands in the copy. Raises ToolFailure for what is no plain file, or too large."""
+    """The bytes that stand in the copy. Raises ToolFailure for what is no plain file, or too large."""
     above, name = os.path.split(one.copy)
     with descriptor.open_folder(BaseFolder(above), ()) as folder:
         return descriptor.read_bytes(folder, name, MAX_FILE_BYTES)[0]

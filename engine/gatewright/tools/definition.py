@@ -153,7 +153,7 @@ def _definition(row: Schema) -> ToolDefinition:
 
 
 def _destroys(said: Schema, hints: Schema) -> bool | None:
-    """What a manifest of ours says, else the annotations of an MCP tool: what changes things destroys unless denied."""
+    """Read a manifest of ours, else the annotations of an MCP tool: what changes things destroys unless denied."""
     for told in (said.get("destroys"), hints.get("destructiveHint")):
         if isinstance(told, bool):
             return told

@@ -68,7 +68,7 @@ class Attachments:
         return [pair for pair in self._opened(policy) if pair[0].kind is SourceType.FILE]
 
     def source_paths(self, policy: Policy) -> dict[str, str]:
-        """Where the sources of files stand that may be used, by id."""
+        """The paths of the sources of files that may be used, by id."""
         return {source.source_id: folder.path for source, folder in self.sources(policy) if not folder.refused}
 
     def streams(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:

@@ -17,7 +17,7 @@ from gatewright.policy.document import Catalog, PlaceUse
 from gatewright.policy.prefix import covers
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""What every process sees of the system to be read."""
+"""The folders of the system that every process sees, to be read."""
 _SCRIPTED = re.compile(r"(python|pypy|node|deno|bun|ruby|perl|php|bash|sh|dash|zsh|tsx|ts-node)[0-9.]*")
 _WITH_VALUE = frozenset({"-W", "-X", "-r", "--require", "--import", "--loader", "-I", "--conditions", "-C"})
 """Options of interpreters behind which a value stands, so that no script follows at once."""
@@ -33,13 +33,13 @@ _MOST_NAMED = 65_536
 
 @frozen
 class Guarded:
-    """What no program's folder may hold: the ``folders`` themselves, or anything above them; ``trees``: nor lie in."""
+    """Places that no program's folder may hold: the ``folders``, or anything above them; ``trees``: nor lie in."""
 
     folders: tuple[str, ...] = ()
     trees: tuple[str, ...] = ()
 
     def refuses(self, path: str, *, strict: bool = False) -> bool:
-        """Whether a folder holds what is guarded; ``strict``: or lies in a tree."""
+        """Tell whether a folder holds what is guarded; ``strict``: or lies in a tree."""
         held = (*self.folders, *self.trees, *_homes())
         if any(covers(path, one) for one in held) or covers(path, "/tmp") or covers(path, "/var"):
             return True
@@ -47,7 +47,7 @@ class Guarded:
 
 
 def program_files(command: str, args: Sequence[str], folder: Path, guarded: Guarded) -> tuple[str, ...]:
-    """What has to be readable for a command to start, beside the system's own folders.
+    """Find what has to be readable for a command to start, beside the system's own folders.
 
     The program, with its virtual environment and the Python that this was made with, or the prefix of Node; what its
     first line names; the script among the arguments, with its folder where that holds nothing else that counts.
@@ -70,7 +70,7 @@ def located(command: str, folder: Path) -> str | None:
 
 
 def is_of_system(path: str) -> bool:
-    """Whether it lies in the folders of the system that every process sees."""
+    """Tell whether it lies in the folders of the system that every process sees."""
     return any(covers(one, path) for one in SYSTEM)
 
 
@@ -187,7 +187,7 @@ def _package_of(script: str) -> Path | None:
 
 
 def _interpreter_of(path: str) -> str | None:
-    """What the first line of a script says runs it."""
+    """The program that runs a script, as its first line says."""
     try:
         with Path(path).open("rb") as stream:
             first = stream.readline(_MOST_FIRST_LINE)
@@ -264,5 +264,5 @@ def _words(args: Sequence[str], start: Path) -> Iterator[str]:
 
 
 def _is_too_much(path: str) -> bool:
-    """Whether it is the whole disk, a home or above one, or the system's."""
+    """Tell whether it is the whole disk, a home or above one, or the system's."""
     return any(covers(path, one) for one in (*_homes(), "/tmp", "/var", "/etc")) or is_of_system(path)

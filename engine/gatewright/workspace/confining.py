@@ -44,7 +44,7 @@ class Confinements:
         self._made: dict[_Key, tuple[Policy, object, Confinement]] = {}
 
     def of(self, agent_id: str, catalog_id: str | None) -> Confinement | None:
-        """What holds for the server of a catalog when it serves the agent, or (None) for the agent's shell commands.
+        """The confinement of the server of a catalog when it serves the agent, or (None) of the agent's shell commands.
 
         An empty ``agent_id``: when it serves no agent and is asked what its tools are, without a host. None where
         nothing is confined: by ``confine = "none"``, and where no process of its own serves the catalog. Raises
@@ -73,7 +73,7 @@ class Confinements:
     def of_program(
         self, agent_id: str, words: Sequence[str], start: Path, places: Mapping[str, PlaceUse]
     ) -> Confinement:
-        """What holds for a program that somebody runs in ``start`` under the policy of an agent: what holds for its
+        """The confinement of a program that somebody runs in ``start`` under the policy of an agent: what holds for its
         shell commands, with ``places`` (sources by id, and folders) and what the program needs to start.
 
         Raises WorkspaceError for an agent or a place that is not there.
@@ -141,7 +141,7 @@ class Confinements:
 
 
 def to_be_listed(policy: Policy, catalog: Catalog, folder: Path, closed: Sequence[Path]) -> Confinement | None:
-    """What holds for the process of a server of a policy in ``folder`` that nobody has opened, only to be asked what
+    """The confinement of the process of a policy's server in ``folder`` that nobody has opened, only to be asked what
     its tools are: its folders among the places, to be read, and no source.
     """
     if not catalog.is_confined:

@@ -1,4 +1,4 @@
-"""What comes back of the private copies of one workspace: recorded, and asked about while the workspace is open."""
+"""Changes that come back from the private copies of one workspace: recorded, and asked about while it is open."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class CopyReturns:
             self._working.discard(task)
 
     async def is_attended(self) -> bool:
-        """Whether an operator is there and the workspace open."""
+        """Tell whether an operator is there and the workspace open."""
         return not self._is_closed and await self._broker.is_attended()
 
     async def answer(self, request: ApprovalRequest) -> Approval:

@@ -51,7 +51,7 @@ class Original(Protocol):
 
     @property
     def key_folder(self) -> Path:
-        """Where the keys of these are."""
+        """The folder that holds the keys of these."""
         ...
 
     @property

@@ -42,7 +42,7 @@ _Key = tuple[object, ...]
 _Made = tuple[str, _Key, Confinement | None]
 """A catalog by its id, what starts it, and what holds for its process."""
 INSTALLED = "/run/gatewright/server"
-"""Where in a room a package is that we installed: the state folder, in which it lies, is hidden there."""
+"""The path in a room of a package that we installed: the state folder, in which it lies, is hidden there."""
 _PROMINENCE = (
     ServerStatus.RUNNING,
     ServerStatus.STARTING,
@@ -238,7 +238,7 @@ class Servers:
             return {key: server for key, server in self._made.items() if key[0] == catalog_id}
 
     def _holds(self, made: _Made) -> bool:
-        """Whether the confinement of a server is that of somebody still."""
+        """Tell whether the confinement of a server is still that of somebody."""
         catalog_id, _, confinement = made
         return any(self._confinement(agent_id, catalog_id) == confinement for agent_id in ("", *self._agents()))
 
@@ -280,7 +280,7 @@ class Servers:
     async def _target(
         self, key: _Made, catalog: Catalog, server: McpServer
     ) -> AsyncGenerator[Command | Confined | Endpoint]:
-        """What is started or reached for a catalog, as long as the context lasts. Raises ServerFailed."""
+        """The target that is started or reached for a catalog, as long as the context lasts. Raises ServerFailed."""
         if not self._trusts(catalog):
             raise ServerFailed(*_UNTRUSTED)
         if catalog.waits_for_places:

@@ -50,7 +50,7 @@ class TrustRecords:
         self._add(_digest("manifest", policy_path, catalog_id, manifest), content=_sha256(content))
 
     def trusts_server(self, policy_path: Path, catalog: Catalog) -> bool:
-        """Whether exactly this definition of a server (its command or address, and what is passed on) was trusted,
+        """Tell whether exactly this definition of a server (its command or address, and what is passed on) was trusted,
         and each place of it that lies outside.
         """
         return self._read().keys() >= _records_of(policy_path, catalog)
@@ -90,7 +90,7 @@ def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
 
 
 def _records_of(policy_path: Path, catalog: Catalog) -> set[str]:
-    """What is remembered of a server that is trusted: its definition, and each of its places that lies outside."""
+    """The records of a server that is trusted: its definition, and each of its places that lies outside."""
     folder = policy_path.parent
     paths = [resolved(place, folder) for place in catalog.place_folders]
     outside = {_digest("place", policy_path, catalog.catalog_id, path) for path in paths if not is_inside(path, folder)}

@@ -243,7 +243,7 @@ class Workspace:
 
     @property
     def key_folder(self) -> Path:
-        """Where the keys of these are, and what was trusted."""
+        """The folder that holds the keys of these, and what was trusted."""
         return self._folders.keys
 
     @property
@@ -321,7 +321,7 @@ class Workspace:
 
     @once
     def confiner(self) -> Confiner:
-        """What has the kernel hold the confinement of a process, in a room."""
+        """The confiner that has the kernel hold the confinement of a process, in a room."""
         from gatewright.adapters.confine import Confiner
         from gatewright.adapters.host_proxy import HostProxy
         from gatewright.adapters.secret import Secrets
@@ -355,8 +355,8 @@ class Workspace:
         )
 
     def confinement(self, agent_id: str, catalog_id: str | None = None) -> Confinement | None:
-        """What the kernel is to hold for the server of a catalog when it serves the agent's calls, or (None) for the
-        agent's shell commands; the same object while nothing of it changes.
+        """The confinement that the kernel is to hold for the server of a catalog when it serves the agent's calls,
+        or (None) for the agent's shell commands; the same object while nothing of it changes.
 
         None where nothing is confined: ``confine = "none"``, a server with a ``url``, tools of the program. Raises
         WorkspaceError for an agent or a catalog that is not there.

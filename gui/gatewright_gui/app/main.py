@@ -33,7 +33,7 @@ X11_LIBRARIES = {
     "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
     "libX11-xcb.so.1": "libx11-xcb1",
 }
-"""What Qt's part for X11 is linked with, and where Debian has it."""
+"""The libraries that Qt's part for X11 is linked with, and the packages of Debian that have them."""
 
 
 def run(workspace: Path | None = None, *, theme: "ThemeChoice | None" = None) -> int:

@@ -11,7 +11,7 @@ LONGEST = 10_000
 LONGEST_LINE = 1_000
 LONGEST_TIP = 2_000
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignAbsolute | Qt.AlignmentFlag.AlignVCenter
-"""Where a line is drawn: at the left, whichever way its letters run, below names that stand there."""
+"""The place where a line is drawn: at the left, whichever way its letters run, below names that stand there."""
 _RIGHT_TO_LEFT = "\u200f"
 """A mark without width: in a row that runs from left to right, the dots before it belong to the words before them."""
 

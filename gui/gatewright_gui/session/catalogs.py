@@ -81,12 +81,12 @@ class CatalogRow:
 
     @property
     def has_failed(self) -> bool:
-        """Whether its server could not be started or ended by itself."""
+        """True where its server could not be started or ended by itself."""
         return self.server is not None and self.server.status is ServerStatus.FAILED
 
     @property
     def waits_for_places(self) -> bool:
-        """Whether somebody has to say which places it gets before it is started."""
+        """True where somebody has to say which places it gets before it is started."""
         return self.state.catalog.waits_for_places
 
     @property

@@ -1,4 +1,4 @@
-"""What a process of its own may reach, as the app tells it: the server of a catalog, or (None) shell commands."""
+"""The reach of a process of its own, as the app tells it: the server of a catalog, or (None) shell commands."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,7 +32,7 @@ _ICONS: dict[Tone, str] = {"allow": "shield-check", "ask": "shield-x", "deny": "
 
 @frozen
 class Standing:
-    """Whether it is confined, in words. `can_unconfine`: a person may take that away, `can_confine`: bring it back."""
+    """Tells whether it is confined. `can_unconfine`: a person may take that away, `can_confine`: bring it back."""
 
     tone: Tone
     words: str
@@ -46,7 +46,7 @@ class Standing:
 
 
 def standing_of(document: Document, catalog_id: str | None, why_not: str = "") -> Standing:
-    """How what a server or a shell command does by itself is held, as the policy is edited now.
+    """Tell how what a server or a shell command does by itself is held, as the policy is edited now.
 
     `why_not`: why nothing can be confined on this system.
     """
@@ -117,13 +117,13 @@ class RoomPlace:
 
     @property
     def words(self) -> str:
-        """What to call it in a list."""
+        """The name to call it by in a list."""
         name = self.written if is_folder_place(self.written) else tr("source {source}", source=self.written)
         return tr("{place} (for {agents})", place=name, agents=", ".join(self.agents)) if self.agents else name
 
     @property
     def warning(self) -> str:
-        """What is said of a place that is far too much; empty for any other."""
+        """The warning about a place that is far too much; empty for any other."""
         home = os.path.realpath(Path.home())
         if self.path == "/":
             return tr(
@@ -138,7 +138,7 @@ class RoomPlace:
 
 @dataclass(frozen=True)
 class Room:
-    """What exists of the disk for the server of a catalog, or for the shell commands of an agent."""
+    """The part of the disk that exists for the server of a catalog, or for the shell commands of an agent."""
 
     name: str
     confinement: Confinement
@@ -146,7 +146,7 @@ class Room:
 
     @cached_property
     def views(self) -> RoomViews:
-        """What the process sees of any path, by its name alone. Raises GatewrightError for rules that cannot hold."""
+        """The process's view of any path, by its name alone. Raises GatewrightError for rules that cannot hold."""
         return RoomViews(self.confinement)
 
 
@@ -173,7 +173,7 @@ def room_of(document: Document, name: str, found: Mapping[str, Confinement]) -> 
 
 
 def confinements(document: Document, catalog_id: str | None, agents: Iterable[str]) -> dict[str, Confinement]:
-    """What holds for a server, or (None) for shell commands, by agent; empty where nothing is confined."""
+    """The confinements of a server, or (None) of shell commands, by agent; empty where nothing is confined."""
     found: dict[str, Confinement] = {}
     for agent_id in agents:
         try:
@@ -201,13 +201,13 @@ def agents_of(document: Document, catalog_id: str | None) -> tuple[str, ...]:
 
 
 def place_path(document: Document, written: str) -> str:
-    """Where a place stands, without links: the folder of a source, or a folder from that of the policy on."""
+    """The path where a place stands, without links: the folder of a source, or a folder from that of the policy on."""
     source = None if is_folder_place(written) else document.policy.source(written)
     return os.path.realpath(document.workspace.folder / (written if source is None else source.base_path))
 
 
 def written_place(document: Document, path: Path) -> str:
-    """How a folder is written as a place: the source that it is, else from the policy's folder on where it is in it."""
+    """The name of a folder as a place: the source that it is, else from the policy's folder on where it is in it."""
     real = os.path.realpath(path)
     for source in document.policy.file_sources:
         if place_path(document, source.source_id) == real:

@@ -24,12 +24,10 @@ from gatewright.workspace.api import (
     is_more_open,
 )
 from gatewright_gui.qt.language import counted, tr
+from gatewright_gui.session.courtesy import Stop
 
 if TYPE_CHECKING:
     from gatewright.workspace.api import Overlay
-
-Stop = Callable[[], bool]
-
 
 Progress = Callable[[int], None]
 

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import os
 import re
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,10 +31,9 @@ from gatewright.workspace.api import (
     verdict_for,
 )
 from gatewright_gui.qt.language import tr
-from gatewright_gui.session.courtesy import give_way
+from gatewright_gui.session.courtesy import Stop, beside
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_state import Reconciled, Standings, reconciled, standings_of
-from gatewright_gui.session.switching import often_switched
 
 __all__ = [
     "Entries",
@@ -47,14 +45,11 @@ __all__ = [
     "PathLevel",
     "Row",
     "SourceFolder",
-    "Stop",
     "inside",
     "pattern_of",
 ]
 
 T = TypeVar("T")
-Stop = Callable[[], bool]
-"""Whether the work is not wanted any more."""
 MAX_ENTRIES = 20_000
 """Entries of one folder that are shown; the rest is counted, and found by filtering, but not listed."""
 MAX_KEPT = 500
@@ -277,14 +272,14 @@ class SourceFolder:
             found = _listed(overlay.scan(relative or ".", limit=MAX_ENTRIES, cancelled=stop, first=begin))
             return before if before is not None and before == found else found
 
-        found = await self._beside(self._reader, scan)
+        found = await beside(scan, self._reader)
         self._read = {**self._read, (source_id, relative): found} if len(self._read) < MAX_KEPT else {}
         return found
 
     async def standings(self, source_id: str) -> Standings:
         """How the files with a block stand to it. Raises WorkspaceError."""
         source = self._attached(source_id)
-        return await self._beside(self._reader, lambda stop: standings_of(source, stop))
+        return await beside(lambda stop: standings_of(source, stop), self._reader)
 
     async def reconcile(self, source_id: str, path: str, strategy: str) -> Reconciled:
         """Bring a file and its block into step, by the operator's word. Raises WorkspaceError."""
@@ -292,36 +287,16 @@ class SourceFolder:
 
     async def counting(self, work: Callable[[Stop], T]) -> T:
         """Walk and count in a thread of its own; cancelling tells it to stop. Raises WorkspaceError."""
-        return await self._beside(self._counter, work)
+        return await beside(work, self._counter)
 
     async def asking(self, work: Callable[[Stop], T]) -> T:
         """Ask what was counted, in another thread: a count does not hold it up. Raises WorkspaceError."""
-        return await self._beside(self._asker, work)
+        return await beside(work, self._asker)
 
     def running(self, source_id: str) -> tuple[FileSource, Overlay]:
         """The running source and what it says of paths. Raises WorkspaceError for an unknown one."""
         source = self._attached(source_id)
         return source, self._sources().overlay(source_id)
-
-    async def _beside(self, worker: ThreadPoolExecutor, work: Callable[[Stop], T]) -> T:
-        """Run `work` in a thread; cancelling tells it to stop."""
-        stop = threading.Event()
-
-        def unwanted() -> bool:
-            give_way()
-            return stop.is_set()
-
-        def polite() -> T:
-            with often_switched():
-                return work(unwanted)
-
-        try:
-            return await asyncio.get_running_loop().run_in_executor(worker, polite)
-        except OSError as error:
-            reason = error.strerror or error
-            raise WorkspaceError(tr("cannot read the folder: {reason}", reason=reason)) from None
-        finally:
-            stop.set()
 
     def _attached(self, source_id: str) -> FileSource:
         """The running source alone: what is said of its paths is looked up on the disk. Raises WorkspaceError."""

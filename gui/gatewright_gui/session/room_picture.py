@@ -3,25 +3,20 @@
 Whoever asks drops an answer that comes too late; cancelling tells the thread to stop.
 """
 
-import asyncio
 import os
 import stat
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from heapq import nsmallest
 from itertools import count
 from typing import NamedTuple, TypeVar
 
-from gatewright.workspace.api import RoomViews, View, WorkspaceError, frozen
+from gatewright.workspace.api import RoomViews, View, frozen
 from gatewright_gui.qt.language import counted, tr
-from gatewright_gui.session.courtesy import give_way
+from gatewright_gui.session.courtesy import Stop
 from gatewright_gui.session.file_index import StoppedError
-from gatewright_gui.session.switching import often_switched
 
 T = TypeVar("T")
-Stop = Callable[[], bool]
-"""Whether the work is not wanted any more."""
 MAX_ENTRIES = 5_000
 """Entries of one folder that are listed; the rest is only counted."""
 MAX_COUNTED = 1_000_000
@@ -46,7 +41,7 @@ class RoomListing:
 
 @frozen
 class ViewCount:
-    """How many files are hidden, to be read, to be changed."""
+    """The numbers of files that are hidden, to be read, to be changed."""
 
     hidden: int = 0
     read: int = 0
@@ -81,27 +76,6 @@ class PlaceCount:
     folders: Mapping[str, ViewCount]
     truncated: bool = False
     fault: str = ""
-
-
-async def beside(work: Callable[[Stop], T]) -> T:
-    """Run `work` in a thread. Raises WorkspaceError with a message for the page."""
-    stop = threading.Event()
-
-    def unwanted() -> bool:
-        give_way()
-        return stop.is_set()
-
-    def polite() -> T:
-        with often_switched():
-            return work(unwanted)
-
-    try:
-        return await asyncio.to_thread(polite)
-    except OSError as error:
-        reason = error.strerror or error
-        raise WorkspaceError(tr("cannot be read: {reason}", reason=reason)) from None
-    finally:
-        stop.set()
 
 
 def list_folder(path: str, stop: Stop) -> RoomListing:
@@ -168,6 +142,3 @@ def _is_over(stop: Stop) -> bool:
     if stop():
         raise StoppedError
     return False
-
-
-__all__ = ["MAX_ENTRIES", "PlaceCount", "RoomEntry", "RoomListing", "ViewCount", "beside", "count_files", "list_folder"]

@@ -33,7 +33,7 @@ KINDS: Mapping[str, str] = {
     "source": mark("Source"),
     "problem": mark("Problem"),
 }
-"""What the row of a place is; a command is told by its icon."""
+"""The words for what the row of a place is; a command is told by its icon."""
 _PAD = 10
 _MOVES = {Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown}
 

@@ -62,7 +62,7 @@ class Plain:
 
 
 async def hide(room: Room, *mounts: Mount) -> None:
-    """What a watcher does when something appears."""
+    """Do what a watcher does when something appears."""
     watch = room._watch  # pyright: ignore[reportPrivateUsage]
     assert isinstance(watch, Quiet)
     watch.plan = RoomPlan((*watch.plan.mounts, *mounts))
@@ -151,7 +151,7 @@ while IFS= read -r asked; do eval "$asked" 2>&1; echo; echo END; done
 
 
 async def answer(process: ServerProcess, lines: AsyncGenerator[bytes], asked: str) -> str:
-    """What a shell says that waits for what to do."""
+    """The answer of a shell that waits for what to do."""
     await process.write(asked.encode())
     said: list[bytes] = []
     async for line in lines:

@@ -29,19 +29,19 @@ Sayer = Callable[[str, int], bytes]
 
 
 def socks(host: str | bytes, port: int, *, command: int = 1) -> bytes:
-    """What a client of SOCKS 5 says, by name."""
+    """The request of a client of SOCKS 5, by name."""
     name = host.encode() if isinstance(host, str) else host
     return b"\x05\x01\x00\x05" + bytes((command, 0, 3, len(name))) + name + struct.pack(">H", port)
 
 
 def connect(host: str, port: int) -> bytes:
-    """What a client of CONNECT says."""
+    """The request of a client of CONNECT."""
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()
 
 
 def absolute(host: str, port: int) -> bytes:
-    """What a client of a proxy asks for over HTTP."""
+    """The request of a client of a proxy over HTTP."""
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     return f"GET http://{place}/ HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()
 
@@ -333,7 +333,7 @@ async def test_socks_offers_connections_without_login_alone(site: Site) -> None:
 
 @cache
 def hello(name: str | None) -> bytes:
-    """What a TLS client sends first."""
+    """The first bytes that a TLS client sends."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     into, out = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -432,7 +432,7 @@ async def test_tls_to_an_address_asks_for_no_other_name(echo: tuple[int, list[by
 
 
 def name_seen_by_openssl(content: bytes) -> tuple[bool, str | None]:
-    """Whether OpenSSL came as far as asking for a server's name, and that name."""
+    """Tell whether OpenSSL came as far as asking for a server's name, and that name."""
     seen: list[str | None] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.sni_callback = lambda _object, name, _context: seen.append(name)

@@ -1,4 +1,4 @@
-"""What ``npx``, ``uvx`` and their like would run: read as packages, or refused with what to do."""
+"""Packages that ``npx``, ``uvx`` and their like would run: read as packages, or refused with what to do."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Network:
     told: list[Connection]
 
     async def run(self, script: str) -> tuple[int | None, str]:
-        """What a script of bash comes to in the room."""
+        """The outcome of a script of bash in the room."""
         return await run(self.room, script)
 
 

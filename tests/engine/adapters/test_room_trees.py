@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(bool(why_no_room()), reason=why_no_room())
 
 
 def seen(plan: RoomPlan, *tops: str) -> dict[str, str]:
-    """What is seen below some paths in a room with these mounts."""
+    """The views below some paths in a room with these mounts."""
     python = python_of_rooms()
     assert python is not None
     numbers: list[int] = []

@@ -43,7 +43,7 @@ def read(text: str) -> list[Form]:
 
 
 def fits(form: Form, path: str) -> bool:
-    """Whether a filter takes a path."""
+    """Tell whether a filter takes a path."""
     assert isinstance(form, list)
     match form:
         case ["literal", str(text)]:
@@ -63,7 +63,7 @@ def fits(form: Form, path: str) -> bool:
 
 
 def allows(profile: Sequence[Form], operation: str, path: str) -> bool:
-    """What the last form says that is about an operation and a path."""
+    """Tell what the last form says that is about an operation and a path."""
 
     def covers(name: str) -> bool:
         return name in {operation, "default"} or (name.endswith("*") and operation.startswith(name[:-1]))
@@ -81,7 +81,7 @@ def allows(profile: Sequence[Form], operation: str, path: str) -> bool:
 
 
 def seen(profile: Sequence[Form], path: str) -> View:
-    """How a process sees a path."""
+    """The view that a process has of a path."""
     if not allows(profile, "file-read-data", path):
         assert not allows(profile, "file-write-data", path)
         return View.ABSENT

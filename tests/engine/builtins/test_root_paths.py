@@ -70,7 +70,7 @@ def maze(bench: RootBench) -> RootBench:
 
 
 def leads_out_of(bench: RootBench, path: str) -> bool:
-    """Whether the system takes a path for a place that is none of the test's own."""
+    """Tell whether the system takes a path for a place that is none of the test's own."""
     bases = (bench.folder, *(bench.folder / root for root in ("shared", "tmp", "vault")))
     places = [Path(os.path.realpath(base / path.replace("\0", ""))) for base in bases]
     return not all(place.is_relative_to(bench.folder.parent.resolve()) for place in places)

@@ -91,7 +91,7 @@ class Bench:
             one.setblocking(False)
 
     def kept(self) -> dict[str, str]:
-        """What nobody may change."""
+        """The files that nobody may change."""
         names = ("policy.toml", *KEPT)
         return {name: (self.folder / name).read_text() if (self.folder / name).exists() else "gone" for name in names}
 

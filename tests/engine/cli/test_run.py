@@ -137,7 +137,7 @@ REAL_WORK = (
     (("node", "sum.mjs"), "3 1", None),
     (("npm", "pack", "--offline", "--pack-destination", "../out"), "site-1.0.0.tgz", None),
 )
-"""What a program is run for, what that gives, and what more words would have it read what is closed."""
+"""The words that run a program, what that gives, and more words that would have it read what is closed."""
 
 
 @needs_rooms

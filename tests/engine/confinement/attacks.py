@@ -28,7 +28,7 @@ class Attack:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What the scripts are let loose on: absolute paths by name, and the numbers of the host's listeners."""
+    """The targets of the scripts: absolute paths by name, and the numbers of the host's listeners."""
 
     places: Mapping[str, str] = field(default_factory=dict[str, str])
 

@@ -109,7 +109,7 @@ def listening(folder: Path) -> Generator[Listeners]:
 
 
 def kept(places: dict[str, str]) -> dict[str, str]:
-    """What no attack may change: every file and folder but what may be written, with its content."""
+    """The things that no attack may change: every file and folder but what may be written, with its content."""
     found: dict[str, str] = {}
     free = (f"{places['docs']}/out", f"{places['workspace']}/tmp", f"{places['workspace']}/shared", places["state"])
     for top in (places["workspace"], places["outside"], places["home"]):
@@ -136,7 +136,7 @@ class Range:
         self.before = kept(places)
 
     async def faults(self, scripts: Sequence[str]) -> list[str]:
-        """What these scripts got at, run one after the other in one room."""
+        """The things that these scripts got at, run one after the other in one room."""
         shared, out = self.workspace.folder / "shared", Path(self.places["docs"], "out")
         filled = [Field(self.places).fill(script) for script in scripts]
         name = f"out/run-{hashlib.sha256(repr(filled).encode()).hexdigest()[:16]}.sh"

@@ -223,7 +223,7 @@ MIXED: dict[str, Callable[[list[str], list[Any]], Json]] = {
 
 
 def values_of(call: Json) -> Any:
-    """What a call that is made here says where operations are named."""
+    """The value that a call made here has where operations are named."""
     return next(
         value for key, value in call.items() if key in {"op", "ops", "actions", "operations", "commands", "action"}
     )

@@ -1,4 +1,4 @@
-"""What holds in rooms for whoever runs these tests holds for an ordinary user too."""
+"""Rooms hold for an ordinary user what they hold for whoever runs these tests."""
 
 import os
 import shutil

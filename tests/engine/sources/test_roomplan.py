@@ -1,4 +1,4 @@
-"""What a process in a room sees of the files that are there: by real mounts, asked from inside."""
+"""The view that a process in a room has of the files that are there: by real mounts, asked from inside."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def names(folder: Path) -> list[str]:
 
 
 def seen(planner: RoomPlanner, confinement: Confinement, top: Path) -> dict[str, str]:
-    """What is seen below the folder, folders left out."""
+    """The views below the folder, folders left out."""
     found = bubblewrap.seen(planner.plan(confinement), str(top))
     return {path[len(str(top)) + 1 :]: view for path, view in found.items() if view != "folder"}
 

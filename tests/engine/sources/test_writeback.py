@@ -1,4 +1,4 @@
-"""What a process changed in a private copy: what of it is written back, and where the rest stays."""
+"""The changes that a process made in a private copy: what of them is written back, and where the rest stays."""
 
 from __future__ import annotations
 
@@ -93,11 +93,11 @@ class Bench:
         """Whatever a test wants to stand there before."""
 
     def files(self) -> dict[str, str]:
-        """What stands in the place now."""
+        """The files that stand in the place now."""
         return {str(one.relative_to(self.place)): one.read_text() for one in self.place.rglob("*") if one.is_file()}
 
     async def back(self, ask: Callable[[Change], object] | None = None) -> GivenBack:
-        """What became of the changes at once; the copy is gone then. `words` has what became of them in the end."""
+        """The outcome of the changes at once; the copy is gone then. `words` has what became of them in the end."""
         told, asker = list[GivenBack](), None if ask is None else Asking(ask)
         write_back = WriteBack(self.held, self.kept, asker, told=told.append, now=lambda: self.now)
         found = await write_back.give_back(self.plan, lambda: self.planner.differences(self.plan))

@@ -1,4 +1,4 @@
-"""What the kernel is to hold for shells and servers, as one value of the policy, the agent and what is on disk."""
+"""Rules for the kernel to hold for shells and servers, as one value of the policy, the agent and what is on disk."""
 
 from __future__ import annotations
 

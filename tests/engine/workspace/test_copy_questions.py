@@ -1,4 +1,4 @@
-"""What a server changed in its private copy and a level asks about: the operator is asked, and nothing waits for it."""
+"""Changes of a server in its private copy that a level asks about: the operator is asked, and nothing waits for it."""
 
 from __future__ import annotations
 

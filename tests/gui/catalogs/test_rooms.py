@@ -1,4 +1,4 @@
-"""What a server would see is drawn where it is asked for: places proposed, changed, accepted; folders counted."""
+"""Pictures of what a server would see, where it is asked for: places proposed, changed, accepted; folders counted."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

@@ -31,7 +31,7 @@ async def test_a_level_of_none_names_the_tools_that_are_denied_above_it(tmp_path
         document.said.connect(hear)
 
         def denied() -> list[str]:
-            """What was said since, as far as it begins so."""
+            """The messages that were said since, as far as they begin so."""
             said = [text.partition(":")[0] for text in told if text.startswith("list_directory")]
             told.clear()
             return said

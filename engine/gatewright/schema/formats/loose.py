@@ -75,7 +75,7 @@ def _is_taken_as_it_is(shown: Schema) -> bool:
 
 
 def _holds_boolean(node: Schema) -> bool:
-    """Whether `true` or `false` stands for a schema where providers take only objects."""
+    """Tell whether `true` or `false` stands for a schema where providers take only objects."""
     held = [node[keyword] for keyword in OBJECTS & node.keys()]
     for keyword in OBJECT_MAPS & node.keys():
         held += (as_object(node[keyword]) or {}).values()

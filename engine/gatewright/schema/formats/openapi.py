@@ -137,7 +137,7 @@ class _Writer:
         return self._branches(flat, schema, nullable, (*place, keyword), inside)
 
     def _without_null(self, parts: list[Schema], place: Pointer) -> tuple[bool, list[Schema]]:
-        """Whether null is one of the alternatives, and the others; what else is said of null cannot be sent."""
+        """Tell whether null is among the alternatives, and give the rest; what else is said of null cannot be sent."""
         nulls = [part for part in parts if part.get("type") == "null"]
         others = [part for part in parts if part.get("type") != "null"]
         told = _LISTING.union(*others)

@@ -278,7 +278,7 @@ def is_of_type(value: Any, kind: str) -> bool:
 
 
 def is_of_one(value: Any, kinds: list[str] | None) -> bool:
-    """Whether a JSON value is of one of some types; of any where None are named."""
+    """Tell whether a JSON value is of one of some types; of any where None are named."""
     return kinds is None or any(is_of_type(value, kind) for kind in kinds)
 
 

@@ -25,7 +25,7 @@ def without_hidden_branches(schema: Schema, field: str, hidden: frozenset[str]) 
 
 
 def _names_none(branch: Any, field: str) -> bool:
-    """Whether an alternative is for values that are no texts, which nothing can be while an operation is hidden."""
+    """Tell whether an alternative takes values that are no texts, which nothing can be while an operation is hidden."""
     schema = as_object(branch)
     return schema is not None and is_other(properties_of(schema).get(field))
 

@@ -166,7 +166,7 @@ def _pattern(schema: Schema) -> Choice | None:
 
 
 def is_other(branch: object) -> bool:
-    """Whether a schema lists values of which none is a text, and not null alone."""
+    """Tell whether a schema lists values of which none is a text, and not null alone."""
     schema = as_object(branch)
     if schema is None or _is_null(branch):
         return False

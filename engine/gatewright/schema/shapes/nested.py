@@ -62,11 +62,11 @@ class _Field:
 
     @property
     def is_list(self) -> bool:
-        """Whether the field is every element of a list."""
+        """True where the field is every element of a list."""
         return self.name == EACH
 
     def declared_in(self, node: Schema) -> list[Schema]:
-        """What a schema of the place says of the field."""
+        """List what a schema of the place says of the field."""
         return [node, *items_of(node)] if self.is_list else [properties_of(node)[self.name]]
 
 
@@ -196,7 +196,7 @@ def _lists(place: _Place) -> list[tuple[Schema, Choice]]:
 
 
 def _is_list(node: Schema) -> bool:
-    """Whether a list, or null, is all that a schema takes, by what it says itself."""
+    """Tell whether a list, or null, is all that a schema takes, by what it says itself."""
     kinds = node.get("type")
     return kinds in ("array", "null") or ("array" in (named := as_list(kinds) or []) and {*named} <= {"array", "null"})
 

@@ -145,7 +145,7 @@ class CallModel(FlatModel):
 
 
 def event_words(call: LoggedCall) -> str:
-    """What a row of the log that belongs to no call is called, with the tool that it is about."""
+    """The name of a row of the log that belongs to no call, with the tool that it is about."""
     event = tr(EVENTS.get(call.kind, call.kind))
     return f"{event}  {call.tool}" if call.tool else event
 

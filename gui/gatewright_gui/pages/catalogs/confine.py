@@ -1,4 +1,4 @@
-"""Whether a server or shell commands are confined, told in a line, and the one question that takes that away."""
+"""The line that tells whether a server or shell commands are confined, and the one question that takes that away."""
 
 from PySide6.QtWidgets import QCheckBox, QPushButton, QSizePolicy, QWidget
 
@@ -55,7 +55,7 @@ class UnconfineDialog(FormDialog):
 
 
 class ConfineBand(QWidget):
-    """How it is held, with the way to the question above and the way back. `name` begins the names of what is in it."""
+    """Shows how it is held, the way to the question above, the way back. `name` begins the names of what is in it."""
 
     def __init__(self, document: Document, tasks: TaskOwner, name: str) -> None:
         super().__init__()

@@ -292,7 +292,7 @@ class CatalogsPage(Page):
                 self._context.tasks.start(self.catalogs.restart(catalog_id), f"catalogs.{catalog_id}")
 
     def _proposals(self, rows: list[CatalogRow]) -> tuple[ProposedServer, ...]:
-        """What would be started or connected to, as it is now, and what it would get."""
+        """The servers that would be started or connected to, as they are now, and what they would get."""
         return tuple(
             ProposedServer(
                 row.state.catalog,

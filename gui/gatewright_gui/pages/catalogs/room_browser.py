@@ -35,13 +35,13 @@ from gatewright_gui.qt.widget.label import Label
 from gatewright_gui.qt.widget.message_bar import FootBars
 from gatewright_gui.qt.widget.progress_strip import ProgressStrip
 from gatewright_gui.session.confinement import Room, RoomPlace
-from gatewright_gui.session.courtesy import painting
-from gatewright_gui.session.room_picture import PlaceCount, ViewCount, beside, count_files, list_folder
+from gatewright_gui.session.courtesy import beside, painting
+from gatewright_gui.session.room_picture import PlaceCount, ViewCount, count_files, list_folder
 
 _ICONS = {"room": "plug", "place": "folder-open", "folder": "folder", "file": "file-text", "note": "info"}
 _ICON, _PAD = 16, 7
 TELL_S = 0.1
-"""How often it is told how far the counting is."""
+"""The time after which it is told again how far the counting is."""
 OPEN_AT_ONCE = 3
 """So many places are opened when they are first shown."""
 _EDGE = 24
@@ -91,7 +91,7 @@ class _Tree(TreeView):
             super().keyPressEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
-        """What counts in threads holds still meanwhile."""
+        """Paint; what counts in threads holds still meanwhile."""
         with painting():
             super().paintEvent(event)
 
@@ -253,7 +253,7 @@ class RoomBrowser(QWidget):
             self.strip.set_progress(None, tr("Counting files: {count} seen", count=f"{seen:,}"))
 
     def _tell(self) -> None:
-        """How many files in all, and which place is far too much."""
+        """Tell how many files there are in all, and which place is far too much."""
         self.tree.viewport().update()
         total = self.model.total
         words = ""

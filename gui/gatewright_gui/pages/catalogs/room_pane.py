@@ -1,4 +1,4 @@
-"""What the server of a catalog, or shell commands, can see: its places drawn, hosts, programs, variables, bounds."""
+"""All that the server of a catalog, or shell commands, can see: places drawn, hosts, programs, variables, bounds."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ FACT, VALUE = range(2)
 
 
 class FactModel(RowModel[Fact]):
-    """What else a process gets, a line each."""
+    """The other things that a process gets, a line each."""
 
     headers = (mark("It"), mark("What"))
 
@@ -132,7 +132,7 @@ class RoomPane(QWidget):
 
 
 class RoomDialog(FormDialog):
-    """What the shell commands of an agent can see, to be looked at."""
+    """Shows what the shell commands of an agent can see, to be looked at."""
 
     def __init__(
         self, parent: QWidget | None, document: Document, tasks: TaskOwner, sizes: SizeStore, agent_id: str | None

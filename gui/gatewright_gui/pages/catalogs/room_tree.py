@@ -95,7 +95,7 @@ class RoomTreeModel(QAbstractItemModel):
         self.endResetModel()
 
     def forget(self) -> None:
-        """What is on the disk is to be looked at anew."""
+        """Have what is on the disk looked at anew."""
         self._listings, self._counts = {}, {}
 
     def set_listing(self, path: str, listing: RoomListing | str) -> None:
@@ -105,7 +105,7 @@ class RoomTreeModel(QAbstractItemModel):
             self._fill(node, listing)
 
     def set_count(self, room: Room, place: RoomPlace, count: PlaceCount) -> None:
-        """How many files a place has; an answer for a room that is shown no more is dropped."""
+        """Set how many files a place has; an answer for a room that is shown no more is dropped."""
         if room in self.rooms:
             self._counts[room.name, place.written] = count
             self.recoloured.emit()
@@ -130,7 +130,7 @@ class RoomTreeModel(QAbstractItemModel):
 
     @property
     def is_truncated(self) -> bool:
-        """Whether some place has more files than are counted."""
+        """True where some place has more files than are counted."""
         return any(count.truncated for count in self._counts.values())
 
     def place_index(self, room: str, written: str) -> QModelIndex:
@@ -142,7 +142,7 @@ class RoomTreeModel(QAbstractItemModel):
         return QModelIndex()
 
     def address(self, index: Index) -> tuple[Kind, int, str]:
-        """What a row is, the number of its room, its path."""
+        """The kind of a row, the number of its room, its path."""
         node = self._node(index)
         return node.kind, node.room, node.path
 
@@ -181,7 +181,7 @@ class RoomTreeModel(QAbstractItemModel):
         return parent.column() <= 0 and (bool(node.children) or (node.is_folder and not node.is_asked))
 
     def canFetchMore(self, parent: Index) -> bool:  # noqa: N802
-        """Whether a folder is still to be read."""
+        """Tell whether a folder is still to be read."""
         node = self._node(parent)
         return parent.column() <= 0 and node.is_folder and not node.is_asked
 

@@ -33,9 +33,10 @@ from gatewright_gui.pages.files.shown_source import ShownSource
 from gatewright_gui.qt.language import tr
 from gatewright_gui.qt.task import TaskOwner
 from gatewright_gui.session import file_index
+from gatewright_gui.session.courtesy import Stop
 from gatewright_gui.session.document import Document
 from gatewright_gui.session.file_index import DEFAULT, ELSEWHERE, PROTECTED, Decided, FileIndex, Tried
-from gatewright_gui.session.files import Hits, Stop
+from gatewright_gui.session.files import Hits
 
 MAX_COUNTED = 1_000_000
 """Files that are counted before counting gives up."""

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from gatewright.workspace.api import Permission, PermissionRule, frozen
-from gatewright_gui.session.file_index import DEFAULT, PROTECTED, Decided, Stop, StoppedError, level_word
+from gatewright_gui.session.courtesy import Stop
+from gatewright_gui.session.file_index import DEFAULT, PROTECTED, Decided, StoppedError, level_word
 from gatewright_gui.session.files import Entries, FolderListing, Row
 
 _CHUNK = 512

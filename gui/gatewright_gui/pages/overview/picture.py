@@ -38,7 +38,7 @@ from gatewright_gui.session.rights_picture import RightsPicture
 
 PAD = 8
 _ALLOW, _ASK, _QUIET = 110, 150, 130
-"""How much, of 255, bands cover where there are few."""
+"""The share, of 255, that bands cover where there are few."""
 _THIN = 2.5
 """Bands that are no thicker are lines, in pixels."""
 TURN_S = 0.006

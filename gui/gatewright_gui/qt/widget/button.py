@@ -68,7 +68,7 @@ class WordButton(QPushButton):
 
     @property
     def is_brief(self) -> bool:
-        """Whether the icon stands alone."""
+        """True where the icon stands alone."""
         return self._is_brief
 
     def set_brief(self, is_brief: bool) -> None:
@@ -90,7 +90,7 @@ class WordButton(QPushButton):
         return self.sizeHint()
 
     def initStyleOption(self, option: QStyleOptionButton) -> None:  # noqa: N802
-        """What is drawn."""
+        """Say what is drawn."""
         super().initStyleOption(option)
         if self._is_brief:
             option.text = ""  # pyright: ignore[reportAttributeAccessIssue]

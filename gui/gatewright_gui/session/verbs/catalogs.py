@@ -62,23 +62,17 @@ def set_places(document: Document, places: Mapping[str, Mapping[str, PlaceUse]])
     return all(held.get(name) == given for name, given in places.items()) or document.push(make)
 
 
-def unconfine(document: Document, catalog_id: str | None) -> bool:
+def unconfine(document: Document, catalog_id: str | None) -> None:
     """Let the server of a catalog, or (None) shell commands, do all that the user may, once a person confirmed it."""
-    done = document.push(lambda policy, _tools: catalogedit.unconfine(policy, catalog_id))
-    if done:
-        text = tr("shell commands may do all that you may")
-        if catalog_id is not None:
-            text = tr("the server of `{catalog}` may do all that you may", catalog=catalog_id)
-        document.say("warning", text, can_undo=True)
-    return done
+    if document.push(lambda policy, _tools: catalogedit.unconfine(policy, catalog_id)):
+        of_server = tr("the server of `{catalog}` may do all that you may", catalog=catalog_id)
+        document.say(
+            "warning", of_server if catalog_id else tr("shell commands may do all that you may"), can_undo=True
+        )
 
 
-def confine(document: Document, catalog_id: str | None) -> bool:
+def confine(document: Document, catalog_id: str | None) -> None:
     """Have the policy hold again for the server of a catalog, or (None) for shell commands."""
-    done = document.push(lambda policy, _tools: catalogedit.confine(policy, catalog_id))
-    if done:
-        text = tr("shell commands are confined again")
-        if catalog_id is not None:
-            text = tr("the server of `{catalog}` is confined again", catalog=catalog_id)
-        document.say("info", text, can_undo=True)
-    return done
+    if document.push(lambda policy, _tools: catalogedit.confine(policy, catalog_id)):
+        of_server = tr("the server of `{catalog}` is confined again", catalog=catalog_id)
+        document.say("info", of_server if catalog_id else tr("shell commands are confined again"), can_undo=True)
