@@ -103,7 +103,7 @@ class ProxyConnection:
         self._bounds = outlet.bounds
         self._asked: tuple[str, int, Way] | None = None
         self._reply: Callable[[Refused], bytes] = lambda _: b""
-        self._is_allowed = False
+        self._is_allowed = self._has_host_ended = False
         self._sent = self._received = 0
         self._address = ""
 
@@ -239,8 +239,9 @@ class ProxyConnection:
         try:
             self._writer.write(accepted)
             self._reply = lambda refusal: _ALERT if refusal.code == "tls-name" else b""
-            begin = await self._first_bytes(host, port) if port == _TLS_PORT else None
-            await _both(self._send(stream, host, port, begin), self._receive(stream))
+            with suppress(OSError):  # the program left; only what httpcore raises is of the host
+                begin = await self._first_bytes(host, port) if port == _TLS_PORT else None
+                await _both(self._send(stream, host, port, begin), self._receive(stream))
         finally:
             await _close(stream)
 
@@ -249,7 +250,12 @@ class ProxyConnection:
         data = await self._first_bytes(host, port) if begin is None else begin
         while data:
             self._allow(self._bounds.idle_s)
-            await stream.write(data)
+            try:
+                await stream.write(data)
+            except NetworkError:
+                if not self._has_host_ended:
+                    raise
+                return  # TLS says farewell to a host that is gone
             self._sent += len(data)
             data = await self._reader.read(_CHUNK)
         with suppress(OSError):
@@ -262,6 +268,7 @@ class ProxyConnection:
             self._writer.write(data)
             await self._writer.drain()
             self._received += len(data)
+        self._has_host_ended = True
         self._writer.write_eof()
 
     async def _first_bytes(self, host: Host, port: int) -> bytes:

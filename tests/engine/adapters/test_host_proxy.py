@@ -585,6 +585,31 @@ async def test_server_that_speaks_first_is_heard() -> None:
     server.close()
 
 
+@pytest.mark.parametrize("says_farewell", [True, False])
+async def test_end_of_a_program_that_has_its_answer_is_no_break(*, says_farewell: bool) -> None:
+    """TLS says farewell to a server that is gone already, and nobody may be there to hear that it is."""
+
+    async def answer_once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readline())
+        await writer.drain()
+        writer.transport.abort() if says_farewell else writer.close()
+
+    server = await asyncio.start_server(answer_once, "127.0.0.1", 0)
+    names = Names({9000: server.sockets[0].getsockname()[1]})
+    async with proxy_of(GOOD, names=names) as bench:
+        reader, writer = await tunnel(bench, connect, GOOD, 9000)
+        writer.write(b"HELO\r\n")
+        assert await reader.readline() == b"HELO\r\n"
+        if says_farewell:
+            assert await reader.read() == b""
+            for _ in range(3):  # the first is answered with a reset, which the next one meets
+                writer.write(b"farewell")
+                await asyncio.sleep(0.05)
+        writer.transport.abort()
+        assert (await bench.next_told()).code == ""
+    server.close()
+
+
 async def test_too_many_connections_at_once_are_closed_and_told(echo: tuple[int, list[bytes]]) -> None:
     bounds = ProxyBounds(connections=3)
     async with proxy_of(GOOD, names=Names({9000: echo[0]}), bounds=bounds) as bench:

@@ -21,6 +21,7 @@ from gatewright.adapters.confine import Confiner
 from gatewright.gate import Outcome, Status
 from gatewright.workspace import Workspace
 from tests.support.patience import until
+from tests.support.unixsocket import bind_at
 
 pytestmark = pytest.mark.skipif(bool(Confiner.why_not()), reason=Confiner.why_not() or "-")
 SECRET = "s3cret-of-the-host"
@@ -81,9 +82,9 @@ class Bench:
         self.listeners = [socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_INET, socket.SOCK_DGRAM)]
         self.listeners[1].bind(("127.0.0.1", 0))
         for kind, place in ((socket.SOCK_STREAM, "stream"), (socket.SOCK_DGRAM, "datagram")):
-            for name in (f"\0gatewright-{os.getpid()}-{place}", str(self.folder / "tmp" / place)):
+            for name in (f"\0gatewright-{os.getpid()}-{place}", self.folder / "tmp" / place):
                 one = socket.socket(socket.AF_UNIX, kind)
-                one.bind(name)
+                bind_at(one, name)
                 if kind is socket.SOCK_STREAM:
                     one.listen()
                 self.listeners.append(one)
@@ -207,8 +208,8 @@ def tried(act):
         print("SENT")
     except OSError as error:
         print(error)
-here = {str(bench.folder / "tmp")!r}
-names = [here + "/stream", here + "/datagram"]
+os.chdir({str(bench.folder / "tmp")!r})
+names = ["stream", "datagram"]
 names += ["\\0gatewright-{os.getpid()}-" + name for name in ("stream", "datagram")]
 for name in names:
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):

@@ -20,6 +20,7 @@ from gatewright.adapters.confine import Confiner
 from gatewright.gate import Status
 from gatewright.workspace import Workspace
 from tests.engine.confinement.attacks import HIDDEN, SECRET, Attack, Field, attacks, lay_out
+from tests.support.unixsocket import bind_at
 
 POLICY = """\
 gatewright = 1  # SECRET-OF-NOBODY
@@ -65,15 +66,18 @@ class Listeners:
         tcp = self._listen(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0))
         self.places["tcp"] = str(tcp.getsockname()[1])
         self.places["udp"] = str(self._listen(socket.AF_INET, socket.SOCK_DGRAM, ("127.0.0.1", 0)).getsockname()[1])
-        self._listen(socket.AF_UNIX, socket.SOCK_STREAM, str(folder / "host.sock"))
-        self._listen(socket.AF_UNIX, socket.SOCK_DGRAM, str(folder / "host-datagram.sock"))
-        self._listen(socket.AF_UNIX, socket.SOCK_STREAM, str(folder / "out/host.sock"))
+        self._listen(socket.AF_UNIX, socket.SOCK_STREAM, folder / "host.sock")
+        self._listen(socket.AF_UNIX, socket.SOCK_DGRAM, folder / "host-datagram.sock")
+        self._listen(socket.AF_UNIX, socket.SOCK_STREAM, folder / "out/host.sock")
         self._listen(socket.AF_UNIX, socket.SOCK_STREAM, f"\0{self.places['abstract']}")
 
-    def _listen(self, family: int, kind: int, address: object) -> socket.socket:
+    def _listen(self, family: int, kind: int, address: Path | str | tuple[str, int]) -> socket.socket:
         made = socket.socket(family, kind)
         self._sockets.append(made)
-        made.bind(address)  # pyright: ignore[reportArgumentType]
+        if isinstance(address, Path | str):
+            bind_at(made, address)
+        else:
+            made.bind(address)
         if kind == socket.SOCK_STREAM:
             made.listen()
         self._threads.append(threading.Thread(target=self._hear, args=(made, kind, address)))
@@ -89,7 +93,7 @@ class Listeners:
                     return
             except OSError:
                 return
-            self.heard.append(f"{address!r}")
+            self.heard.append(str(address))
 
     def close(self) -> None:
         for one in self._sockets:

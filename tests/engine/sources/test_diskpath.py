@@ -12,6 +12,7 @@ import pytest
 from gatewright.policy.target import FileTarget, Refusal
 from tests.engine.sources.bench import Bench, source_of
 from tests.engine.sources.test_race import ROUNDS, swapping
+from tests.support.unixsocket import bind_at
 
 SECRET = "TOP SECRET"
 
@@ -155,7 +156,7 @@ def test_relative_path_without_a_folder_is_refused(maze: Bench) -> None:
 
 def test_sockets_are_refused_without_opening_them(maze: Bench, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(tmp_path / "work/sock"))
+        bind_at(listening, tmp_path / "work/sock")
         assert code(find(maze, "sock")) == "special-file"
 
 

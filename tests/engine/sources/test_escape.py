@@ -14,6 +14,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.policy.permission import Action, Permission
 from gatewright.policy.target import LevelDecision, Located, Refusal
 from tests.engine.sources.bench import Bench, source_of
+from tests.support.unixsocket import bind_at
 
 SECRET = "TOP SECRET"
 
@@ -138,7 +139,7 @@ async def test_attack_payloads_do_nothing_outside_through_any_operation(
 async def test_pipes_sockets_and_devices_do_not_block(bench: Bench) -> None:
     os.mkfifo(bench.folder / "pipe")
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(bench.folder / "sock"))
+        bind_at(listening, bench.folder / "sock")
         for name in ("pipe", "sock"):
             at = bench.place(name)
             calls = [

@@ -14,6 +14,7 @@ from gatewright.policy.permission import Permission
 from gatewright.sources import roomcopy
 from gatewright.sources.roomplan import RoomPlanner
 from tests.support import bubblewrap, roomtrees
+from tests.support.unixsocket import bind_at
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap.why_not()), reason=bubblewrap.why_not())
 NONE, READ, WRITE = Permission.NONE, Permission.READ_ONLY, Permission.READ_WRITE
@@ -102,7 +103,7 @@ def test_what_is_no_file_is_not_copied_and_too_much_is_refused(
     make(top, "a.txt", "b.txt")
     os.mkfifo(top / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(top / "socket"))
+        bind_at(listener, top / "socket")
         plan = planner.plan(confined(top, WRITE))
     assert bubblewrap.seen(plan, str(top)).keys() == {str(top), f"{top}/a.txt", f"{top}/b.txt"}
     monkeypatch.setattr(roomcopy, "MAX_BYTES", 9)

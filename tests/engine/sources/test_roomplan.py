@@ -18,6 +18,7 @@ from gatewright.policy.permission import Permission
 from gatewright.sources import roomplan
 from gatewright.sources.roomplan import MAX_MOUNTS, MountKind, RoomPlanner
 from tests.support import bubblewrap, roomtrees
+from tests.support.unixsocket import bind_at
 
 pytestmark = pytest.mark.skipif(bool(bubblewrap.why_not()), reason=bubblewrap.why_not())
 NONE, READ, WRITE = Permission.NONE, Permission.READ_ONLY, Permission.READ_WRITE
@@ -148,7 +149,7 @@ def test_sockets_pipes_and_links_lead_nowhere_else(top: Path, planner: RoomPlann
     (top / "deep/l.key").symlink_to("b.txt")
     os.mkfifo(top / "pipe")
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(top / "deep/socket"))
+        bind_at(listener, top / "deep/socket")
         for use in (PlaceUse.READ, PlaceUse.WRITE):
             rules = tree(top, WRITE, **{"*.key": NONE})
             plan = planner.plan(confined(use, rules, top=top))

@@ -26,7 +26,6 @@ CATALOG = f"""
 [[catalogs]]
 id = "far"
 type = "mcp"
-confine = "none"
 command = {json.dumps(sys.executable)}
 confine = "none"
 args = [{SERVER}, "plain"]
