@@ -48,6 +48,13 @@ def import_(
         typer.Option("--header", metavar="NAME=VARIABLE", help="a header, and the variable that holds its value"),
     ] = None,
     cwd: Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="where the server runs")] = None,
+    manifest: Annotated[
+        str | None,
+        typer.Option("--manifest", metavar="FILE", help="the tools' definitions; COMMAND, --url or --module runs them"),
+    ] = None,
+    module: Annotated[
+        str | None, typer.Option("--module", metavar="FILE", help="the WASM module that runs the tools of --manifest")
+    ] = None,
     place: PlaceOption = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="start, or reach, exactly this server (of --from: all) from now on")
@@ -70,7 +77,17 @@ def import_(
 
         if catalog_id is None or only:
             raise UsageProblem("say --id ID and `-- COMMAND ARGS...` (or --url), or --from FILE")
-        made = catalog_of(catalog_id, words or (), url, prefix=prefix, env=env or (), headers=header or (), cwd=cwd)
+        made = catalog_of(
+            catalog_id,
+            words or (),
+            url,
+            prefix=prefix,
+            env=env or (),
+            headers=header or (),
+            cwd=cwd,
+            manifest=manifest or "",
+            module=module or "",
+        )
         try:
             workspace = Workspace.open(policy, state=state)
         except PolicyInvalid:
@@ -90,7 +107,8 @@ def import_(
                 places=given,
             )
         return
-    if words or any(given is not None for given in (catalog_id, url, prefix, cwd)) or env or header or place:
+    named = (catalog_id, url, prefix, cwd, manifest, module)
+    if words or any(given is not None for given in named) or env or header or place:
         raise UsageProblem(
             "--from takes the servers as they stand in the file: --only, --trust and --accept go with it"
         )

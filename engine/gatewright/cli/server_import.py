@@ -32,21 +32,30 @@ def catalog_of(
     env: Sequence[str],
     headers: Sequence[str],
     cwd: str | None,
+    manifest: str = "",
+    module: str = "",
 ) -> Catalog | None:
-    """The catalog that the options define; None where they name one that is there. Raises UsageProblem."""
-    if words and url is not None:
+    """The catalog that the options define; None where they name one that is there. Raises UsageProblem.
+
+    With a ``manifest`` its tools are run here: by a request for each call, a command or a ``module``.
+    """
+    if sum((bool(words), url is not None, bool(module))) > 1:
         raise UsageProblem("a server is either a command or a --url")
-    if not words and url is None:
-        if prefix is not None or env or headers or cwd is not None:
+    if module and not manifest:
+        raise UsageProblem("--module goes with --manifest, which defines its tools")
+    if not words and url is None and not module:
+        if prefix is not None or env or headers or cwd is not None or manifest:
             raise UsageProblem("which server? write `-- COMMAND ARGS...`, or --url")
         return None
     if headers and url is None:
         raise UsageProblem("--header is for a server with a --url")
-    if url is not None and (env or cwd is not None):
+    if not words and (env or cwd is not None):
         raise UsageProblem("--env and --cwd are for a server that is a command")
+    by_manifest = CatalogType.WASM if module else CatalogType.SUBPROCESS if words else CatalogType.HTTP
     return Catalog(
         catalog_id,
-        CatalogType.MCP,
+        by_manifest if manifest else CatalogType.MCP,
+        manifest,
         prefix=prefix,
         command=words[0] if words else None,
         args=tuple(words[1:]),
@@ -54,6 +63,7 @@ def catalog_of(
         cwd=cwd,
         url=url,
         headers_env=dict(map(_header, headers)),
+        module=module,
     )
 
 
@@ -92,12 +102,14 @@ def import_server(
         workspace.save()
         if as_json:
             print_json({"catalog": catalog_id, "trusted": False, "command": catalog.runs})
-        print_error(f"gatewright: catalog `{catalog_id}` is in the policy; its server was not asked, since nothing is")
+        asked = "its tools were not imported" if catalog.manifest else "its server was not asked"
+        print_error(f"gatewright: catalog `{catalog_id}` is in the policy; {asked}, since nothing is")
         print_error("started or reached before exactly this was trusted. Look at it, then say --trust:")
         print_error(f"  {catalog.runs}")
         raise typer.Exit(Exit.PROBLEMS)
-    asyncio.run(workspace.servers.install(catalog_id, scripts=scripts, tell=tell_installation))
-    pin = asyncio.run(workspace.servers.refresh(catalog_id))
+    if catalog.kind is CatalogType.MCP:
+        asyncio.run(workspace.servers.install(catalog_id, scripts=scripts, tell=tell_installation))
+    pin = asyncio.run(workspace.catalog_tools.refresh(catalog_id))
     workspace.save()
     rows = waiting(pin, trusted=catalog_now(workspace, catalog_id).trusted)
     after = workspace.accept_tools(catalog_id, None, instructions=True, who="command line") if accept else pin
@@ -131,14 +143,15 @@ def catalog_now(workspace: Workspace, catalog_id: str) -> Catalog:
 def print_pin(workspace: Workspace, catalog_id: str, pin: Pin, rows: Sequence[Waiting]) -> None:
     """What a server listed, and what of it was accepted; ``rows``: what waited before."""
     listing = pin.listing
-    server = f"{listing.name} {listing.version}".strip() or "the server"
+    state = workspace.servers.states.get(catalog_id)
+    server = f"{listing.name} {listing.version}".strip() or ("the manifest" if state is None else "the server")
     print_line(f"{catalog_id}: {server} lists {plural(len(listing.tools), 'tool')}")
     for row in rows:
         counts = f"  {row.after.tier}" if row.after is not None else ""
         print_line(f"  {row.change:8}  {row.name}{counts}")
     for left in listing.left_out:
         print_line(f"  left out  {left.name or 'a tool'}: {left.message}")
-    for note in workspace.servers.states[catalog_id].notes:
+    for note in state.notes if state is not None else ():
         print_error(f"gatewright: {note}")
     accepted = [row for row in rows if row.name not in pin.held]
     if accepted:

@@ -148,13 +148,14 @@ class ToolSettings:
 
 
 PINS = "catalogs"
-"""The folder beside the policy file that holds the pins of MCP servers."""
+"""The folder beside the policy file that holds the pins of catalogs."""
 
 
 class CatalogType(StrEnum):
     """Who runs the tools of a catalog: an MCP server, or (``host``) the program that loads the policy.
 
-    The others are not supported yet.
+    We run those of the others, each by its definition in a manifest: a request over HTTP, a process for each call, or
+    a WASM module.
     """
 
     MCP = "mcp"
@@ -162,6 +163,16 @@ class CatalogType(StrEnum):
     SUBPROCESS = "subprocess"
     WASM = "wasm"
     HOST = "host"
+
+    @property
+    def is_pinned(self) -> bool:
+        """True where its tools are accepted one by one, and what runs them is trusted first."""
+        return self is not CatalogType.HOST
+
+    @property
+    def has_manifest(self) -> bool:
+        """True where a file defines its tools, and no server says which it has."""
+        return self is not CatalogType.MCP
 
 
 class Confine(Word):
@@ -189,11 +200,12 @@ def is_folder_place(place: str) -> bool:
 class Catalog:
     """``[[catalogs]]``: tools that come from outside; ``trusted``: whether what they say of their tiers counts.
 
-    ``prefix``: its tools are named ``prefix.name``. ``manifest``: what defines those that the program itself runs,
-    relative to the policy file. An MCP server is a ``command`` with ``args``, started in ``cwd`` with the environment
-    variables that ``env`` names, or a ``url`` with the headers of ``headers_env``, each from the variable named there.
-    A command is a process of its own: ``confine`` says what holds for it, ``places`` which sources (by id) and folders
-    (as written) it gets, None before anybody accepted what.
+    ``prefix``: its tools are named ``prefix.name``. ``manifest``: what defines them where no server does, relative to
+    the policy file. An MCP server is a ``command`` with ``args``, started in ``cwd`` with the environment variables
+    that ``env`` names, or a ``url`` with the headers of ``headers_env``, each from the variable named there. So are the
+    process that is started for each call of a tool, and the address below which tools are requested over HTTP;
+    ``module``: the WASM module that runs them. A command is a process of its own: ``confine`` says what holds for it,
+    ``places`` which sources (by id) and folders (as written) it gets, None before anybody accepted what.
     """
 
     catalog_id: str
@@ -207,14 +219,20 @@ class Catalog:
     cwd: str | None = None
     url: str | None = None
     headers_env: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    module: str = ""
     confine: Confine = Confine.POLICY
     places: Mapping[str, PlaceUse] | None = field(default=None, hash=False)
     identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
 
     @property
     def file(self) -> str:
-        """What says which tools it has, relative to the policy file: the manifest, or the pin of an MCP server."""
-        return f"{PINS}/{self.catalog_id}.json" if self.kind is CatalogType.MCP else self.manifest
+        """What says which tools count, relative to the policy file: the pin, or the manifest of what is not pinned."""
+        return f"{PINS}/{self.catalog_id}.json" if self.kind.is_pinned else self.manifest
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All that says which tools it has, relative to the policy file."""
+        return tuple(dict.fromkeys((self.file, *([self.manifest] if self.manifest else []))))
 
     @property
     def is_confined(self) -> bool:
@@ -233,8 +251,8 @@ class Catalog:
 
     @property
     def runs(self) -> str:
-        """What starts its server, as it is typed in a shell, or where that is reached; empty for a manifest."""
-        return self.url or ("" if self.command is None else shlex.join((self.command, *self.args)))
+        """What runs its tools: a command as it is typed in a shell, an address, a module; empty for a manifest."""
+        return self.url or self.module or ("" if self.command is None else shlex.join((self.command, *self.args)))
 
 
 ROOT_NAMES = ("shared", "tmp", "vault")

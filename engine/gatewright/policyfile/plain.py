@@ -96,6 +96,7 @@ def plain_catalog(catalog: Catalog) -> Plain:
     data: Plain = {"id": catalog.catalog_id, "type": str(catalog.kind)}
     filled = {
         "manifest": catalog.manifest,
+        "module": catalog.module,
         "command": catalog.command,
         "args": list(catalog.args),
         "env": list(catalog.env),

@@ -23,6 +23,9 @@ _USES = {str(one): one for one in PlaceUse}
 _WHO_RUNS = {
     CatalogType.HOST: "whose tools the program that loads the policy runs",
     CatalogType.MCP: "whose server says itself which tools it has",
+    CatalogType.HTTP: "whose tools are requests below its `url`",
+    CatalogType.SUBPROCESS: "whose `command` is started for each call",
+    CatalogType.WASM: "whose tools a `module` runs",
 }
 COMMON: dict[str, Shape] = {
     "id": told(NAME, "Its name; that of a server names the file of its pin too"),
@@ -33,6 +36,9 @@ COMMON: dict[str, Shape] = {
 _ABOUT = {
     CatalogType.HOST: "Tools that the program which loads the policy runs itself",
     CatalogType.MCP: "An MCP server",
+    CatalogType.HTTP: "Tools that are requests over HTTP",
+    CatalogType.SUBPROCESS: "Tools that a command runs, which is started for each call",
+    CatalogType.WASM: "Tools that a WASM module runs, which is started for each call",
 }
 STARTED: dict[str, Shape] = {
     "args": told(several(TEXT), "What the command is given; no shell reads it", []),
@@ -48,16 +54,26 @@ STARTED: dict[str, Shape] = {
         "What it gets: sources by id, folders (`./...`, `/...`); `snapshot`: a copy, written back as levels allow",
     ),
 }
+_MANIFEST = told(NAME, "The file with the tools' definitions, relative to this file")
+_COMMAND = told(NAME, "What starts the server, or runs a call of a tool")
+_URL = told(NAME, "Where the server is reached, in place of a `command`; or what requests of tools begin with")
+_HEADERS = told(by_name(NAME), "Headers, each with the environment variable that holds its value")
+_MODULE = told(NAME, "The WASM module that runs a call of a tool, relative to this file")
 KEYS_OF: dict[CatalogType, dict[str, Shape]] = {
-    CatalogType.HOST: {"manifest": told(NAME, "The file with the tools' definitions, relative to this file")},
-    CatalogType.MCP: {
-        "command": told(NAME, "What starts the server"),
-        **STARTED,
-        "url": told(NAME, "Where the server is reached, in place of a `command`"),
-        "headers_env": told(by_name(NAME), "Headers, each with the environment variable that holds its value"),
-    },
+    CatalogType.HOST: {"manifest": _MANIFEST},
+    CatalogType.MCP: {"command": _COMMAND, **STARTED, "url": _URL, "headers_env": _HEADERS},
+    CatalogType.HTTP: {"manifest": _MANIFEST, "url": _URL, "headers_env": _HEADERS},
+    CatalogType.SUBPROCESS: {"manifest": _MANIFEST, "command": _COMMAND, **STARTED},
+    CatalogType.WASM: {"manifest": _MANIFEST, "module": _MODULE, "places": STARTED["places"]},
 }
-OF_TYPES = {"module": TEXT, **KEYS_OF[CatalogType.HOST], **KEYS_OF[CatalogType.MCP]}
+_NEEDED = {
+    CatalogType.HOST: ("manifest",),
+    CatalogType.HTTP: ("manifest", "url"),
+    CatalogType.SUBPROCESS: ("manifest", "command"),
+    CatalogType.WASM: ("manifest", "module"),
+}
+"""The keys without which a catalog is none; an MCP server has a command or an address."""
+OF_TYPES = {key: shape for keys in KEYS_OF.values() for key, shape in keys.items()}
 KEYS = {**COMMON, **OF_TYPES}
 OWN_ORIGIN = "built-in"
 _FILE_STEM = late_regex(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9_-])?")
@@ -69,17 +85,17 @@ _DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("c
 
 
 def catalog_shape() -> Shape:
-    """What an entry of ``[[catalogs]]`` looks like: of a program's own tools, of a server by command or by address."""
-    host, server = KEYS_OF[CatalogType.HOST], KEYS_OF[CatalogType.MCP]
+    """What an entry of ``[[catalogs]]`` looks like, of each type; of a server by command or by address."""
+    server = KEYS_OF[CatalogType.MCP]
     by_command = {key: shape for key, shape in server.items() if key not in {"url", "headers_env"}}
     by_address = {key: server[key] for key in ("url", "headers_env")}
 
-    def entry(kind: CatalogType, keys: dict[str, Shape], needed: str) -> Shape:
-        return table({**COMMON, "type": told(one_of([kind]), _ABOUT[kind]), **keys}, "id", "type", needed)
+    def entry(kind: CatalogType, keys: dict[str, Shape], *needed: str) -> Shape:
+        return table({**COMMON, "type": told(one_of([kind]), _ABOUT[kind]), **keys}, "id", "type", *needed)
 
     return {
         "anyOf": [
-            entry(CatalogType.HOST, host, "manifest"),
+            *(entry(kind, KEYS_OF[kind], *needed) for kind, needed in _NEEDED.items()),
             entry(CatalogType.MCP, by_command, "command"),
             entry(CatalogType.MCP, by_address, "url"),
         ]
@@ -100,7 +116,7 @@ def read_catalogs(rows: list[Row], known: KnownTools | None) -> Catalogued:
     is_complete, facts = len(read) == len(rows), list(known.facts)
     missing: list[tuple[RawPath, str]] = []
     for (row, catalog), given in zip(read, known.catalogs(catalogs), strict=True):
-        place = row.at("manifest" if catalog.kind is CatalogType.HOST else "id")
+        place = row.at("manifest" if catalog.kind.has_manifest else "id")
         facts += given.facts
         if given.is_missing:
             missing += [(place, message) for _, _, message in given.problems]
@@ -153,25 +169,45 @@ def _catalog(row: Row) -> Catalog | None:
     trusted = row.flag("trusted", otherwise=False)
     if kind is None:
         return None
-    if kind not in KEYS_OF:
-        row.fault("type", "not-supported", f"catalogs of type `{kind}` are not supported yet, only `mcp` and `host`")
-        return None
     for key in OF_TYPES:
         if key in row.raw and key not in KEYS_OF[kind]:
             message = f"`{key}` is not for type `{kind}`, {_WHO_RUNS[kind]}: remove it"
             row.report.error(row.at(key), "key-of-other-type", message, at_value=False)
     prefix = _prefix(row)
-    if kind is CatalogType.HOST:
-        manifest = _path(row, "manifest") if row.require("manifest", "a catalog of type `host`") else None
-        return None if catalog_id is None or manifest is None else Catalog(catalog_id, kind, manifest, trusted, prefix)
-    return None if catalog_id is None else _server(row, Catalog(catalog_id, kind, trusted=trusted, prefix=prefix))
+    if kind.is_pinned:
+        _check_stem(row, kind)
+    if kind is CatalogType.MCP:
+        return None if catalog_id is None else _server(row, Catalog(catalog_id, kind, trusted=trusted, prefix=prefix))
+    lacks = [key for key in _NEEDED[kind] if not row.require(key, f"a catalog of type `{kind}`")]
+    if lacks:
+        return None
+    manifest = _path(row, "manifest")
+    if catalog_id is None or manifest is None:
+        return None
+    catalog = Catalog(catalog_id, kind, manifest, trusted, prefix)
+    match kind:
+        case CatalogType.HTTP:
+            return _reached(row, catalog)
+        case CatalogType.SUBPROCESS:
+            return _started(row, catalog)
+        case CatalogType.WASM:
+            module = _path(row, "module")
+            return None if module is None else replace(catalog, module=module, places=_places(row))
+        case _:
+            return catalog
+
+
+def _check_stem(row: Row, kind: CatalogType) -> None:
+    catalog_id = row.raw.get("id")
+    if not isinstance(catalog_id, str) or not catalog_id.strip():
+        return
+    if not _FILE_STEM.fullmatch(catalog_id) or catalog_id.partition(".")[0].casefold() in _DEVICES:
+        message = f"the id of a catalog of type `{kind}` names a file: letters, digits, `_`, `-`, `.`, up to 64"
+        row.fault("id", "bad-value", message)
 
 
 def _server(row: Row, catalog: Catalog) -> Catalog | None:
     """An MCP server: a command that is started, or a URL."""
-    if not _FILE_STEM.fullmatch(catalog.catalog_id) or catalog.catalog_id.partition(".")[0].casefold() in _DEVICES:
-        message = "the id of a catalog of type `mcp` names a file: letters, digits, `_`, `-`, `.`, up to 64"
-        row.fault("id", "bad-value", message)
     if "command" in row.raw and "url" in row.raw:
         message = "a server is started by its `command` or reached at its `url`, not both: remove one"
         row.report.error(row.at("url"), "bad-value", message, at_value=False)
@@ -181,8 +217,7 @@ def _server(row: Row, catalog: Catalog) -> Catalog | None:
             if key in row.raw:
                 message = f"`{key}` is for a server that is started by a `command`, not for one with a `url`: remove it"
                 row.report.error(row.at(key), "key-of-other-type", message, at_value=False)
-        url, headers = _url(row), _headers(row)
-        return None if url is None or headers is None else replace(catalog, url=url, headers_env=headers)
+        return _reached(row, catalog)
     if "command" not in row.raw:
         message = "a catalog of type `mcp` needs a `command` that starts the server, or its `url`"
         row.report.error(row.path, "missing-key", message, at_value=False)
@@ -190,6 +225,17 @@ def _server(row: Row, catalog: Catalog) -> Catalog | None:
     if "headers_env" in row.raw:
         message = "`headers_env` is for a server with a `url`; `env` names the variables for a `command`: remove it"
         row.report.error(row.at("headers_env"), "key-of-other-type", message, at_value=False)
+    return _started(row, catalog)
+
+
+def _reached(row: Row, catalog: Catalog) -> Catalog | None:
+    """The same with its address."""
+    url, headers = _url(row), _headers(row)
+    return None if url is None or headers is None else replace(catalog, url=url, headers_env=headers)
+
+
+def _started(row: Row, catalog: Catalog) -> Catalog | None:
+    """The same with its command, and what that gets."""
     command, cwd = _path(row, "command"), _path(row, "cwd")
     args, env = _arguments(row), _variables(row)
     confine, places = row.choice("confine", CONFINES) or Confine.POLICY, _places(row)

@@ -98,7 +98,8 @@ class Declaration:
     as the operator accepted it. ``listed_name``: what the program that runs it calls it. ``outmoded``: only agents that
     list it have it. ``texts``: the arguments that hold texts only and no paths, with all that is in them, so that no
     level of a source is asked about them. ``actions``: what a tool without operations may do to a file, block or note.
-    ``destroys``: whether it takes something away for good, where that is known; None: its name tells.
+    ``destroys``: whether it takes something away for good, where that is known; None: its name tells. ``recipe``: what
+    its definition tells whoever executes it.
     """
 
     name: str = ""
@@ -129,6 +130,7 @@ class Declaration:
     texts: Collection[str] = frozenset()
     actions: tuple[Action, ...] = ()
     destroys: bool | None = None
+    recipe: Schema | None = None
 
     input_model: ClassVar[Any] = None
     operation_tiers: ClassVar[Mapping[str, SafetyTier]] = MappingProxyType({})

@@ -33,6 +33,7 @@ class DefinedTool(Tool, abstract=True):
     result_type = ResultType.ANY
     normalization = Normalization.JSON
     needs_description = False
+    leaves_copy = True
     output_check = OutputCheck.WARN
 
     def __init__(
@@ -53,7 +54,7 @@ class DefinedTool(Tool, abstract=True):
         self.description = definition.description
         self.origin = origin
         self.output_schema = definition.output_schema
-        self.definition = definition
+        self.definition, self.recipe = definition, definition.run
         self.is_executable = runner is not None
         self.listed_name = listed_name or definition.name
         self.held, self.instructions, self.side_effects, self.required_capabilities = (

@@ -36,7 +36,8 @@ class ToolDefinition:
 
     ``operation_field`` and ``operations`` as a policy may declare them: an empty field says that none selects any.
     ``output_fault``: why the output schema that was given cannot be used; then there is none.
-    ``destroys``: what its hints say of that, None where they say nothing.
+    ``destroys``: what its hints say of that, None where they say nothing. ``run``: how it is executed, in words that
+    whoever executes it understands; None: nothing is said of that.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ToolDefinition:
     operations: tuple[str, ...] | None = None
     output_fault: str = ""
     destroys: bool | None = None
+    run: Schema | None = field(default=None, hash=False)
 
 
 @frozen
@@ -149,7 +151,15 @@ def _definition(row: Schema) -> ToolDefinition:
         _operations(said),
         output_fault,
         _destroys(said, as_object(row.get("annotations")) or {}),
+        _run(row.get("run")),
     )
+
+
+def _run(value: object) -> Schema | None:
+    table = as_object(value)
+    if value is not None and table is None:
+        raise _SetAside("/run", "`run` must be a JSON object")
+    return table
 
 
 def _destroys(said: Schema, hints: Schema) -> bool | None:

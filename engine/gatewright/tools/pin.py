@@ -1,7 +1,7 @@
-"""What an MCP server says its tools are, and what of that the operator has accepted.
+"""What an MCP server or a manifest says the tools of a catalog are, and what of that the operator has accepted.
 
 A tool is held, so that no agent sees or calls it, until it was accepted, and again when its definition is another one
-than was accepted. What is said here is data: no server is asked.
+than was accepted. What is said here is data: no server is asked, nothing is run.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ VERSION = 1
 MAX_TEXT = 64 * 1024
 MAX_NAME, MAX_SAID = 128, 400
 MAX_BYTES = 8 * 1024 * 1024
-PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-"""What of a definition may not change unseen; of its ``_meta`` what is ours too."""
+PINNED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "run")
+"""What of a definition may not change unseen; of its ``_meta`` what is ours too. ``run``: how it is executed."""
 KEPT = frozenset({*PINNED, "execution", "_meta"})
 _HEAD = "gatewright_pin"
 _OF_PACKAGE = ("package", "package_version")
@@ -96,6 +96,20 @@ class Listing:
         name, version, instructions, package, package_version = (text[:MAX_TEXT] * is_text(text) for text in texts)
         tools, left = tuple(kept.values()), tuple(left_out)
         return cls(name, version, instructions, tools, left, package, package_version, read)
+
+    @classmethod
+    def of_manifest(cls, value: object) -> Listing:
+        """The listing that a manifest is: a list of tools, or an object that holds one under ``tools``, and may say
+        ``name``, ``version`` and ``instructions``. Raises WorkspaceError for anything else.
+        """
+        table = as_object(value) or {}
+        rows = as_list(table.get("tools")) if table else as_list(value)
+        if rows is None:
+            raise WorkspaceError("a manifest is a list of tools, or an object with one under `tools`")
+        said = {key: table.get(key, "") for key in ("name", "version", "instructions")}
+        if not all(isinstance(text, str) for text in said.values()):
+            raise WorkspaceError("`name`, `version` and `instructions` of a manifest are texts")
+        return cls.of(rows, **cast("dict[str, str]", said))
 
     @once
     def definitions(self) -> Mapping[str, Schema]:

@@ -19,8 +19,6 @@ class ServerTool(DefinedTool, abstract=True):
     The model reads the texts of its content; the output schema is about its structured part.
     """
 
-    leaves_copy = True
-
     def output_part(self, result: JsonValue) -> JsonValue:
         """The structured part, null where the server sent none."""
         return result.get("structuredContent") if isinstance(result, dict) else None

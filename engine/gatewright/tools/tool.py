@@ -288,7 +288,8 @@ class Tool(Declaration):
     def digest(self) -> str:
         """SHA-256 of what the tool is to policies and models, 64 hexadecimal digits; worked out once.
 
-        Of the canonical JSON of name, version, description, both schemas, operations with their tiers and their field.
+        Of the canonical JSON of name, version, description, both schemas, operations with their tiers and their field,
+        and of how it is executed where its definition says so.
         """
         rows: list[JsonValue] = [{"name": spec.name, "tier": str(spec.tier)} for spec in self.operations]
         return digest_of(
@@ -300,6 +301,7 @@ class Tool(Declaration):
                 "output_schema": self.output_schema,
                 "operation_field": self._shape.operation_field,
                 "operations": rows or [{"name": PLAIN, "tier": str(self.safety_tier)}],
+                **({"run": self.recipe} if self.recipe is not None else {}),
             }
         )
 

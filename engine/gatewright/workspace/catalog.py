@@ -1,4 +1,4 @@
-"""Tools that a policy gets from its catalogs: by the manifests of a program, and by the pins of MCP servers.
+"""Tools that a policy gets from its catalogs: by the manifests of a program, and by the pins of all others.
 
 Each file is read once for each reading of the policy, as data: nothing of it is executed, and no server is started.
 """
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from gatewright.tools import ToolRegistry
 
 
+MakeRunner = Callable[[Catalog, ToolDefinition], Runner | None]
+"""Makes what executes a tool of a catalog; None where nobody here does. Raises RegistrationError."""
 _UNCHECKED = "is neither shown nor checked"
 _TAKEN = "one of the program's own tools bears the name, and a bare name means the highest version"
 
@@ -94,7 +96,7 @@ class CatalogBook:
         builtins: Iterable[str] = (),
         trusted: Trusted = trust_none,
         given: Mapping[str, bytes] = MappingProxyType({}),
-        runner: Callable[[str, str], Runner] | None = None,
+        runner: MakeRunner | None = None,
     ) -> None:
         self._folder, self._trusted, self._given, self._runner = folder, trusted, given, runner
         self._own: Mapping[Key, Tool] = {(tool.name, tool.major): tool for tool in own}
@@ -141,8 +143,8 @@ class CatalogBook:
         """The manifest or pin of a catalog, read when it is first asked for."""
         with self._lock:
             if catalog not in self.read:
-                before, given = self._before.get(catalog), self._given.get(catalog.file)
-                manifest = read_manifest(catalog, self._folder, before, trusted=self._trusted, given=given)
+                before = self._before.get(catalog)
+                manifest = read_manifest(catalog, self._folder, before, trusted=self._trusted, given=self._given)
                 self.read = {**self.read, catalog: manifest}
             return self.read[catalog]
 
@@ -152,14 +154,15 @@ class CatalogBook:
 
     def paths(self, catalogs: Iterable[Catalog]) -> tuple[Path, ...]:
         """Where the manifests and pins are, as the policy writes it."""
-        return tuple(self._folder / catalog.file for catalog in catalogs)
+        return tuple(self._folder / file for catalog in catalogs for file in catalog.files)
 
     def contents(self, catalogs: Iterable[Catalog], *, outside: bool = False) -> dict[str, bytes]:
         """What the files in the folder (or those ``outside``) held when they were read, by the path as written."""
         read = {one.file: self.manifest(one) for one in catalogs}
+        listed = {one.manifest: listing for one in catalogs if (listing := self.manifest(one).listing) is not None}
         return {
             name: manifest.content
-            for name, manifest in read.items()
+            for name, manifest in (*read.items(), *listed.items())
             if manifest.content is not None and (manifest.outside is not None) == outside
         }
 
@@ -250,12 +253,12 @@ class CatalogBook:
 
         Raises RegistrationError for what no policy can write, and for a version of a tool of the program.
         """
-        name, is_server = _plain_name(catalog, entry), catalog.kind is CatalogType.MCP
+        name = _plain_name(catalog, entry)
         if catalog.prefix is not None:
             pass
-        elif name in self._program and not is_server:
+        elif name in self._program and not catalog.kind.is_pinned:
             raise RegistrationError(_TAKEN)
-        elif name in self._builtins or (is_server and name in self._program) or plain.shares(name, entry):
+        elif name in self._builtins or name in self._program or plain.shares(name, entry):
             name = f"{catalog.catalog_id}.{name}"
         check_tool_name(name)
         return name
@@ -269,12 +272,12 @@ class CatalogBook:
         accepted, definition = entry.acceptance, replace(entry.definition, name=name)
         if accepted is not None:
             definition = replace(definition, safety_tier=accepted.tier, operation_tiers=accepted.operation_tiers)
-        is_server = catalog.kind is CatalogType.MCP
-        tool = (ServerTool if is_server else DefinedTool)(
+        kind = ServerTool if catalog.kind is CatalogType.MCP else DefinedTool
+        tool = kind(
             definition,
             origin=catalog.catalog_id,
-            trusted=accepted is not None or (catalog.trusted and not is_server),
-            runner=self._runner(catalog.catalog_id, entry.definition.name) if self._runner and is_server else None,
+            trusted=accepted is not None or (catalog.trusted and not catalog.kind.is_pinned),
+            runner=None if self._runner is None else self._runner(catalog, entry.definition),
             listed_name=entry.definition.name,
             held=entry.held,
             instructions=instructions,
@@ -282,7 +285,8 @@ class CatalogBook:
             capabilities=accepted.capabilities if accepted else frozenset(),
         )
         tool.check()
-        if kept is not None and kept.tool.digest == tool.digest and kept.tool.definition == tool.definition:
+        same = kept.tool if kept is not None and type(kept.tool) is kind else None
+        if kept is not None and same is not None and (same.digest, same.definition) == (tool.digest, definition):
             said = tool.side_effects, tool.instructions, tool.facts()
             if said == (kept.tool.side_effects, kept.tool.instructions, kept.tool.facts()):
                 tool = kept.tool  # whatever was compiled of it holds
@@ -338,7 +342,7 @@ def _count_names(
 
 
 def _counts(entry: Entry) -> bool:
-    """Whether it may keep a bare name from others: a server cannot do so by listing a tool that nobody accepted."""
+    """Whether it may keep a bare name from others: nobody can do so by listing a tool that was not accepted."""
     return not entry.held or entry.acceptance is not None
 
 

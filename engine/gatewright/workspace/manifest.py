@@ -1,20 +1,24 @@
-"""What one catalog says its tools are: the manifest of a program, or the pin of an MCP server, read as data."""
+"""What one catalog says its tools are, read as data: the manifest of a program, or the pin of what was accepted.
+
+Where a manifest lists the tools of a pin, it is read with it: what it says otherwise than was accepted is held.
+"""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
-from gatewright.policy.document import Catalog, CatalogType
+from gatewright.policy.document import Catalog
 from gatewright.tools import DefinitionProblem, ToolDefinition, read_definitions
 from gatewright.tools.naming import major_of
-from gatewright.tools.pin import Acceptance, Pin, read_pin
+from gatewright.tools.pin import Acceptance, Listing, Pin, read_pin, relisted
 from gatewright.workspace.jsonfile import parse_json
 from gatewright.workspace.location import is_inside
 
@@ -39,7 +43,7 @@ def trust_none(_catalog_id: str, _manifest: Path) -> None:
 
 @frozen
 class Entry:
-    """One tool as its catalog has it, under its name there. ``acceptance``: what the operator made of a server's tool.
+    """One tool as its catalog has it, under its name there. ``acceptance``: what the operator made of one of a pin.
 
     ``held``: why it is closed; empty where it is not.
     """
@@ -56,9 +60,10 @@ class Entry:
 
 @frozen
 class Manifest:
-    """One manifest, or pin of a server, as it was read: ``content`` None where no file was, or none that can be read.
+    """One manifest, or pin, as it was read: ``content`` None where no file was, or none that can be read.
 
-    ``outside``: its real path where it lies outside the folder of the policy.
+    ``outside``: its real path where it lies outside the folder of the policy. ``listing``: of a pin, the manifest that
+    lists its tools, where it was read with it.
     """
 
     path: Path
@@ -69,9 +74,14 @@ class Manifest:
     is_missing: bool = False
     outside: Path | None = None
     pin: Pin | None = None
+    listing: Manifest | None = None
 
     def changed(self) -> bool:
-        """Whether the file is no longer what was read."""
+        """Tell whether the file, or the one that lists its tools, is no longer what was read."""
+        return self.is_rewritten() or (self.listing is not None and self.listing.is_rewritten())
+
+    def is_rewritten(self) -> bool:
+        """Tell whether the file is no longer what was read, whatever became of the one that lists its tools."""
         now = _signature(self.path)
         if now == self.signature or (self.signature is None and self.content is not None):
             return False
@@ -87,22 +97,40 @@ def read_manifest(
     before: Manifest | None = None,
     *,
     trusted: Trusted = trust_none,
-    given: bytes | None = None,
+    given: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Manifest:
     """The manifest or pin of a catalog; what is wrong with it is among its problems.
 
     ``folder``: the policy's. ``before``: as it was read before, the same where it has not changed. ``given``: read
-    instead of the file.
+    instead of files, by the path in the policy.
     """
-    path = folder / catalog.file
-    is_server = catalog.kind is CatalogType.MCP
-    named = f"the {'pin' if is_server else 'manifest'} `{catalog.file}` of catalog `{catalog.catalog_id}`"
-    ask = f" (`gatewright catalog import POLICY --id {catalog.catalog_id}` asks its server)"
+    if not catalog.kind.is_pinned:
+        return _read_manifest(catalog, folder, before, trusted, given.get(catalog.manifest))
+    listing = None
+    if catalog.kind.has_manifest and _is_within(folder / catalog.manifest, folder):
+        last = before.listing if before is not None else None
+        listing = _read_listing(catalog, folder, last, given.get(catalog.manifest))
+    return _read_pin(catalog, folder, before, listing, given.get(catalog.file))
+
+
+def read_listing(catalog: Catalog, folder: Path, before: Manifest | None = None) -> tuple[Listing, Manifest]:
+    """The listing of a catalog by its manifest as it is now, wherever that lies, with how it was read.
+
+    Raises WorkspaceError for one that cannot be read.
+    """
+    manifest = _read_listing(catalog, folder, before, None)
+    if manifest.pin is None:
+        raise WorkspaceError(manifest.problems[0][2])
+    return manifest.pin.listing, manifest
+
+
+def _read_manifest(
+    catalog: Catalog, folder: Path, before: Manifest | None, trusted: Trusted, given: bytes | None
+) -> Manifest:
+    path, named = folder / catalog.manifest, _named(catalog, catalog.manifest)
     real = _real(path)
     if real is None:
         return _failed(path, "unreadable", f"{named} cannot be read: this is no path")
-    if is_server and (path.is_symlink() or path.parent.is_symlink()):
-        return _failed(path, "unreadable", f"{named} cannot be read: it is a link, and a pin is a file{ask}")
     outside = None if _is_within(path, folder) else real
     is_trusted = None
     if outside is not None and given is None:
@@ -110,26 +138,86 @@ def read_manifest(
         if is_trusted is None:
             return _failed(path, "not-trusted", _untrusted(named, outside, "is not trusted yet"))
     try:
-        most = MAX_PIN_BYTES if is_server else MAX_MANIFEST_BYTES
-        content, signature = (given, None) if given is not None else _content(real, most)
+        content, signature = (given, None) if given is not None else _content(real, MAX_MANIFEST_BYTES)
         if is_trusted is not None and not is_trusted(content):
             return _failed(path, "not-trusted", _untrusted(named, real, "changed since it was trusted"))
         if before is not None and before.content == content and before.path == path:
             return replace(before, signature=signature)
-        value = parse_json(content, named)
-        manifest = Manifest(path, content, signature, outside=outside)
-        return _pinned(catalog, manifest, read_pin(value)) if is_server else _defined(catalog, manifest, value)
+        return _defined(catalog, Manifest(path, content, signature, outside=outside), parse_json(content, named))
     except FileNotFoundError:
-        way = f"`gatewright catalog import POLICY --id {catalog.catalog_id} --trust` trusts and asks `{catalog.runs}`"
-        never = f"catalog `{catalog.catalog_id}` has no tools, since there is no pin `{catalog.file}`: {way}"
-        message = never if is_server else f"{named} is missing, so the catalog has no tools"
-        return Manifest(path, problems=((Severity.WARNING, "missing-path", message),), is_missing=True)
-    except (OSError, ValueError) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or error
-        return _failed(path, "unreadable", f"{named} cannot be read: {why}")
-    except WorkspaceError as error:
-        why = str(error) if named in str(error) else f"{named}: {error}"
-        return _failed(path, "bad-manifest", f"{why}{ask if is_server else ''}")
+        return _missing(path, f"{named} is missing, so the catalog has no tools")
+    except (OSError, ValueError, WorkspaceError) as error:
+        return _unread(path, named, error)
+
+
+def _read_listing(catalog: Catalog, folder: Path, before: Manifest | None, given: bytes | None) -> Manifest:
+    """The manifest that lists the tools of a catalog that is pinned: as a pin of which nothing is accepted."""
+    path, named = folder / catalog.manifest, _named(catalog, catalog.manifest)
+    real = _real(path)
+    if real is None:
+        return _failed(path, "unreadable", f"{named} cannot be read: this is no path")
+    try:
+        content, signature = (given, None) if given is not None else _content(real, MAX_MANIFEST_BYTES)
+        if before is not None and before.content == content and before.path == path and before.pin is not None:
+            return replace(before, signature=signature)
+        return Manifest(path, content, signature, pin=Pin(Listing.of_manifest(parse_json(content, named))))
+    except FileNotFoundError:
+        return _missing(path, f"{named} is missing, so its tools cannot be called")
+    except (OSError, ValueError, WorkspaceError) as error:
+        return _unread(path, named, error)
+
+
+def _read_pin(
+    catalog: Catalog, folder: Path, before: Manifest | None, listing: Manifest | None, given: bytes | None
+) -> Manifest:
+    """The pin of a catalog; ``listing``: what its manifest lists, None where it is not known."""
+    path, named = folder / catalog.file, _named(catalog, catalog.file)
+    by_manifest = catalog.kind.has_manifest
+    whom = "reads its manifest" if by_manifest else "asks its server"
+    ask = f" (`gatewright catalog import POLICY --id {catalog.catalog_id}` {whom})"
+    if _real(path) is None:
+        return _failed(path, "unreadable", f"{named} cannot be read: this is no path")
+    if path.is_symlink() or path.parent.is_symlink():
+        return _failed(path, "unreadable", f"{named} cannot be read: it is a link, and a pin is a file{ask}")
+    if listing is not None and any(severity is Severity.ERROR for severity, _, _ in listing.problems):
+        return Manifest(path, signature=_signature(path), problems=listing.problems, listing=listing)
+    try:
+        content, signature = (given, None) if given is not None else _content(path, MAX_PIN_BYTES)
+    except FileNotFoundError:
+        if listing is None or listing.pin is None:
+            way = f"`gatewright catalog import POLICY --id {catalog.catalog_id} --trust` trusts and asks"
+            never = f"catalog `{catalog.catalog_id}` has no tools, since there is no pin `{catalog.file}`"
+            return replace(_missing(path, f"{never}: {way} `{catalog.runs}`"), listing=listing)
+        content, signature = None, None
+    except (OSError, ValueError, WorkspaceError) as error:
+        return _unread(path, named, error, ask)
+    if before is not None and (before.content, before.path) == (content, path) and before.listing == listing:
+        return replace(before, signature=signature, listing=listing)
+    try:
+        pin = Pin() if content is None else read_pin(parse_json(content, named))
+    except (ValueError, WorkspaceError) as error:
+        return _unread(path, named, error, ask)
+    manifest = Manifest(path, content, signature, listing=listing)
+    if listing is not None:
+        manifest = replace(manifest, problems=listing.problems)
+        pin = pin if listing.pin is None else relisted(pin, listing.pin.listing)
+    return _pinned(catalog, manifest, pin)
+
+
+def _named(catalog: Catalog, file: str) -> str:
+    return f"the {'manifest' if file == catalog.manifest else 'pin'} `{file}` of catalog `{catalog.catalog_id}`"
+
+
+def _missing(path: Path, message: str) -> Manifest:
+    return Manifest(path, problems=((Severity.WARNING, "missing-path", message),), is_missing=True)
+
+
+def _unread(path: Path, named: str, error: OSError | ValueError | WorkspaceError, ask: str = "") -> Manifest:
+    """What is there cannot be read, or says nothing; ``ask``: how to have it made anew."""
+    if isinstance(error, WorkspaceError):
+        return _failed(path, "bad-manifest", f"{error if named in str(error) else f'{named}: {error}'}{ask}")
+    why = (error.strerror if isinstance(error, OSError) else None) or error
+    return _failed(path, "unreadable", f"{named} cannot be read: {why}")
 
 
 def _defined(catalog: Catalog, manifest: Manifest, value: object) -> Manifest:
@@ -142,7 +230,7 @@ def _defined(catalog: Catalog, manifest: Manifest, value: object) -> Manifest:
 
 
 def _pinned(catalog: Catalog, manifest: Manifest, pin: Pin) -> Manifest:
-    """The pin of a server with its tools: those that were accepted, and those that are held."""
+    """The pin with its tools: those that were accepted, and those that are held."""
     entries: list[Entry] = []
     for name in dict.fromkeys((*pin.listing.definitions, *pin.accepted)):
         accepted, listed = pin.accepted.get(name), pin.listing.read.get(name)
@@ -152,9 +240,8 @@ def _pinned(catalog: Catalog, manifest: Manifest, pin: Pin) -> Manifest:
         if listed is not None:
             entries.append(Entry(listed, accepted, pin.held.get(name, "")))
     held = _held(catalog, pin)
-    return replace(
-        manifest, entries=tuple(entries), problems=(*_left_out(catalog, pin.listing.left_out), *held), pin=pin
-    )
+    found = (*manifest.problems, *_left_out(catalog, pin.listing.left_out), *held)
+    return replace(manifest, entries=tuple(entries), problems=found, pin=pin)
 
 
 def _held(catalog: Catalog, pin: Pin) -> Iterator[Finding]:

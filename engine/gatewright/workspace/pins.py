@@ -1,4 +1,4 @@
-"""The pins of the MCP servers of a workspace: on disk, as a catalog stands now, what waits, and what was accepted."""
+"""The pins of the catalogs of a workspace: on disk, as a catalog stands now, what waits, and what was accepted."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _MOST_RECORDED = 200
 
 @frozen
 class CatalogState:
-    """One catalog as it stands now: its pin (None: never imported, or no server), and whether it may be started.
+    """One catalog as it stands now: its pin (None: never imported, or run by a program), and whether it may be used.
 
-    ``is_trusted`` None: there is nothing to start. ``tool_names``: the tools that it gives, by their names in the
+    ``is_trusted`` None: there is nothing to trust. ``tool_names``: the tools that it gives, by their names in the
     policy; ``listed_names``: the same as their program lists them; ``held``: those that no agent sees before they are
     accepted.
     """
@@ -210,9 +210,7 @@ class ServerPins:
                 CatalogState(
                     catalog,
                     state.book.manifest(catalog).pin,
-                    self._records.trusts_server(self._policy_path, catalog)
-                    if catalog.kind is CatalogType.MCP
-                    else None,
+                    self._records.trusts_server(self._policy_path, catalog) if catalog.kind.is_pinned else None,
                     tuple(tool.name for tool in own),
                     tuple(tool.listed_name for tool in own),
                     tuple(tool.name for tool in own if tool.held),
@@ -221,14 +219,14 @@ class ServerPins:
         return tuple(found)
 
     def pin(self, catalog_id: str) -> Pin | None:
-        """What a server listed and what of it was accepted; None where it was never imported. Raises WorkspaceError."""
+        """What was listed and what of it was accepted; None where it was never imported. Raises WorkspaceError."""
         return self._state().book.manifest(self.server(catalog_id)).pin
 
     def record(self, catalog_id: str, listing: Listing) -> Pin:
-        """Keep what a server says of its tools now. Raises WorkspaceError, PolicyInvalid."""
-        before = self.pin(catalog_id)
+        """Keep what is listed of its tools now. Raises WorkspaceError, PolicyInvalid."""
+        before, is_kept = self.pin(catalog_id), self._state().book.manifest(self.server(catalog_id)).content is not None
         after = relisted(before or Pin(), listing)
-        if before is None or write_pin(after) != write_pin(before):  # values that are equal may differ: 1 and true
+        if before is None or not is_kept or write_pin(after) != write_pin(before):  # equal values may differ: 1, true
             self._put(self.server(catalog_id), after, None)
         return after
 
@@ -268,12 +266,12 @@ class ServerPins:
             return take((*before.drift.new, *before.drift.changed))
 
     def server(self, catalog_id: str) -> Catalog:
-        """The catalog of a server. Raises WorkspaceError for an unknown one, and for one that is no server."""
+        """The catalog, one that is pinned. Raises WorkspaceError for an unknown one, and for one that is not."""
         catalogs = self._state().policy.catalogs
         catalog = next((one for one in catalogs if one.catalog_id == catalog_id), None)
         if catalog is None:
             near = near_hint(catalog_id, (one.catalog_id for one in catalogs))
             raise WorkspaceError(f"no catalog `{catalog_id}`{near}")
-        if catalog.kind is not CatalogType.MCP:
+        if not catalog.kind.is_pinned:
             raise WorkspaceError(f"catalog `{catalog_id}` is no server: its tools are run by another program")
         return catalog

@@ -16,9 +16,8 @@ from gatewright.policy.document import CatalogType, Policy, Source
 from gatewright.policy.right import ToolFacts
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
 from gatewright.tools import Tool, ToolRegistry
-from gatewright.tools.schemashape import Runner
 from gatewright.workspace.attachment import folder_problem
-from gatewright.workspace.catalog import CatalogBook
+from gatewright.workspace.catalog import CatalogBook, MakeRunner
 from gatewright.workspace.grantreach import grant_problems
 from gatewright.workspace.lint import lints
 from gatewright.workspace.location import resolved
@@ -29,6 +28,12 @@ from gatewright.workspace.trust import TrustRecords
 SERVER_NOT_TRUSTED = "server-not-trusted"
 PLACES_NOT_ACCEPTED = "places-not-accepted"
 ENDPOINT_NOT_TRUSTED = "endpoint-not-trusted"
+_WHO = {
+    CatalogType.MCP: "server",
+    CatalogType.HTTP: "address",
+    CatalogType.SUBPROCESS: "command",
+    CatalogType.WASM: "module",
+}
 UNTRUSTED = frozenset({SERVER_NOT_TRUSTED, ENDPOINT_NOT_TRUSTED})
 
 
@@ -50,8 +55,8 @@ class PolicyReader:
     """Reads one policy file as often as it is asked to, with the manifests and pins that it names.
 
     ``tools``: those of the program. ``given``: manifests to take instead of files, by the path in the policy.
-    ``runner``: what executes a tool of a server, by catalog and name; None: such tools are only decided. ``facts``: the
-    tools that are there now.
+    ``runner``: what executes a tool of a catalog; None: such tools are only decided. ``facts``: the tools that are
+    there now.
     """
 
     def __init__(
@@ -62,7 +67,7 @@ class PolicyReader:
         facts: Callable[[], tuple[ToolFacts, ...]],
         *,
         given: Mapping[str, bytes] = MappingProxyType({}),
-        runner: Callable[[str, str], Runner] | None = None,
+        runner: MakeRunner | None = None,
     ) -> None:
         self._path, self._tools, self._records, self._facts = policy_path, tools, records, facts
         self._given, self._runner = given, runner
@@ -97,7 +102,7 @@ class PolicyReader:
             for catalog_id, manifest, content in book.outside(loaded.policy.catalogs):
                 self._records.trust_manifest(self._path, catalog_id, manifest, content)
             for catalog in loaded.policy.catalogs:
-                if catalog.kind is CatalogType.MCP:
+                if catalog.kind.is_pinned:
                     self._records.trust_server(self._path, catalog)
             for target in loaded.policy.endpoints.outside:
                 self._records.trust_endpoint(self._path, loaded.policy, target)
@@ -139,13 +144,13 @@ def catalog_book(
     records: TrustRecords | None = None,
     trust: Callable[[], bool] = bool,
     given: Mapping[str, bytes] = MappingProxyType({}),
-    runner: Callable[[str, str], Runner] | None = None,
+    runner: MakeRunner | None = None,
 ) -> CatalogBook:
     """What a policy file may name: the built-ins, ``tools``, and what the policy's own catalogs give.
 
     Manifests outside its folder are read where ``records`` (the user's own, if None) or ``trust`` say so; of those in
-    ``given`` that is taken instead. ``runner``: what executes a tool of a server, by the id of its catalog and the name
-    that the server knows; without it such tools are only decided. What is planned is refused as not supported. Raises
+    ``given`` that is taken instead. ``runner``: what executes a tool of a catalog; without it such tools are only
+    decided. What is planned is refused as not supported. Raises
     AlreadyRegistered for one of ``tools`` that has the name and major version of another.
     """
 
@@ -240,13 +245,14 @@ def folder_problems(
 def server_problems(
     policy: Policy, policy_path: Path, records: TrustRecords, places: Callable[[Address], Place | None]
 ) -> tuple[Problem, ...]:
-    """A warning for each MCP server that may not be started yet: all but its calls works without it."""
+    """A warning for each catalog whose tools may not be run yet: all but their calls works without it."""
     found: list[Problem] = []
     for catalog in policy.catalogs:
-        if catalog.kind is CatalogType.MCP and not records.trusts_server(policy_path, catalog):
+        if catalog.kind.is_pinned and not records.trusts_server(policy_path, catalog):
             address: Address = ("catalogs", catalog.catalog_id)
-            what = f"`{' '.join((catalog.command, *catalog.args))}`" if catalog.command else f"`{catalog.url}`"
-            text = f"the server of catalog `{catalog.catalog_id}` is not used before it is trusted: {what}"
+            what = f"`{' '.join((catalog.command, *catalog.args))}`" if catalog.command else f"`{catalog.runs}`"
+            who = _WHO[catalog.kind]
+            text = f"the {who} of catalog `{catalog.catalog_id}` is not used before it is trusted: {what}"
             text += "; `gatewright check --trust` trusts it"
             found.append(Problem(Severity.WARNING, SERVER_NOT_TRUSTED, text, places(address), subject=Subject(address)))
     return tuple(found)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from gatewright.adapters.mcp_transport import Confined, Endpoint, NotConfined, S
 from gatewright.adapters.package_runner import read_runner
 from gatewright.adapters.server_install import Installed, ServerInstaller
 from gatewright.adapters.server_process import Command
-from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
+from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.thread import in_own_thread
 from gatewright.policy.confinement import Confinement
@@ -28,15 +28,15 @@ from gatewright.policy.document import Catalog, CatalogType, Confine
 from gatewright.record.fork import fork_safe_lock
 from gatewright.sources.roomplan import Mount, MountKind
 from gatewright.tools.context import ToolExecutionContext
-from gatewright.tools.pin import Listing, Pin, drift
+from gatewright.tools.pin import Listing, Pin
 from gatewright.tools.server_tool import checked_answer
+from gatewright.workspace.trust import NOT_TRUSTED, WAITS_FOR_PLACES, require_accepted
 
 PASSED_ON = ("PATH", "HOME", "LANG")
 """The environment variables that every server gets; all others must be named by its catalog."""
 _UNREACHABLE = "the server of this tool cannot be reached now; try again later or go on without it"
 _UNCONFINED = "what this tool may reach cannot be held here, so it is not started; go on without it"
 _CHANGED = "what it may reach was changed"
-_HELD = "this tool is not the one that you were given any more; go on without it"
 
 _Key = tuple[object, ...]
 _Made = tuple[str, _Key, Confinement | None]
@@ -170,7 +170,8 @@ class Servers:
         It is not called where its server lists it otherwise than it was accepted, or not any more.
         """
         try:
-            await self._require_accepted(catalog_id, name, context.agent_id)
+            listing, catalog = await self.list(catalog_id, context.agent_id), self._catalog(catalog_id)
+            await require_accepted(name, catalog, listing, self._pin(catalog), self._record)
             key = self._key(catalog_id, context.agent_id)
             server = self._server(key)
             if (room := self._rooms.get(key)) is not None:
@@ -210,26 +211,13 @@ class Servers:
         for server in gone:
             server.close()
 
-    async def _require_accepted(self, catalog_id: str, name: str, agent_id: str) -> None:
-        """Raises ToolFailure where the tool that the server lists now is not the one that was accepted."""
-        listing, catalog = await self.list(catalog_id, agent_id), self._catalog(catalog_id)
-        definition, pin = listing.definitions.get(name), self._pin(catalog)
-        if pin is not None and drift(pin, listing) != pin.drift:
-            with suppress(GatewrightError):  # it is held for this call anyhow
-                await in_own_thread(self._record, catalog_id, listing)
-        if definition is not None and pin is not None and pin.is_accepted(definition):
-            return
-        why = "does not list it any more" if definition is None else "lists it otherwise than it was accepted"
-        detail = f"`{name}` is held: the server of catalog `{catalog_id}` {why}"
-        raise ToolFailure(_HELD, code="held", detail=detail)
-
     def _state(self, catalog: Catalog) -> ServerState:
         own = _key_of(catalog)
         states = [server.state for key, server in self._of(catalog.catalog_id).items() if key[1] == own]
         if states:
             return min(states, key=lambda state: _PROMINENCE.index(state.status))
         if not self._trusts(catalog):
-            return ServerState(ServerStatus.NOT_TRUSTED, *_UNTRUSTED)
+            return ServerState(ServerStatus.NOT_TRUSTED, *NOT_TRUSTED)
         return ServerState(reason=_CHANGED if catalog.catalog_id in self._changed else "")
 
     def _of(self, catalog_id: str) -> dict[_Made, McpServer]:
@@ -282,9 +270,9 @@ class Servers:
     ) -> AsyncGenerator[Command | Confined | Endpoint]:
         """The target that is started or reached for a catalog, as long as the context lasts. Raises ServerFailed."""
         if not self._trusts(catalog):
-            raise ServerFailed(*_UNTRUSTED)
+            raise ServerFailed(*NOT_TRUSTED)
         if catalog.waits_for_places:
-            raise ServerFailed(*_WAITS)
+            raise ServerFailed(*WAITS_FOR_PLACES)
         lent = self._lent.get((catalog.catalog_id, _key_of(catalog)), {})
         if catalog.url is not None:
             headers = {header: _variable(name, lent) for header, name in catalog.headers_env.items()}
@@ -320,7 +308,7 @@ class Servers:
     ) -> Installed | None:
         """The package of a catalog: the version that it names, else the one of its pin, else the newest."""
         if not self._trusts(catalog):
-            raise ServerFailed(*_UNTRUSTED)
+            raise ServerFailed(*NOT_TRUSTED)
         package = None if catalog.command is None else read_runner(catalog.command, catalog.args)
         if package is None:
             return None
@@ -343,13 +331,6 @@ class Servers:
                 del self._made[key]
                 self._lists.pop(key, None)
         return gone
-
-
-_WAITS = (
-    "nobody accepted yet which places its process gets",
-    "`gatewright catalog places POLICY ID --accept` gives it what its command names",
-)
-_UNTRUSTED = ("what starts it is not trusted yet", "`gatewright check --trust` trusts it")
 
 
 def _key_of(catalog: Catalog) -> _Key:

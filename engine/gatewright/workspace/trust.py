@@ -9,18 +9,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from gatewright.base.errors import WorkspaceError
+from gatewright.base.errors import GatewrightError, ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import digest
+from gatewright.base.thread import in_own_thread
 from gatewright.policy.document import Catalog, Confine, Policy
 from gatewright.policyfile.plain import plain_endpoints
 from gatewright.record.folder import PrivateFolder
+from gatewright.tools.pin import Listing, Pin, drift
 from gatewright.workspace.location import is_inside, resolved
 
 FolderKind = Literal["source", "root", "place"]
 """What a folder is named by."""
+NOT_TRUSTED = ("what starts it is not trusted yet", "`gatewright check --trust` trusts it")
+WAITS_FOR_PLACES = (
+    "nobody accepted yet which places its process gets",
+    "`gatewright catalog places POLICY ID --accept` gives it what its command names",
+)
+_HELD = "this tool is not the one that you were given any more; go on without it"
 _FILE = "trusted"
 _MOST_BYTES = 1 << 24
 
@@ -50,8 +59,8 @@ class TrustRecords:
         self._add(_digest("manifest", policy_path, catalog_id, manifest), content=_sha256(content))
 
     def trusts_server(self, policy_path: Path, catalog: Catalog) -> bool:
-        """Tell whether exactly this definition of a server (its command or address, and what is passed on) was trusted,
-        and each place of it that lies outside.
+        """Tell whether exactly this definition of what runs a catalog's tools (its command, address or module, and what
+        is passed on) was trusted, and each place of it that lies outside.
         """
         return self._read().keys() >= _records_of(policy_path, catalog)
 
@@ -90,18 +99,45 @@ def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
 
 
 def _records_of(policy_path: Path, catalog: Catalog) -> set[str]:
-    """The records of a server that is trusted: its definition, and each of its places that lies outside."""
+    """The records of a catalog that is trusted: its definition, and each of its places that lies outside."""
     folder = policy_path.parent
     paths = [resolved(place, folder) for place in catalog.place_folders]
     outside = {_digest("place", policy_path, catalog.catalog_id, path) for path in paths if not is_inside(path, folder)}
     return {server_digest(policy_path, catalog), *outside}
 
 
+async def require_accepted(
+    name: str, catalog: Catalog, listing: Listing, pin: Pin | None, record: Callable[[str, Listing], Pin]
+) -> None:
+    """Raises ToolFailure where the tool that is listed now is not the one that was accepted; ``record`` is told."""
+    definition = listing.definitions.get(name)
+    if pin is not None and drift(pin, listing) != pin.drift:
+        with suppress(GatewrightError):  # it is held for this call anyhow
+            await in_own_thread(record, catalog.catalog_id, listing)
+    if definition is not None and pin is not None and pin.is_accepted(definition):
+        return
+    why = "does not list it any more" if definition is None else "lists it otherwise than it was accepted"
+    who = "manifest" if catalog.kind.has_manifest else "server"
+    detail = f"`{name}` is held: the {who} of catalog `{catalog.catalog_id}` {why}"
+    raise ToolFailure(_HELD, code="held", detail=detail)
+
+
 def server_digest(policy_path: Path, catalog: Catalog) -> str:
-    """SHA-256 of the definition of a server, as it is trusted for this policy file; 64 hexadecimal digits."""
+    """SHA-256 of what runs the tools of a catalog, as it is trusted for this policy file; 64 hexadecimal digits."""
     how = [catalog.command, list(catalog.args), list(catalog.env), catalog.cwd, catalog.url, dict(catalog.headers_env)]
     free = [str(catalog.confine)] if catalog.confine is Confine.NONE else []
-    return digest(["server", str(policy_path.resolve()), catalog.catalog_id, *how, *free])
+    listed = [str(catalog.kind), catalog.manifest] if catalog.kind.has_manifest else []
+    module = [catalog.module, module_digest(policy_path.parent / catalog.module)] if catalog.module else []
+    return digest(["server", str(policy_path.resolve()), catalog.catalog_id, *how, *free, *listed, *module])
+
+
+def module_digest(path: Path) -> str:
+    """SHA-256 of the module in a file, 64 hexadecimal digits; empty where there is none that can be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() if path.is_file() else ""
+    except (OSError, ValueError):
+        return ""
 
 
 def endpoint_digest(policy_path: Path, policy: Policy, target: str) -> str:

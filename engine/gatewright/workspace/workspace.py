@@ -55,7 +55,6 @@ from gatewright.sources.stream import Streams
 from gatewright.sources.watch import Noticed, SourceWatching
 from gatewright.tools import Tool, ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin, write_pin
-from gatewright.tools.schemashape import Runner
 from gatewright.workspace.assembly import CopyOf, Folders, assemble
 from gatewright.workspace.catalog import as_it_came
 from gatewright.workspace.fileblocks import agent_blocks
@@ -82,6 +81,7 @@ if TYPE_CHECKING:
     from gatewright.policyfile.editfault import Fault
     from gatewright.schema import Survey
     from gatewright.sources.ground import Ground
+    from gatewright.workspace.catalogtools import CatalogTools
     from gatewright.workspace.confining import Confinements
     from gatewright.workspace.copyreturns import CopyReturns
     from gatewright.workspace.pathrow import PathRow
@@ -129,7 +129,7 @@ class Workspace:
             self._records,
             lambda: self.gate.snapshot().facts,
             given=manifests or {},
-            runner=self._runner,
+            runner=self.catalog_tools.runner,
         )
         if image is None:
             self._state, self.problems = self._reader.read(None, trust=trust)
@@ -310,6 +310,21 @@ class Workspace:
             agents=lambda: self.policy.agents,
             confinement=self._confinements.of,
             confiner=lambda: self.confiner,
+        )
+
+    @once
+    def catalog_tools(self) -> CatalogTools:
+        """What executes the tools of the catalogs; nothing of it starts before the first call."""
+        from gatewright.workspace.catalogtools import CatalogTools
+
+        return CatalogTools(
+            self.folder,
+            lambda catalog_id: self.policy.catalog(catalog_id),  # noqa: PLW0108 the policy of then
+            servers=lambda: self.servers,
+            adapters={},
+            pin=lambda catalog: self.pin(catalog.catalog_id),
+            trusts=lambda catalog: self._records.trusts_server(self.policy_path, catalog),
+            record=self.record_listing,
         )
 
     @once
@@ -1018,7 +1033,13 @@ class Workspace:
         """Close what was opened, stop what was started; calls and decisions raise WorkspaceError afterwards."""
         self.gate.close()
         self._watches.close()
-        for name in ("_copy_returns", "servers", "serving", "shells"):  # in this order: nobody is asked any more
+        for name in (
+            "_copy_returns",
+            "catalog_tools",
+            "servers",
+            "serving",
+            "shells",
+        ):  # in this order: nobody is asked any more
             if name in vars(self):  # else it was never asked for
                 getattr(self, name).close()
         self._parts.close()
@@ -1032,11 +1053,11 @@ class Workspace:
         return self._pins.pin(catalog_id)
 
     def trusts_server(self, catalog_id: str) -> bool:
-        """Whether exactly the command, or the address, of a catalog was trusted. Raises WorkspaceError."""
+        """Whether exactly the command, the address or the module of a catalog was trusted. Raises WorkspaceError."""
         return self._records.trusts_server(self.policy_path, self._pins.server(catalog_id))
 
     def trust_server(self, catalog_id: str) -> None:
-        """Remember, by the operator's word, that this server may be started or asked. Raises WorkspaceError."""
+        """Remember, by the operator's word, that this may run the tools of a catalog. Raises WorkspaceError."""
         self._records.trust_server(self.policy_path, self._pins.server(catalog_id))
         with self._changing:
             self._parts.attachments.follow(self.policy)
@@ -1068,11 +1089,11 @@ class Workspace:
         self._records.trust_endpoint(self.policy_path, self.policy, target)
 
     def server_digest(self, catalog_id: str) -> str:
-        """What is trusted of a server: the digest of its definition. Raises WorkspaceError."""
+        """What is trusted of a catalog: the digest of what runs its tools. Raises WorkspaceError."""
         return server_digest(self.policy_path, self._pins.server(catalog_id))
 
     def record_listing(self, catalog_id: str, listing: Listing) -> Pin:
-        """Keep what a server says of its tools now: what is new or changed is held, by the policy in force too.
+        """Keep what is listed of a catalog's tools now: what is new or changed is held, by the policy in force too.
 
         Raises WorkspaceError, PolicyInvalid for a policy that could not be loaded then.
         """
@@ -1088,7 +1109,7 @@ class Workspace:
         instructions: bool = False,
         who: str = "",
     ) -> Pin:
-        """Accept tools of a server as it lists them; agents that list them see them from now on.
+        """Accept tools of a catalog as they are listed; agents that list them see them from now on.
 
         None: all that wait, but those that vanished and that the policy still names. The options: as of
         `gatewright.tools.pin.accept`; ``who`` goes to the log. Raises EditRefused for a name that is not there,
@@ -1108,7 +1129,7 @@ class Workspace:
         self._refuse_in_copy()
         with self._changing:
             state = self._state
-            if state.book.manifest(catalog).changed():
+            if state.book.manifest(catalog).is_rewritten():
                 raise WorkspaceError(f"the pin of catalog `{catalog.catalog_id}` was changed outside: reload it first")
             content = write_pin(pin)
             tried = self._reader.catalogs(state.book, {catalog.file: content})
@@ -1120,12 +1141,6 @@ class Workspace:
             store(self.folder, catalog, content)
             book = self._reader.catalogs(tried)  # what was read a moment ago is what lies on the disk now
             self._put_in_force(PolicyState(state.policy, state.text.reread(book.known), book))
-
-    def _runner(self, catalog_id: str, name: str) -> Runner:
-        async def run(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> object:
-            return await self.servers.run(catalog_id, name, arguments, context)
-
-        return run
 
     async def _run_shell(self, command: str, context: ToolExecutionContext) -> dict[str, JsonValue]:
         return await self.shells.run(command, context)

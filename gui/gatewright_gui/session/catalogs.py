@@ -68,7 +68,7 @@ _UP = frozenset({ServerStatus.STARTING, ServerStatus.RUNNING, ServerStatus.RESTA
 
 @frozen
 class CatalogRow:
-    """A catalog as it stands now; ``server`` None: another program runs its tools."""
+    """A catalog as it stands now; ``server`` None: its tools are run one call at a time, or by another program."""
 
     state: CatalogState
     server: ServerState | None
@@ -95,6 +95,11 @@ class CatalogRow:
         return self.server is not None
 
     @property
+    def is_run_here(self) -> bool:
+        """True where its tools are run here, once what runs them is trusted."""
+        return self.state.is_trusted is not None
+
+    @property
     def is_trusted(self) -> bool:
         """Whether it may be started."""
         return self.state.is_trusted is not False
@@ -107,10 +112,14 @@ class CatalogRow:
     @property
     def status(self) -> tuple[str, str, Tone]:
         """Words, an icon and a colour for its state."""
-        if self.server is None:
+        if not self.is_run_here:
             return (tr("run by another program"), "package", "muted")
         if self.waits_for_places and self.is_trusted:
             return tr("held: places not accepted"), "lock", "ask"
+        if self.server is None and self.is_trusted:
+            return tr("runs with each call"), "circle-check", "allow"
+        if self.server is None:
+            return tr("not trusted"), "lock", "ask"
         words, icon, tone = _STATUS[self.server.status]
         return tr(words), icon, tone
 
@@ -123,7 +132,7 @@ class CatalogRow:
     def held_words(self) -> str:
         """How many tools it has, and how many of them wait to be accepted."""
         known, held = len(self.state.tool_names), self.held_count
-        if self.is_server and self.state.pin is None:
+        if self.is_run_here and self.state.pin is None:
             return tr("tools not known yet")
         tools = counted(known, "tool", "tools")
         return tr("{tools}, {count} to accept", tools=tools, count=held) if held else tools
@@ -229,10 +238,16 @@ class Catalogs(QObject):
         return True
 
     async def ask_tools(self, catalog_id: str) -> None:
-        """Start a server where it does not run, and take in what tools it lists; why it failed is in its state."""
+        """Start a server where it does not run, and take in what tools it lists; why it failed is in its state.
+
+        Of a catalog without a server what its manifest lists, and a failure is said.
+        """
         workspace = self._document.workspace
-        with suppress(GatewrightError):
-            await workspace.servers.refresh(catalog_id)
+        try:
+            await workspace.catalog_tools.refresh(catalog_id)
+        except GatewrightError as error:
+            if isValid(self) and catalog_id not in workspace.servers.states:
+                self._document.say("error", str(error))
         if isValid(self):
             self._look()
 

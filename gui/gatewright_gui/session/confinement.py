@@ -54,6 +54,9 @@ def standing_of(document: Document, catalog_id: str | None, why_not: str = "") -
     if catalog_id is None:
         return _of_shell(policy.shell.backend, policy.shell.confine, why_not)
     catalog = policy.catalog(catalog_id)
+    if catalog is not None and catalog.module:
+        told = tr("A module runs its tools: it gets the places of its catalog, and nothing else of this computer.")
+        return Standing("allow", told)
     if catalog is None or catalog.command is None:
         where = catalog.url if catalog is not None else None
         away = tr("It runs elsewhere: calls go to {url}. Nothing of it runs on this computer.", url=where)

@@ -399,25 +399,29 @@ def catalogs(catalog_id: str) -> st.SearchStrategy[Catalog]:
     host = st.builds(Catalog, kind=st.just(CatalogType.HOST), manifest=manifests, **common)
     if not is_plain:
         return host
-    common["kind"] = st.just(CatalogType.MCP)
     variables = st.sampled_from(["HOME", "API_KEY", "_x1"])
-    started = st.builds(
-        Catalog,
-        command=_words.filter(lambda word: is_visible(word) and not word.startswith("~")),
-        args=st.lists(_words.filter(is_visible) | st.just(""), max_size=4).map(tuple),
-        env=st.lists(variables, max_size=3, unique=True).map(tuple),
-        cwd=st.none() | st.just("work/ü"),
-        confine=st.sampled_from(Confine),
-        places=st.none() | st.dictionaries(st.sampled_from(["./notes", "/srv/ü b"]), st.sampled_from(PlaceUse)),
-        **common,
+    places = st.none() | st.dictionaries(st.sampled_from(["./notes", "/srv/ü b"]), st.sampled_from(PlaceUse))
+    process = {
+        "command": _words.filter(lambda word: is_visible(word) and not word.startswith("~")),
+        "args": st.lists(_words.filter(is_visible) | st.just(""), max_size=4).map(tuple),
+        "env": st.lists(variables, max_size=3, unique=True).map(tuple),
+        "cwd": st.none() | st.just("work/ü"),
+        "confine": st.sampled_from(Confine),
+        "places": places,
+    }
+    address = {
+        "url": st.sampled_from(["https://host.example/mcp", "http://127.0.0.1:8000/a?b=c"]),
+        "headers_env": st.dictionaries(st.sampled_from(["Authorization", "X-Key"]), variables),
+    }
+    module = {"module": st.sampled_from(["m.wasm", "a b/ü.wasm"]), "places": places}
+    kinds = (
+        (CatalogType.MCP, process),
+        (CatalogType.MCP, address),
+        (CatalogType.HTTP, {"manifest": manifests, **address}),
+        (CatalogType.SUBPROCESS, {"manifest": manifests, **process}),
+        (CatalogType.WASM, {"manifest": manifests, **module}),
     )
-    reached = st.builds(
-        Catalog,
-        url=st.sampled_from(["https://host.example/mcp", "http://127.0.0.1:8000/a?b=c"]),
-        headers_env=st.dictionaries(st.sampled_from(["Authorization", "X-Key"]), variables),
-        **common,
-    )
-    return st.one_of(host, started, reached)
+    return st.one_of(host, *(st.builds(Catalog, kind=st.just(kind), **keys, **common) for kind, keys in kinds))
 
 
 @st.composite

@@ -124,8 +124,10 @@ class DetailPane(QWidget):
         self.definition.set_plain(_definition(row, digest))
         self.sees.show_subject(row.catalog_id)
         nothing = tr("The server has written nothing.")
-        if not row.is_server:
+        if not row.is_run_here:
             nothing = tr("It has no server: another program runs its tools.")
+        elif not row.is_server:
+            nothing = tr("It has no server: each call is run by itself.")
         self.stderr.set_plain(stderr or nothing)
         self._show_part()
         self._tell_ticks()
@@ -167,6 +169,8 @@ class DetailPane(QWidget):
         text = ""
         if row.waits_for_places and row.is_trusted:
             text = _HELD
+        elif server is None and not row.is_trusted:
+            text = tr("What runs its tools is not trusted yet: see what it is")
         elif server is not None and (server.reason or server.notes):
             advice = _advice(row) if server.reason else ""
             text = ". ".join(_sentence(part) for part in (server.reason, advice, *server.notes) if part)
@@ -174,7 +178,7 @@ class DetailPane(QWidget):
         if state == self._read:
             return
         self._read = None
-        if server is None or not text:
+        if not text:
             self.bar.hide()
         elif text is _HELD:
             self.bar.show_message("warning", tr(_HELD), action=tr("Places..."))
@@ -292,6 +296,8 @@ def _definition(row: CatalogRow, digest: str) -> str:
             tr("header    {header} from the variable {variable}", header=header, variable=name)
             for header, name in catalog.headers_env.items()
         ]
+    if catalog.module:
+        lines.append(tr("module    {module}", module=catalog.module))
     if catalog.manifest:
         lines.append(tr("manifest  {manifest}", manifest=catalog.manifest))
     if digest:

@@ -206,9 +206,8 @@ class CatalogsPage(Page):
     def _show(self, _now: QModelIndex | None = None, _before: QModelIndex | None = None) -> None:
         row = self.current
         if row is not None:
-            is_server = row.is_server
-            stderr = self.catalogs.stderr(row.catalog_id) if is_server else ""
-            self.detail.show_row(row, stderr, self.catalogs.digest(row.catalog_id) if is_server else "")
+            stderr = self.catalogs.stderr(row.catalog_id) if row.is_server else ""
+            self.detail.show_row(row, stderr, self.catalogs.digest(row.catalog_id) if row.is_run_here else "")
 
     def _look_after(self) -> None:
         if self.isVisible():

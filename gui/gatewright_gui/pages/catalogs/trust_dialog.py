@@ -29,6 +29,7 @@ RUNS_ONE = mark("This command runs with your rights; no policy limits what it do
 RUNS_MANY = mark("Commands run with your rights; no policy limits what they do by themselves.")
 GOES_ONE = mark("Calls go to this address, with what agents put into them.")
 GOES_MANY = mark("Calls go to addresses, with what agents put into them.")
+HOLDS_MODULE = mark("A module gets the places of its catalog, and nothing else of this computer.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,7 @@ def _told(servers: tuple[ProposedServer, ...], *, is_one: bool) -> str:
         tr(GETS_ONE if is_one else GETS_MANY) if held else "",
         tr(RUNS_ONE if is_one else RUNS_MANY) if free else "",
         tr(GOES_ONE if is_one else GOES_MANY) if away else "",
+        tr(HOLDS_MODULE) if any(one.module for one in catalogs) else "",
         tr("Another command, folder, variable or address is asked about again."),
     )
     return " ".join(filter(None, sentences))

@@ -1,0 +1,137 @@
+"""The execution of the tools of catalogs: the one place that knows who runs the tools of which type.
+
+Nothing is executed before exactly what runs it was trusted, nor where the tool is listed otherwise than it was
+accepted. What is executed is what was accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gatewright.base.errors import ToolFailure, WorkspaceError
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.thread import in_own_thread
+from gatewright.policy.document import Catalog, CatalogType
+from gatewright.record.fork import fork_safe_lock
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.pin import Listing, Pin
+from gatewright.tools.schemashape import Runner
+from gatewright.workspace.manifest import Manifest, read_listing
+from gatewright.workspace.trust import NOT_TRUSTED, WAITS_FOR_PLACES, require_accepted
+
+if TYPE_CHECKING:
+    from gatewright.adapters.tool_adapter import ToolAdapter
+    from gatewright.workspace.servers import Servers
+
+_NOT_RUN = "this tool cannot be run here now; try again later or go on without it"
+
+
+class CatalogTools:
+    """Executes the tools of the catalogs of one workspace; any thread and any loop may use it.
+
+    ``catalog`` gives one as the policy has it now, ``servers`` the MCP servers, ``adapters`` what makes the adapter of
+    each other type. ``pin``, ``trusts`` and ``record`` are as for `Servers`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        catalog: Callable[[str], Catalog | None],
+        *,
+        servers: Callable[[], Servers],
+        adapters: Mapping[CatalogType, Callable[[], ToolAdapter]],
+        pin: Callable[[Catalog], Pin | None],
+        trusts: Callable[[Catalog], bool],
+        record: Callable[[str, Listing], Pin],
+    ) -> None:
+        self._folder, self._catalog, self._servers, self._make = folder, catalog, servers, adapters
+        self._pin, self._trusts, self._record = pin, trusts, record
+        self._lock = fork_safe_lock()
+        self._made: dict[CatalogType, ToolAdapter] = {}
+        self._listed: dict[str, tuple[Catalog, Manifest, Listing]] = {}
+
+    def runner(self, catalog: Catalog, definition: ToolDefinition) -> Runner | None:
+        """The runner of a tool; None where another program runs it. Raises RegistrationError.
+
+        ``definition``: as its catalog names it, and as it was accepted.
+        """
+        catalog_id, kind = catalog.catalog_id, catalog.kind
+        adapter = self._adapter(kind)
+        if adapter is not None:
+            adapter.check(definition)
+        elif kind is not CatalogType.MCP:
+            return None
+
+        async def run(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> object:
+            if kind is CatalogType.MCP:
+                return await self._servers().run(catalog_id, definition.name, arguments, context)
+            return await self._run(catalog_id, kind, definition, arguments, context)
+
+        return run
+
+    async def refresh(self, catalog_id: str) -> Pin:
+        """Ask a server, or look into the manifest, what the tools are now, and hold what of it was not accepted.
+
+        Raises WorkspaceError, PolicyInvalid for a policy that could not be loaded then.
+        """
+        catalog = self._require(catalog_id)
+        if catalog.kind is CatalogType.MCP:
+            return await self._servers().refresh(catalog_id)
+        if not self._trusts(catalog):
+            raise WorkspaceError("; ".join(NOT_TRUSTED))
+        return await in_own_thread(self._record, catalog_id, await self._listing(catalog))
+
+    def close(self) -> None:
+        """End what still runs; it waits for a few seconds at most."""
+        with self._lock:
+            made, self._made = self._made, {}
+        for adapter in made.values():
+            adapter.close()
+
+    async def _run(
+        self,
+        catalog_id: str,
+        kind: CatalogType,
+        definition: ToolDefinition,
+        arguments: Mapping[str, JsonValue],
+        context: ToolExecutionContext,
+    ) -> object:
+        try:
+            catalog, adapter = self._require(catalog_id), self._adapter(kind)
+            if catalog.kind is not kind or adapter is None:
+                raise WorkspaceError("its type was changed")
+            if not await in_own_thread(self._trusts, catalog):
+                raise WorkspaceError("; ".join(NOT_TRUSTED))
+            if catalog.waits_for_places:
+                raise WorkspaceError("; ".join(WAITS_FOR_PLACES))
+            listing = await self._listing(catalog)
+            await require_accepted(definition.name, catalog, listing, self._pin(catalog), self._record)
+            return await adapter.run(catalog, definition, arguments, context)
+        except WorkspaceError as error:
+            detail = f"catalog `{catalog_id}`: {error}"
+            raise ToolFailure(_NOT_RUN, code="not-run", detail=detail) from None
+
+    async def _listing(self, catalog: Catalog) -> Listing:
+        """What the manifest lists now. Raises WorkspaceError."""
+        held = self._listed.get(catalog.catalog_id)
+        before = held[1] if held is not None and held[0] == catalog else None
+        if held is not None and before is not None and not before.is_rewritten():
+            return held[2]
+        listing, manifest = await in_own_thread(read_listing, catalog, self._folder, before)
+        self._listed[catalog.catalog_id] = catalog, manifest, listing
+        return listing
+
+    def _adapter(self, kind: CatalogType) -> ToolAdapter | None:
+        with self._lock:
+            if kind not in self._made and (make := self._make.get(kind)) is not None:
+                self._made[kind] = make()
+            return self._made.get(kind)
+
+    def _require(self, catalog_id: str) -> Catalog:
+        catalog = self._catalog(catalog_id)
+        if catalog is None or not catalog.kind.is_pinned:
+            raise WorkspaceError(f"the policy has no catalog `{catalog_id}` whose tools are run here")
+        return catalog
