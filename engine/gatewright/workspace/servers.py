@@ -83,6 +83,7 @@ class Servers:
         self._rooms: dict[_Made, Room] = {}
         self._lists: dict[_Made, tuple[ServerList, Listing]] = {}
         self._changed: set[str] = set()
+        self._ended: dict[str, str] = {}
         self._watchers: tuple[Callable[[], None], ...] = ()
         self._lent: dict[tuple[str, _Key], Mapping[str, str]] = {}
         self._installer, self._installed = ServerInstaller(state), dict[tuple[str, _Key], Installed]()
@@ -195,13 +196,24 @@ class Servers:
         """
         keys = {catalog.catalog_id: _key_of(catalog) for catalog in self._of_servers()}
         for key, server in self._take_out(lambda made: keys.get(made[0]) == made[1] and self._holds(made)).items():
-            if (room := self._rooms.get(key)) is not None:
+            room = self._rooms.get(key)
+            if room is not None:
                 room.end(_CHANGED)
-                self._changed.add(key[0])
+            was_free = keys.get(key[0]) == key[1] and server.state.status is ServerStatus.RUNNING
+            if room is not None or was_free:
+                with self._lock:
+                    self._changed.add(key[0])
+                    self._ended |= {key[0]: _CHANGED} if key[0] in keys else {}
                 _log.warning(
                     "the server of catalog `%s` was ended: %s; it starts anew when it is called", key[0], _CHANGED
                 )
             server.begin_stop()
+
+    def take_ended(self) -> Mapping[str, str]:
+        """The servers that `follow` ended since this was asked last, by their catalogs in the policy, and why."""
+        with self._lock:
+            ended, self._ended = self._ended, {}
+        return ended
 
     def close(self) -> None:
         """Stop all of them; it waits for a few seconds at most."""

@@ -1168,6 +1168,10 @@ class Workspace:
             self.servers.follow()
         self.revision += 1
 
+    def take_ended_servers(self) -> Mapping[str, str]:
+        """The servers that an edit ended since this was asked last, by their catalogs, and why."""
+        return self.servers.take_ended() if "servers" in vars(self) else {}
+
     def _detach_untrusted(self) -> None:
         """The last good policy goes on, but with nothing that leads out of the workspace by now without trust."""
         if self._parts.attachments.follow(self.policy, afresh=True):

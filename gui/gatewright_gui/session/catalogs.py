@@ -151,8 +151,6 @@ class Catalogs(QObject):
         self._waiting: dict[str, tuple[Pin, bool, tuple[Waiting, ...]]] = {}
         """What was worked out for a pin, which takes a millisecond for each tool that waits."""
         self._pins: tuple[object, ...] = ()
-        self._up: frozenset[str] = frozenset()
-        """The servers that ran or were about to when they were looked at last."""
         self._leave: Callable[[], None] = _nothing
         self._told.connect(self._look)
         document.closed.connect(self._follow)
@@ -293,23 +291,11 @@ class Catalogs(QObject):
 
     def _look(self) -> None:
         """Tools that came, went or were accepted change what agents see: the whole window follows."""
-        self._tell_ended()
         pins = self._pins_now()
         if pins != self._pins:
             self._pins = pins
             self._document.tell_tools_changed()
         self._tell_changed()
-
-    def _tell_ended(self) -> None:
-        """Say which servers that ran were ended by an edit, and start anew with the next call."""
-        states: Mapping[str, ServerState] = self._document.workspace.servers.states if self._document.is_open else {}
-        up = frozenset(name for name, state in states.items() if state.status in _UP)
-        for name in sorted(self._up - up):
-            state = states.get(name)
-            if state is not None and state.status is ServerStatus.STOPPED and state.reason:
-                text = tr("the server of `{catalog}` was ended: {reason}. It starts anew with the next call")
-                self._document.say("info", text.format(catalog=name, reason=state.reason))
-        self._up = up
 
     def _pins_now(self) -> tuple[object, ...]:
         if not self._document.is_open:

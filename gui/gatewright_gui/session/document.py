@@ -273,9 +273,7 @@ class Document(QObject):
 
     def _apply(self, edit: Edit) -> None:
         changes = self.workspace.apply(edit)
-        self._snapshot_id += 1
-        self.policy_changed.emit(changes)
-        self._tell_dirty()
+        self._tell_changed(changes)
 
     def _step(self, rewritten: int, edit: Edit, base: Written, way: int) -> None:
         """Undo or redo: the text becomes what it was there. What stood in the file before somebody else's writing was
@@ -287,9 +285,23 @@ class Document(QObject):
 
     def tell_tools_changed(self) -> None:
         """Tools came, went or are others, without an edit of the policy: everything is looked at anew."""
+        self._tell_changed(EVERYTHING)
+
+    def _tell_changed(self, changes: object) -> None:
         self._snapshot_id += 1
-        self.policy_changed.emit(EVERYTHING)
+        self.policy_changed.emit(changes)
         self._tell_dirty()
+        self._tell_ended()
+
+    def _tell_ended(self) -> None:
+        """Say which servers do not run any more, since they may reach something else now."""
+        ended = self.workspace.take_ended_servers()
+        if ended:
+            names = ", ".join(f"`{catalog_id}`" for catalog_id in ended)
+            text = tr("the server of {catalogs} was ended: {reason}. It starts anew with the next call")
+            if len(ended) > 1:
+                text = tr("the servers of {catalogs} were ended: {reason}. They start anew with the next call")
+            self.say("warning", text.format(catalogs=names, reason=", ".join(dict.fromkeys(ended.values()))))
 
     def undo(self) -> None:
         """Take the last edit back."""
@@ -330,18 +342,18 @@ class Document(QObject):
             problems = await self.in_worker(workspace.reload)
         except GatewrightError as error:
             self._ring(workspace)
+            self._tell_ended()
             self.say("error", str(error))
             return False
         if any(problem.is_error for problem in problems):
             self._ring(workspace)
+            self._tell_ended()
             return False
         self._calm()
         self._saved_at = None
         self.undo_stack.clear()
-        self._snapshot_id += 1
         self.set_problems(problems)
-        self.policy_changed.emit(EVERYTHING)
-        self._tell_dirty()
+        self._tell_changed(EVERYTHING)
         return True
 
     async def save(self, *, overwrite: bool = False) -> bool:

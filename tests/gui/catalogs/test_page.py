@@ -14,6 +14,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QComboBox, QDialog, QPlainTextEdit, QPushButton, QWidget
 
 from gatewright.policy import catalogedit
+from gatewright.policy.document import PlaceUse
 from gatewright.policy.edit import CatalogChange, Edit
 from gatewright_gui.pages.catalogs import CatalogsPage
 from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
@@ -23,7 +24,9 @@ from gatewright_gui.pages.catalogs.tool_table import STATE, TIER, TOOL, WHY
 from gatewright_gui.pages.catalogs.trust_dialog import TrustDialog
 from gatewright_gui.pages.console import ConsolePage
 from gatewright_gui.qt.dialog import QuestionDialog
+from gatewright_gui.session.verbs import catalogs as verbs
 from gatewright_gui.window.main_window import MainWindow
+from gatewright_gui.window.pages import PAGES
 from gatewright_gui.window.save_review import SaveReview
 from tests.gui.session.opened import Said, opened_window, settled, until
 from tests.support.checkout import ROOT
@@ -420,6 +423,50 @@ async def test_catalog_is_removed_after_a_question_and_undo_brings_it_back(windo
     assert window.document.policy.catalogs == ()
     window.document.undo()
     assert [catalog.catalog_id for catalog in window.document.policy.catalogs] == ["good"]
+
+
+async def test_servers_that_an_edit_ends_are_told_in_a_bar_at_once_whatever_page_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = tmp_path / "desk" / "policy.toml"
+    (policy.parent / "notes").mkdir(parents=True)
+    servers = "".join(
+        f'\n[[catalogs]]\nid = "{name}"\ntype = "mcp"\ncommand = {json.dumps(sys.executable)}\n'
+        f'args = {json.dumps([GOOD, "stdio"])}\nplaces = {{ "./notes" = "write" }}\n'
+        for name in ("one", "two")
+    )
+    policy.write_text(POLICY + servers, encoding="utf-8")
+    async with opened_window(policy, tmp_path) as window:
+        document, pages = window.document, [row.key for row in PAGES if row.key != "catalogs"]
+        for name in ("one", "two"):
+            document.workspace.trust_server(name)
+        uses, changed = (PlaceUse.READ, PlaceUse.WRITE), 0
+        for page in pages:  # none is Catalogs, which was never made
+            await document.workspace.servers.start("one")
+            window.show_page(page)
+            await settled(window)
+            use, changed = uses[changed % 2], changed + 1
+            document.push(lambda policy, _, use=use: catalogedit.set_places(policy, "one", {"./notes": use}))
+            assert window.message.isVisible(), page
+            assert "server of one was ended" in window.message.text
+            assert "starts anew" in window.message.text
+            window.message.dismiss()
+        document.undo()
+        assert not window.message.isVisible()  # it does not run
+        document.redo()
+
+        for name in ("one", "two"):
+            await document.workspace.servers.start(name)
+        policy.write_text(policy.read_text().replace('"write"', '"read"'), encoding="utf-8")
+        assert await document.reload()
+        assert "servers of one, two were ended" in window.message.text
+
+        verbs.unconfine(document, "one")
+        document.workspace.trust_server("one")
+        await document.workspace.servers.start("one")
+        window.message.dismiss()
+        verbs.confine(document, "one")
+        assert "server of one was ended" in window.message.text
 
 
 async def test_server_that_an_edit_ends_is_told(
