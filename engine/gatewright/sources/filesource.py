@@ -333,17 +333,22 @@ class FileSource:
 
     def status(self, relative: str) -> dict[str, JsonValue]:
         """Path, state, whether there are edits that were not written; and the problem where the file cannot be had."""
+        return self.standing(relative)[0]
+
+    def standing(self, relative: str) -> tuple[dict[str, JsonValue], str]:
+        """The status with a mark, which is another one once the text of the block, or the file, is another."""
         row: dict[str, JsonValue] = {"path": relative}
         try:
             block = self._blocks.get(relative)
         except WorkspaceError as error:
-            return {**row, "state": str(FileState.CONFLICT), "unsaved": True, "problem": str(error)}
+            return {**row, "state": str(FileState.CONFLICT), "unsaved": True, "problem": str(error)}, ""
         if block is None:
             self._bytes(relative)
-            return {**row, "state": str(FileState.NOT_LOADED), "unsaved": False}
+            return {**row, "state": str(FileState.NOT_LOADED), "unsaved": False}, ""
         state, disk = self._state_of(relative, block)
         row |= {"state": str(state), "unsaved": state is not FileState.SYNCED and block.unsaved}
-        return row if disk.problem is None else {**row, "problem": disk.problem}
+        row |= {} if disk.problem is None else {"problem": disk.problem}
+        return row, self._mark(block, disk)
 
     def diff(self, relative: str) -> dict[str, JsonValue]:
         """What writing the block would change on disk, as a unified diff of bounded size; empty when they are equal."""
@@ -356,14 +361,19 @@ class FileSource:
         on_disk = "" if disk.content is None else decode_text(disk.content)
         return {"path": relative, "state": str(state), "diff": diff_text(relative, on_disk, block.text.text)}
 
-    def reconcile(self, relative: str, strategy: Strategy) -> dict[str, JsonValue]:
-        """Bring block and disk into step; a conflict changes nothing and is told with its places and both diffs."""
+    def reconcile(self, relative: str, strategy: Strategy, mark: str | None = None) -> dict[str, JsonValue]:
+        """Bring block and disk into step; a conflict changes nothing and is told with its places and both diffs.
+
+        With the ``mark`` of a standing nothing is done, by a ToolFailure, where block or file is another by now.
+        """
         from gatewright.sources.reconcile import told
 
         block = self._block(relative)
         state, disk = self._state_of(relative, block)
         if disk.problem is not None:
             raise ToolFailure(disk.problem, code="not-text")
+        if mark is not None and mark != self._mark(block, disk):
+            raise ToolFailure("block or file was changed meanwhile: look at it again", code="changed")
         decision, sides = self._reconciled(relative, strategy, block, state, disk)
         return told(relative, state, strategy, decision, sides)
 
@@ -424,6 +434,9 @@ class FileSource:
         except ToolFailure as failure:
             disk = OnDisk() if failure.code == "not-found" else OnDisk(problem=str(failure))
         return state_of(block, disk), disk
+
+    def _mark(self, block: HeldBlock, disk: OnDisk) -> str:
+        return " ".join((block.digest, "" if disk.content is None else digest_of(disk.content), self.base))
 
     def _keep(self, relative: str, text: TextBlock, disk_digest: str) -> HeldBlock:
         return self._blocks.keep(relative, text, disk_digest, limit=self.source.max_file_bytes)

@@ -358,8 +358,11 @@ class SourceManager:
         """What writing the block would change on disk, as a unified diff of bounded size."""
         return await self._in_thread(at, lambda source: source.diff(at.relative))
 
-    async def reconcile(self, at: Located, strategy: str) -> JsonValue:
-        """Bring block and disk into step by ``ours``, ``theirs``, ``merge``; ``ask`` only tells the conflict."""
+    async def reconcile(self, at: Located, strategy: str, mark: str | None = None) -> JsonValue:
+        """Bring block and disk into step by ``ours``, ``theirs``, ``merge``; ``ask`` only tells the conflict.
+
+        ``mark``: of the standing that somebody decided by; with another one nothing is done.
+        """
         from gatewright.sources.reconcile import Strategy
 
         try:
@@ -367,7 +370,7 @@ class SourceManager:
         except ValueError:
             said = f"`{strategy[:40]}` is none of the strategies {', '.join(Strategy)}"
             raise ToolFailure(said, code="bad-argument") from None
-        return await self._in_thread(at, lambda source: source.reconcile(at.relative, chosen), changes=True)
+        return await self._in_thread(at, lambda source: source.reconcile(at.relative, chosen, mark), changes=True)
 
     async def list_tree(
         self, at: Located, pattern: str | None = None, limit: int = MAX_LISTED, *, recursive: bool = True

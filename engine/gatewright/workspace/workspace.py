@@ -879,18 +879,21 @@ class Workspace:
             raise WorkspaceError(f"no source `{source_id}`")
         return tuple(path_rows(source, resolved(source.base_path, self.folder), self.sources, paths))
 
-    async def reconcile(self, source_id: str, path: str, strategy: str = "ask") -> JsonValue:
+    async def reconcile(
+        self, source_id: str, path: str, strategy: str = "ask", *, mark: str | None = None
+    ) -> JsonValue:
         """Bring a file and its block into step, in the operator's hand; nothing on disk is changed.
 
         ``strategy``: ``ours`` keeps the block's text, ``theirs`` takes the disk's, ``merge`` puts both together where
         they do not conflict, ``ask`` only tells. Answers path, state, strategy, outcome, and of a conflict its places
-        and both differences. Raises WorkspaceError for an unknown source or strategy, and where there is no block.
+        and both differences. Raises WorkspaceError for an unknown source or strategy, where there is no block, and
+        where block or file is another than when its ``mark`` was made.
         """
         at = self.sources.locate(path, source_id=source_id, allowed=self.sources.ids)
         if isinstance(at, Refusal):
             raise WorkspaceError(at.reason)
         try:
-            return await self.sources.reconcile(at, strategy)
+            return await self.sources.reconcile(at, strategy, mark)
         except ToolFailure as failure:
             raise WorkspaceError(f"`{at.relative}` of `{source_id}`: {failure}") from None
 

@@ -25,11 +25,13 @@ _WORST = (
 
 @frozen
 class FileStanding:
-    """A file with a block. `problem`: why one of them cannot be had."""
+    """A file with a block. `problem`: why one of them cannot be had; `mark`: another one once block or file is."""
 
     path: str
     state: FileState
     problem: str | None = None
+    has_edits: bool = False
+    mark: str = ""
 
     @property
     def is_conflict(self) -> bool:
@@ -104,11 +106,14 @@ def standings_of(source: FileSource, cancelled: Callable[[], bool]) -> Standings
 
 def _standing(source: FileSource, path: str) -> FileStanding | None:
     try:
-        row = source.status(path)
+        row, mark = source.standing(path)
     except (ToolFailure, WorkspaceError) as failure:
         return FileStanding(path, FileState.CONFLICT, str(failure))
     state, problem = FileState(str(row["state"])), row.get("problem")
-    return None if state is FileState.NOT_LOADED else FileStanding(path, state, str(problem) if problem else None)
+    if state is FileState.NOT_LOADED:
+        return None
+    told = str(problem) if problem else None
+    return FileStanding(path, state, told, bool(row["unsaved"]), mark)
 
 
 def _folders(files: Mapping[str, FileStanding]) -> dict[str, FolderStanding]:

@@ -281,9 +281,12 @@ class SourceFolder:
         source = self._attached(source_id)
         return await beside(lambda stop: standings_of(source, stop), self._reader)
 
-    async def reconcile(self, source_id: str, path: str, strategy: str) -> Reconciled:
-        """Bring a file and its block into step, by the operator's word. Raises WorkspaceError."""
-        return reconciled(path, await self._document.workspace.reconcile(source_id, path, strategy))
+    async def reconcile(self, source_id: str, path: str, strategy: str, mark: str | None) -> Reconciled:
+        """Bring a file and its block into step, by the operator's word. Raises WorkspaceError.
+
+        ``mark``: of the standing that was decided by; what is another by now stays as it is.
+        """
+        return reconciled(path, await self._document.workspace.reconcile(source_id, path, strategy, mark=mark))
 
     async def counting(self, work: Callable[[Stop], T]) -> T:
         """Walk and count in a thread of its own; cancelling tells it to stop. Raises WorkspaceError."""

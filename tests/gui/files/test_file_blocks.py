@@ -1,8 +1,10 @@
 """Files with blocks on the Files page: their states, and bringing block and disk into step by real clicks."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QPushButton
@@ -93,6 +95,67 @@ async def test_disk_is_taken_only_after_a_question(demo: Opened, page: FilesPage
     take.click()
     await until(lambda: said(page) == "loaded")
     assert "from the block" not in block(demo)
+
+
+async def settled_page(page: FilesPage) -> None:
+    await until(lambda: not page._context.tasks.names)  # pyright: ignore[reportPrivateUsage]
+
+
+async def agent_edits(demo: Opened) -> None:
+    await edit(demo, "one more line\n")
+
+
+async def somebody_writes(demo: Opened) -> None:
+    disk(demo).write_text("all new\n", encoding="utf-8")
+
+
+async def somebody_deletes(demo: Opened) -> None:
+    disk(demo).unlink()
+
+
+async def somebody_empties(demo: Opened) -> None:
+    disk(demo).write_text("", encoding="utf-8")
+
+
+@pytest.mark.parametrize("meanwhile", [agent_edits, somebody_writes, somebody_deletes, somebody_empties])
+async def test_what_changed_while_the_question_was_open_is_not_taken(
+    demo: Opened, page: FilesPage, meanwhile: Callable[[Opened], Awaitable[None]]
+) -> None:
+    await conflict(demo, page)
+    click(page, "theirs")
+    take = (await dialog()).findChild(QPushButton, "choice-take")
+    assert take is not None
+    await meanwhile(demo)
+    before = block(demo)
+    take.click()
+    await until(lambda: any("changed meanwhile" in text for text in demo.said))
+    assert block(demo) == before
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+async def test_edits_that_the_page_does_not_show_yet_are_not_thrown_away(
+    demo: Opened, page: FilesPage, is_gone: bool
+) -> None:
+    shown = page.decided.block
+    await edit(demo, "")
+    page.folder.refresh_button.click()
+    await until(lambda: said(page) == "loaded")
+    page.folder.select(PATH)
+    disk(demo).unlink() if is_gone else disk(demo).write_text("other\n", encoding="utf-8")
+    page.page_shown()
+    await until(lambda: ("gone:" if is_gone else "disk changed:") in shown.accessibleName())
+    await settled_page(page)
+    await edit(demo, "from the block\n")
+    click(page, "theirs")
+    await until(lambda: any("changed meanwhile" in text for text in demo.said))
+    assert "from the block" in block(demo)
+
+    page.page_shown()
+    await settled_page(page)
+    click(page, "theirs")  # now they are known, and asked about
+    (await dialog()).reject()
+    await settled_page(page)
+    assert "from the block" in block(demo)
 
 
 async def test_both_changes_are_merged_into_the_block_and_nothing_is_written(demo: Opened, page: FilesPage) -> None:

@@ -183,16 +183,20 @@ class Blocks(QObject):
             self.found.emit(standings)
 
     async def _reconcile(self, source_id: str, path: str, strategy: str, standing: FileStanding | None) -> None:
-        if strategy == "theirs" and standing is not None and standing.is_conflict:
+        seen = standing if strategy == "theirs" else None
+        if seen is not None and seen.has_edits:
             text = tr("What was edited in the block of {path} and not written to disk is gone then.", path=path)
             choices = (Choice("keep", tr("Keep the edits"), "primary"), Choice("take", tr("Take disk"), "danger"))
             title = tr("Throw the edits of the block away?")
             if await ask(self._page, title, text, choices, icon="triangle-alert", role="ask") != "take":
                 return
         try:
-            told = await self._folder.reconcile(source_id, path, strategy)
+            mark = None if seen is None else seen.mark
+            told = await self._folder.reconcile(source_id, path, strategy, mark)
         except GatewrightError as error:
             self._context.document.say("error", tr("not reconciled: {reason}", reason=error))
+            if isValid(self):
+                self.look(source_id)
             return
         if isValid(self):
             await self._tell(source_id, told, strategy)
