@@ -106,7 +106,8 @@ def check_tools(names: dict[str, Any], printed: str) -> None:
     assert not names["plain"].has_operations
     assert [spec.name for spec in names["valve"].with_listed_operations().operations] == ["status"]
     assert 'allowed {"days":1,"metres":2.4} True\nallowed {"value":0} True\n' in printed
-    assert printed.splitlines()[-2:] == ["Tool execution failed: `op` must be one of `show`", "allowed 2"]
+    assert printed.splitlines()[-4:-2] == ["Tool execution failed: `op` must be one of `show`", "allowed 2"]
+    assert printed.splitlines()[-2:] == ["tool-not-listed", "the program has withdrawn `wind`"]
     with closing(gatewright.Workspace.open("policy.toml", tools=[names["tide"], names["Counter"]()])) as workspace:
         assert workspace.sessions.list(agent_id="reader") == ("night-7",)
         assert workspace.session("reader", "night-7").calls("tide") == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ from gatewright.sources.manager import SourceManager
 from gatewright.sources.protection import Protection
 from gatewright.sources.rootfolder import RootFolders
 from gatewright.sources.stream import Streams
-from gatewright.tools import Ports, Tool, ToolRegistry
+from gatewright.tools import Ports, ToolRegistry
 from gatewright.workspace.attachment import Attachments, Key
 from gatewright.workspace.catalog import CatalogBook, RegisteredTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockService
     from gatewright.policy.edit import ChangeSet
     from gatewright.workspace.policy_reader import PolicyState
+    from gatewright.workspace.program import ProgramTools
     from gatewright.workspace.trust import TrustRecords
 
 
@@ -92,6 +94,7 @@ class Parts:
     """What one open workspace is made of, beside its policy; it stays the same when the policy is read again."""
 
     folder: Path
+    program: ProgramTools
     attachments: Attachments
     registry: ToolRegistry
     host: RegisteredTools
@@ -118,6 +121,7 @@ class Parts:
         old = before.policy
         same = _tools_of(book, policy) == _tools_of(before.book, old)
         given = () if same else book.tools(policy.catalogs)
+        taken = (*given, *self.program.known)
         self.protection.cover(book.paths(policy.catalogs))
         self.attachments.follow(policy, afresh=afresh)
         withdraw_idle = self.sources.follow(self.attachments.sources(policy))
@@ -136,7 +140,7 @@ class Parts:
                 self.notes,
                 self.streams,
             ),
-            tools=None if same else lambda: self.rooted.follow(policy, given, lambda: self.host.follow(given)),
+            tools=None if same else lambda: self.rooted.follow(policy, taken, lambda: self.host.follow(given)),
         )
         withdraw_idle()
 
@@ -186,7 +190,7 @@ def assemble(
     policy_path: Path,
     folders: Folders,
     clock: Clock,
-    tools: Iterable[Tool],
+    program: ProgramTools,
     records: TrustRecords,
     *,
     durable: bool,
@@ -201,14 +205,14 @@ def assemble(
     """
     policy, book, folder = state.policy, state.book, policy_path.parent
     registry, no_notes = ToolRegistry(), NoteBook.why_absent()
-    for tool in (*builtin_tools(), *(() if no_notes else note_tools()), *tools):
+    for tool in (*builtin_tools(), *(() if no_notes else note_tools()), *program.there):
         registry.register(tool)
     host, rooted_tools, given = (
         RegisteredTools(registry),
-        RootTools(registry, tools, shell, messages),
+        RootTools(registry, shell, messages),
         book.tools(policy.catalogs),
     )
-    rooted_tools.follow(policy, given, lambda: host.follow(given))
+    rooted_tools.follow(policy, (*given, *program.known), lambda: host.follow(given))
     blocks = BlockStore(folders.state / BLOCKS, keys=folders.keys, clock=clock)
     shelf, notes = Shelf(blocks), NoteBook(folders.state / NOTES, clock, keys=folders.keys)
     ours = (policy_path, folder / PINS, folders.state, folders.keys, *(copy_of.closed if copy_of else ()))
@@ -230,7 +234,9 @@ def assemble(
         audit=audit,
         clock=clock,
         places=state.text.places(policy),
-        absent=_NO_SOURCE | absences() | {tool.name: no_notes for tool in note_tools() if no_notes},
+        absent=ChainMap(
+            program.absent, _NO_SOURCE, absences(), {tool.name: no_notes for tool in note_tools() if no_notes}
+        ),
         rates=rates,
         broker=broker,
         file=str(policy_path),
@@ -238,6 +244,7 @@ def assemble(
     )
     return Parts(
         folder,
+        program,
         attachments,
         registry,
         host,

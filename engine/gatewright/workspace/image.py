@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gatewright.policy.document import Policy
+    from gatewright.workspace.program import LateTools
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +17,7 @@ class WorkspaceImage:
     """``text``: what the policy file held when it was read or saved, ``saved`` the policy that it says, ``policy`` the
     one as edited now. ``manifests``: what the catalogs' files held when they were read, by the path in the policy.
 
-    ``folders``: where the state and the keys are.
+    ``folders``: where the state and the keys are. ``late``: what of the program's tools came and went since the start.
     """
 
     policy_path: Path
@@ -25,7 +26,10 @@ class WorkspaceImage:
     saved: Policy
     policy: Policy
     manifests: Mapping[str, bytes]
+    late: LateTools
 
     def is_read_alike(self, other: WorkspaceImage) -> bool:
         """Whether both were read from the same files with the same contents, whatever was edited or saved since."""
-        return (self.policy_path, self.folders, self.manifests) == (other.policy_path, other.folders, other.manifests)
+        return all(
+            getattr(self, name) == getattr(other, name) for name in ("policy_path", "folders", "manifests", "late")
+        )

@@ -54,7 +54,7 @@ class PolicyState:
 class PolicyReader:
     """Reads one policy file as often as it is asked to, with the manifests and pins that it names.
 
-    ``tools``: those of the program. ``given``: manifests to take instead of files, by the path in the policy.
+    ``tools`` gives those of the program. ``given``: manifests to take instead of files, by the path in the policy.
     ``runner``: what executes a tool of a catalog; None: such tools are only decided. ``facts``: the tools that are
     there now.
     """
@@ -62,7 +62,7 @@ class PolicyReader:
     def __init__(
         self,
         policy_path: Path,
-        tools: Iterable[Tool],
+        tools: Callable[[], Iterable[Tool]],
         records: TrustRecords,
         facts: Callable[[], tuple[ToolFacts, ...]],
         *,
@@ -73,17 +73,25 @@ class PolicyReader:
         self._given, self._runner = given, runner
         self._trusts_all = False
 
-    def catalogs(self, before: CatalogBook | None, given: Mapping[str, bytes] = MappingProxyType({})) -> CatalogBook:
-        """The catalogs, to be read anew where they changed since ``before``; ``given``: read instead of files."""
-        return catalog_book(
+    def catalogs(
+        self, before: CatalogBook | None, given: Mapping[str, bytes] = MappingProxyType({}), *, as_read: bool = False
+    ) -> CatalogBook:
+        """The catalogs, to be read anew where they changed since ``before``; ``given``: read instead of files.
+
+        ``as_read``: no file of them is looked at again.
+        """
+        book = catalog_book(
             self._path,
-            self._tools,
+            self._tools(),
             before,
             records=self._records,
             trust=lambda: self._trusts_all,
             given={**self._given, **given},
             runner=self._runner,
         )
+        if as_read and before is not None:
+            book.read = dict(before.read)
+        return book
 
     def read(self, before: CatalogBook | None, *, trust: bool = False) -> tuple[PolicyState, tuple[Problem, ...]]:
         """The policy on disk, and its warnings. ``trust``: remember what it names outside, and its servers, as trusted.
@@ -171,7 +179,7 @@ def catalog_book(
 
 def text_problems(policy_path: Path, text: str, tools: Iterable[Tool] = ()) -> tuple[Problem, ...]:
     """What is wrong with a text for a policy file, whatever the file holds; ``tools``: those of the program."""
-    reader = PolicyReader(policy_path, tools, TrustRecords(key_folder(None)), tuple)
+    reader = PolicyReader(policy_path, lambda: tools, TrustRecords(key_folder(None)), tuple)
     loaded = parse_policy(text, file=str(policy_path), known=reader.catalogs(None).known)
     return (*loaded.problems, *reader.problems_beside(loaded))
 

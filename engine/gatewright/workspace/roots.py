@@ -5,7 +5,7 @@ It reads no policy text and decides no call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,18 +71,15 @@ class RootTools:
     comes before ours. ``shell`` and ``messages``: what executes commands, what sends messages.
     """
 
-    def __init__(
-        self, registry: ToolRegistry, own: Iterable[Tool], shell: ShellPort | None, messages: MessagePort | None
-    ) -> None:
+    def __init__(self, registry: ToolRegistry, shell: ShellPort | None, messages: MessagePort | None) -> None:
         self._registered, self._messages = RegisteredTools(registry), messages
-        self._own = frozenset((tool.name, tool.major) for tool in own)
         self._tools = tuple(ShellExecTool(shell) if tool.name == ShellExecTool.name else tool for tool in root_tools())
         self._there: dict[Key, RootTool] = {}
         self._sender: tuple[object, RootTool] = (), SendMessageTool()
 
     def follow(self, policy: Policy, taken: Collection[Tool], change: Callable[[], None]) -> None:
         """Have exactly the tools registered that the policy provides for; ``change`` registers ``taken`` meanwhile."""
-        names = {*self._own, *((tool.name, tool.major) for tool in taken)}
+        names = {(tool.name, tool.major) for tool in taken}
         reached = policy.endpoints, policy.recipients
         if self._sender[0] != reached:
             self._sender = reached, SendMessageTool(policy, self._messages)

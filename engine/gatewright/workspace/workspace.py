@@ -62,6 +62,7 @@ from gatewright.workspace.image import WorkspaceImage
 from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
 from gatewright.workspace.pins import CatalogState, ServerPins, store
 from gatewright.workspace.policy_reader import PolicyReader, PolicyState
+from gatewright.workspace.program import ProgramTools
 from gatewright.workspace.savedview import SavedViews
 from gatewright.workspace.trust import TrustRecords, server_digest
 from gatewright.workspace.watching import SourceWatches
@@ -109,7 +110,7 @@ class Workspace:
         policy_path: Path,
         folders: Folders,
         clock: Clock,
-        tools: tuple[Tool, ...] = (),
+        program: ProgramTools | None = None,
         *,
         trust: bool = False,
         durable: bool = False,
@@ -120,12 +121,14 @@ class Workspace:
     ) -> None:
         self.policy_path = policy_path
         self.folder = policy_path.parent
-        self._folders, self._clock, self._tools = folders, clock, tools
+        self._folders, self._clock = folders, clock
+        self.tools = program or ProgramTools()
+        """The tools of the program, to which it may add while the workspace is open."""
         self._changing, self._is_copy = fork_safe_lock(), copy_of is not None
         self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
         self._reader = PolicyReader(
             policy_path,
-            tools,
+            lambda: self.tools.known,
             self._records,
             lambda: self.gate.snapshot().facts,
             given=manifests or {},
@@ -141,7 +144,7 @@ class Workspace:
             policy_path,
             folders,
             clock,
-            tools,
+            self.tools,
             self._records,
             durable=durable,
             limits=approvals,
@@ -150,6 +153,7 @@ class Workspace:
             copy_of=copy_of,
         )
         self._watches = SourceWatches(self.sources, lambda: self.policy)
+        self.tools.serve(self._parts.registry, self._take_in_program)
 
     @classmethod
     def open(
@@ -177,7 +181,7 @@ class Workspace:
         folders = Folders.of(policy_path, state=state, keys=keys)
         folders.require_real()
         clock, lasting = clock or SystemClock(), is_durable(durable)
-        return cls(policy_path, folders, clock, tuple(tools), trust=trust, durable=lasting, approvals=approvals)
+        return cls(policy_path, folders, clock, ProgramTools(tools), trust=trust, durable=lasting, approvals=approvals)
 
     def image(self) -> WorkspaceImage:
         """All that another process needs to have the same workspace, as values that can be pickled."""
@@ -185,19 +189,23 @@ class Workspace:
         saved_text, saved = self._state.text.as_saved
         manifests = {**book.contents(policy.catalogs), **book.contents(policy.catalogs, outside=True)}
         folders = self._folders.state, self._folders.keys
-        return WorkspaceImage(self.policy_path, folders, saved_text, saved, policy, manifests)
+        return WorkspaceImage(self.policy_path, folders, saved_text, saved, policy, manifests, self.tools.late)
 
     @classmethod
     def of_image(cls, image: WorkspaceImage, *, tools: Iterable[Tool] = ()) -> Self:
         """The workspace that ``image`` was made of, to be asked and not to be saved; policy and manifests are not read
         from the disk again. ``tools``: those of the program. Raises PolicyInvalid.
         """
+        return cls._of_image(image, ProgramTools.of_late(tools, image.late))
+
+    @classmethod
+    def _of_image(cls, image: WorkspaceImage, program: ProgramTools) -> Self:
         folders, clock = Folders(*image.folders), SystemClock()
         found = cls(
             image.policy_path,
             folders,
             clock,
-            tuple(tools),
+            program,
             manifests=image.manifests,
             image=image,
         )
@@ -209,7 +217,7 @@ class Workspace:
 
         Reads the text of the policy anew, so not for the GUI thread. Raises PolicyInvalid.
         """
-        return self.of_image(replace(self.image(), policy=policy), tools=self._tools)
+        return self._of_image(replace(self.image(), policy=policy), self.tools.twin())
 
     def follow(self, image: WorkspaceImage) -> bool:
         """Be as a later image of the same workspace says; False where its file was read anew since."""
@@ -1014,7 +1022,7 @@ class Workspace:
                 self.policy_path,
                 Folders(state, keys),
                 self._clock,
-                self._tools,
+                self.tools.twin(),
                 manifests=image.manifests,
                 copy_of=CopyOf(ground, attachments.names, closed),
                 image=image,
@@ -1144,6 +1152,17 @@ class Workspace:
             store(self.folder, catalog, content)
             book = self._reader.catalogs(tried)  # what was read a moment ago is what lies on the disk now
             self._put_in_force(PolicyState(state.policy, state.text.reread(book.known), book))
+
+    def _take_in_program(self) -> None:
+        """Hold the policy to what the program brings now. Raises PolicyInvalid, and then nothing has changed."""
+        with self._changing:
+            state = self._state
+            book = self._reader.catalogs(state.book, as_read=True)
+            text = state.text.reread(book.known)
+            found = text.of(state.policy).problems
+            if any(problem.is_error for problem in found):
+                raise PolicyInvalid(found)
+            self._put_in_force(PolicyState(state.policy, text, book))
 
     async def _run_shell(self, command: str, context: ToolExecutionContext) -> dict[str, JsonValue]:
         return await self.shells.run(command, context)

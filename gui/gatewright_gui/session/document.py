@@ -76,12 +76,15 @@ class Document(QObject):
     """FileAlarm: the file could not be taken over; None once it could."""
     said = Signal(object)
     """Message."""
+    _tools_moved = Signal()
+    """The program brought a tool, or took one back, in whichever thread."""
 
     def __init__(self, opener: Opener | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.undo_stack = QUndoStack(self)
         self.live = LiveMode(self)
         self.closed.connect(self.live.leave)
+        self._tools_moved.connect(self._follow_tools)
         self.opener = opener or Opener()
         self._workspace: Workspace | None = None
         self._failure: OpenFailure | None = None
@@ -303,6 +306,10 @@ class Document(QObject):
                 text = tr("the servers of {catalogs} were ended: {reason}. They start anew with the next call")
             self.say("warning", text.format(catalogs=names, reason=", ".join(dict.fromkeys(ended.values()))))
 
+    def _follow_tools(self) -> None:
+        if self._workspace is not None:
+            self.tell_tools_changed()
+
     def undo(self) -> None:
         """Take the last edit back."""
         if not self.is_busy:
@@ -459,6 +466,8 @@ class Document(QObject):
     def _put_in(self, workspace: Workspace | None, failure: OpenFailure | None) -> None:
         self._take_out()
         self._workspace, self._failure = workspace, failure
+        if workspace is not None:
+            workspace.tools.subscribe(self._tools_moved.emit)
         self.opened.emit()
         self.set_problems(workspace.problems if workspace else failure.problems if failure else ())
         self._tell_dirty()

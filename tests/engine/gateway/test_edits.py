@@ -10,12 +10,30 @@ import pytest
 from mcp import Client
 from mcp.types import ToolListChangedNotification
 
+from gatewright.adapters.mcp_server import AgentServer, Caller
+from gatewright.gate import Session
+from gatewright.policy.tier import SafetyTier
+from gatewright.tools import ResultType, ToolRegistry, tool
+from gatewright.workspace import Workspace
 from tests.engine.gateway.conftest import Listen, Place, Serve
 from tests.engine.gateway.test_http import READ, connected
 from tests.support.patience import patient
 
 ON = 'AllowedOperations = ["read", "list", "append"]'
 LESS = 'AllowedOperations = ["read", "list"]'
+HOST = """
+[[catalogs]]
+id = "station"
+type = "host"
+manifest = "tools.json"
+trusted = true
+"""
+
+
+@tool(safety_tier=SafetyTier.READ_ONLY, result_type=ResultType.STRING)
+async def tide(station: str) -> str:
+    """Give the next high water."""
+    return f"2.4 m at {station}"
 
 
 class Ear:
@@ -111,3 +129,37 @@ def test_a_client_on_standard_input_and_output_is_told_too(place: Place, serve: 
 
     assert before["result"] != after["result"]
     assert served.ask(3, "tools/call", name="file", arguments=READ)["result"]["isError"] is False
+
+
+async def test_a_client_is_told_of_a_tool_that_comes_late_and_of_its_end(place: Place) -> None:
+    text = place.policy.read_text("utf-8").replace('tools = ["file"]', 'tools = ["file", "tide"]')
+    place.policy.write_text(text + HOST, "utf-8")
+    registry = ToolRegistry()
+    registry.register(tide)
+    registry.write_manifest(place.folder / "tools.json")
+    with Workspace.open(place.folder) as workspace:
+        agent, ear = AgentServer(workspace.gate, Caller("reader", Session(agent_id="reader"))), Ear()
+        async with Client(agent.server, mode="legacy", message_handler=ear) as client:
+            withdraw = workspace.tools.add(tide)
+            await agent.refresh()
+            assert ear.times == 0  # it is what was listed as its definition
+            assert (await client.call_tool("tide", {"station": "Husum"})).is_error is False
+
+            withdraw()
+            await agent.refresh()
+            async with patient():
+                await ear.news.wait()
+            listed = await client.list_tools(cache_mode="bypass")
+            refused = await client.call_tool("tide", {"station": "Husum"})
+
+            ear.news.clear()
+            workspace.tools.add(tide)
+            await agent.refresh()
+            async with patient():
+                await ear.news.wait()
+            again = await client.list_tools(cache_mode="bypass")
+
+    assert [tool.name for tool in listed.tools] == ["file"]
+    assert refused.is_error
+    assert [tool.name for tool in again.tools] == ["file", "tide"]
+    assert ear.times == 2
