@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -12,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from mcp.types import CallToolResult, InputRequiredResult, PaginatedRequestParams, TextContent
+from mcp.types import CallToolResult, InputRequiredResult, PaginatedRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
 
 from gatewright.adapters.mcp_call import Call, OperatorConsent, UserConsent, elicit
+from gatewright.adapters.mcp_result import result_of, text_block
 from gatewright.base.errors import WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.ids import new_id
 from gatewright.gate import ApprovalLimits, Approver, Session, Status
 from gatewright.gate.serving import ClientSession
 from gatewright.policy.toolname import split_name
+from gatewright.schema import SchemaChecker
+from gatewright.schema.pattern import linear_part
 from gatewright.tools import ToolExecutionContext
 from gatewright.tools.server_tool import ServerTool
 
@@ -81,7 +82,7 @@ class AgentServer:
         self._clients: dict[Connection | str, _Client] = {}
         self._asked: dict[str, Call] = {}
         self._seen = self._view()
-        self._schemas: tuple[AgentView | None, dict[str, Mapping[str, Any]]] = None, {}
+        self._shown: _Shown | None = None
         self.server = _ToolServer(
             "gatewright",
             version=version("gatewright"),
@@ -156,10 +157,13 @@ class AgentServer:
 
     def _input_schema(self, name: str) -> Mapping[str, Any] | None:
         """The schema of a tool that is shown: over HTTP the SDK asks for it at each call, or else lists all tools."""
-        view = self._view()
-        if self._schemas[0] is not view:
-            self._schemas = view, {tool["name"]: tool["inputSchema"] for tool in _tools(view)}
-        return self._schemas[1].get(name)
+        tool = self._shown_to(self._view()).tools.get(name)
+        return None if tool is None else tool["inputSchema"]
+
+    def _shown_to(self, view: AgentView | None) -> _Shown:
+        if self._shown is None or self._shown.view is not view:
+            self._shown = _Shown(view)
+        return self._shown
 
     async def _list(self, _context: ServerRequestContext, _params: PaginatedRequestParams) -> dict[str, Any]:
         return {"tools": _tools(self._view()), "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -205,10 +209,9 @@ class AgentServer:
             approver=self._consent(context, client, call),
         )
         client.denied += outcome.status in (Status.DENIED, Status.UNANSWERED)
-        result = self._passed_through(tool, outcome) or CallToolResult(content=[_text(outcome.output)])
-        result.is_error = outcome.status is not Status.ALLOWED
+        result = await self._result(call.params.name, tool, outcome, view)
         if not result.is_error and self._view() is not None:
-            result.content += map(_text, self._gate.reminders(caller.agent_id, caller.session))
+            result.content += map(text_block, self._gate.reminders(caller.agent_id, caller.session))
         if not outcome.should_continue:
             result.meta = {**(result.meta or {}), CONTINUE_KEY: False}
         return result
@@ -232,24 +235,31 @@ class AgentServer:
                 return UserConsent(call.ask, client.name, call.progress, wait_s)
         return OperatorConsent(self._broker, call.progress, client.waits) if self._broker is not None else None
 
-    def _passed_through(self, tool: str, outcome: Outcome) -> CallToolResult | None:
-        """The server's own result, without its secrets; None for what is not the result of a server."""
+    async def _result(self, shown: str, tool: str, outcome: Outcome, view: AgentView | None) -> CallToolResult:
+        """The answer for a client that was shown ``view``, where the tool has the name ``shown``."""
         snapshot = self._gate.snapshot()
-        if outcome.data is None or not isinstance(snapshot.registry.get(*split_name(tool)), ServerTool):
-            return None
-        try:
-            result = CallToolResult.model_validate_json(outcome.data)
-        except ValidationError:
-            return None
-        if outcome.truncated:
-            others = [block for block in result.content if not isinstance(block, TextContent)]
-            result.content, result.structured_content = [_text(outcome.output), *others], None
-        if result.structured_content is not None:
-            size = len(json.dumps(result.structured_content))
-            if size > snapshot.policy.defaults.max_output_bytes:
-                result.structured_content = None
-                result.content.append(_text(f"[structured result left out: {size:,} bytes]"))
-        return result
+        return await result_of(
+            outcome,
+            from_server=isinstance(snapshot.registry.get(*split_name(tool)), ServerTool),
+            promise=self._shown_to(view).promise(shown),
+            max_bytes=snapshot.policy.defaults.max_output_bytes,
+        )
+
+
+class _Shown:
+    """The tools of a view as clients are shown them, by name, with the output schemas that results have to fit."""
+
+    def __init__(self, view: AgentView | None) -> None:
+        self.view = view
+        self.tools = {str(tool["name"]): tool for tool in _tools(view)}
+        self._promises: dict[str, SchemaChecker] = {}
+
+    def promise(self, name: str) -> SchemaChecker | None:
+        """The tool's output schema, compiled once; None where it is shown without."""
+        schema = self.tools.get(name, {}).get("outputSchema")
+        if schema is not None and name not in self._promises:
+            self._promises[name] = SchemaChecker(linear_part(schema))
+        return self._promises.get(name)
 
 
 class _ToolServer(Server[dict[str, Any]]):
@@ -261,10 +271,6 @@ class _ToolServer(Server[dict[str, Any]]):
         """What a client is told at the handshake."""
         changes = notification_options or NotificationOptions(tools_changed=True)
         return super().create_initialization_options(changes, *rest, **more)
-
-
-def _text(text: str) -> TextContent:
-    return TextContent(type="text", text=text)
 
 
 def _tools(view: AgentView | None) -> list[dict[str, Any]]:

@@ -11,6 +11,8 @@ from gatewright.cli.schema import filter_notes, filtered, reading
 from gatewright.cli.toolfile import ToolFile, read_tool_file
 from gatewright.cli.toolnote import notes
 from gatewright.schema import ToolListing, format_named
+from gatewright.schema.output import told_output
+from gatewright.schema.walk import Schema
 from gatewright.tools import ToolDefinition
 
 NEEDED = 'give a tool definition, `{"name": "...", "inputSchema": ...}`'
@@ -52,13 +54,18 @@ def preview_file(path: str, form: str, choice: Choice, *, as_json: bool) -> Exit
         raise UsageProblem(f"{source.what} is a bare schema and has no name: {NEEDED}")
     source.print_warnings()
     chosen = _chosen(source, choice)
-    whole = [ToolListing(tool.name, tool.description, tool.input_schema) for tool in chosen]
+    whole = [ToolListing(tool.name, tool.description, tool.input_schema, _output(tool)) for tool in chosen]
     shown, told = (whole, []) if choice.allow is None else _narrowed(source, choice)
     print_json(format_named(form).render_all(shown))
     if not as_json:
         for line in (*told, *notes(shown, form, whole)):
             print_error(line)
     return Exit.PROBLEMS if source.set_aside else Exit.OK
+
+
+def _output(tool: ToolDefinition, hidden: frozenset[str] = frozenset()) -> Schema | None:
+    output = None if tool.output_schema is None else told_output(tool.output_schema, hidden)
+    return output if output is not None and output.get("type") == "object" else None
 
 
 def _chosen(source: ToolFile, choice: Choice) -> list[ToolDefinition]:
@@ -78,4 +85,5 @@ def _narrowed(source: ToolFile, choice: Choice) -> tuple[list[ToolListing], list
         raise UsageProblem(f"no operations found in `{tool.name}`, so there is nothing to `--allow`")
     if result.schema is None:
         return [], []
-    return [ToolListing(tool.name, result.clean(tool.description), result.schema)], list(filter_notes(result))
+    listing = ToolListing(tool.name, result.clean(tool.description), result.schema, _output(tool, result.hidden))
+    return [listing], list(filter_notes(result))

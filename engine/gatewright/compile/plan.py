@@ -18,7 +18,7 @@ from gatewright.compile.operation_plan import CombinedPlans, OperationPlan, path
 from gatewright.compile.redactor import Redactor
 from gatewright.compile.rule_test import BoundRule
 from gatewright.compile.shape import ShapeCache, ToolShape
-from gatewright.policy.document import OutputCheck, Policy
+from gatewright.policy.document import OutputCheck, Policy, ToolSettings
 from gatewright.policy.layer import Layers
 from gatewright.policy.permission import Action
 from gatewright.policy.reach import source_rules
@@ -136,7 +136,7 @@ def compile_tool(
         policy.defaults.max_output_bytes,
         hidden_tools,
         settings.scrub if settings is not None else True,
-        (settings.output if settings is not None else None) or tool.output_check,
+        _output_check(settings, tool),
     )
 
 
@@ -156,7 +156,19 @@ def shape_of(layers: Layers, tool: Tool, right: ToolRight, shapes: ShapeCache) -
         words = settings.description or None
         closed = closed if settings.extra_arguments is None else settings.extra_arguments is Verdict.DENY
     check_formats = layers.policy.defaults.check_formats
-    return shapes.shape(tool, right.shown, words, limits=limits, closed=closed, check_formats=check_formats)
+    return shapes.shape(
+        tool,
+        right.shown,
+        words,
+        limits=limits,
+        closed=closed,
+        check_formats=check_formats,
+        tells_output=_output_check(settings, tool) is not OutputCheck.OFF,
+    )
+
+
+def _output_check(settings: ToolSettings | None, tool: Tool) -> OutputCheck:
+    return (settings.output if settings is not None else None) or tool.output_check
 
 
 def _bound_rules(layers: Layers, facts: ToolFacts, *kinds: type[RuleKind]) -> list[BoundRule]:

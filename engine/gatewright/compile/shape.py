@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gatewright.base.json_copy import copied
 from gatewright.base.once import once
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MAX_SHAPES = 16_384
 _NO_NAMES: frozenset[str] = frozenset()
+_Key: TypeAlias = "tuple[str, int, frozenset[str], str | None, tuple[Limit, ...], bool, bool, bool]"
 
 
 class ToolShape:
@@ -61,7 +62,7 @@ class ToolShape:
         )
         listing = self.listing
         if found.schema is not listing.schema:
-            listing = ToolListing(listing.name, listing.description, found.schema)
+            listing = ToolListing(listing.name, listing.description, found.schema, listing.output)
         other = ToolShape(self.tool, self.shown, listing, self, check_formats=self.check_formats)
         other.narrowed, other.unsaid = found.names, found.unsaid
         other.closed, other.open_why = closed and not found.open_why, found.open_why
@@ -105,7 +106,7 @@ class ShapeCache:
     def __init__(self) -> None:
         self.conditions = Conditions()
         self.declared = DeclaredTools()
-        self._shapes: dict[tuple[str, int, frozenset[str], str | None, tuple[Limit, ...], bool, bool], ToolShape] = {}
+        self._shapes: dict[_Key, ToolShape] = {}
         self._lock = fork_safe_lock()
 
     def shape(
@@ -117,18 +118,20 @@ class ShapeCache:
         limits: tuple[Limit, ...] = (),
         closed: bool = False,
         check_formats: bool = False,
+        tells_output: bool = True,
     ) -> ToolShape | None:
         """The shape, or None when nothing is shown. Raises GatewrightError when the tool has no usable schema.
 
         ``description`` stands in place of the tool's own. ``limits``: what the schema says as far as it can;
         ``closed``: it takes no argument that it does not name. ``check_formats``: see ``ToolShape``.
+        ``tells_output``: whether its listing has the schema of results.
         """
-        key = (tool.name, tool.major, shown, description, limits, closed, check_formats)
+        key = (tool.name, tool.major, shown, description, limits, closed, check_formats, tells_output)
         found = self._shapes.get(key)
         if found is not None and found.tool is tool:
             return found
         if limits or closed:
-            whole = self.shape(tool, shown, description, check_formats=check_formats)
+            whole = self.shape(tool, shown, description, check_formats=check_formats, tells_output=tells_output)
             if whole is None:
                 return None
             shape = whole.limited(limits, closed=closed)
@@ -138,7 +141,8 @@ class ShapeCache:
             schema = tool.schema_for(shown)
             if schema is None:
                 return None
-            listing = ToolListing(tool.name, tool.description_for(shown, description), schema)
+            output = tool.told_output(shown) if tells_output else None
+            listing = ToolListing(tool.name, tool.description_for(shown, description), schema, output)
             shape = ToolShape(tool, shown, listing, check_formats=check_formats)
         with self._lock:
             if len(self._shapes) >= _MAX_SHAPES:

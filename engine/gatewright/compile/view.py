@@ -186,7 +186,8 @@ class AgentView:
         for tool in self._snapshot.tools():
             known = before.get(tool.name)
             if known is None or known[0] is not tool:
-                made = ToolListing(tool.name, tool.description, tool.input_schema())
+                names = frozenset(spec.name for spec in tool.operations) or frozenset({""})
+                made = ToolListing(tool.name, tool.description, tool.input_schema(), tool.told_output(names))
                 had = shown.get(tool.name)
                 is_same = had is not None and had.schema is made.schema and had.description == made.description
                 known = (tool, had if had is not None and is_same else made)

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
+from pydantic.json_schema import JsonSchemaMode
 
 from gatewright.base.errors import SchemaError
 from gatewright.schema.inline import inline_references
@@ -16,27 +17,29 @@ _PLATFORM_FORMATS = frozenset(
 )
 
 
-def schema_of(model_or_type: Any) -> Schema:
-    """The input schema of ``model_or_type`` with references inlined. Raises SchemaError when there is none.
+def schema_of(model_or_type: Any, mode: JsonSchemaMode = "validation") -> Schema:
+    """The schema of ``model_or_type`` with references inlined. Raises SchemaError when there is none.
+
+    ``mode``: `validation` of what is taken, `serialization` of what is given.
 
     Titles that pydantic makes up from field names are left out, and so are number formats of one platform.
     """
     try:
-        raw = cast("Schema", _raw(model_or_type))
+        raw = cast("Schema", _raw(model_or_type, mode))
     except (PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError) as error:
         name = getattr(model_or_type, "__name__", str(model_or_type))
         raise SchemaError(f"`{name}` has no JSON Schema: {str(error).splitlines()[0]}") from None
     return _plain(inline_references(raw))
 
 
-def _raw(model_or_type: Any) -> object:
+def _raw(model_or_type: Any, mode: JsonSchemaMode) -> object:
     if isinstance(model_or_type, TypeAdapter):
         adapter = cast("TypeAdapter[Any]", model_or_type)
-        return adapter.json_schema(mode="validation")
+        return adapter.json_schema(mode=mode)
     if isinstance(model_or_type, type) and issubclass(model_or_type, BaseModel):
-        return model_or_type.model_json_schema(mode="validation")
+        return model_or_type.model_json_schema(mode=mode)
     adapter = TypeAdapter[Any](cast("Any", model_or_type))
-    return adapter.json_schema(mode="validation")
+    return adapter.json_schema(mode=mode)
 
 
 def _plain(schema: Schema) -> Schema:

@@ -17,7 +17,7 @@ from gatewright.tools.declaration import Determinism, Normalization, ResourceBou
 from gatewright.tools.define import MARK, OperationMark, listing_of
 from gatewright.tools.flat import definitions
 from gatewright.tools.shape import PlainShape
-from gatewright.tools.signature import Binding, Function, bind
+from gatewright.tools.signature import Binding, Function, bind, returned_schema
 from gatewright.tools.stream import check_yields, yields
 from gatewright.tools.tool import Tool
 
@@ -69,8 +69,8 @@ def tool(
 def tool(function: Function | None = None, /, **declared: Any) -> FunctionTool | Callable[[Function], FunctionTool]:
     """Make a tool of an async function; name, description and parameter sentences come from it.
 
-    ``result_type`` and ``normalization`` come from the return annotation where it says them; a function that yields is
-    a stream. Undeclared, the tier is
+    ``result_type``, ``normalization`` and ``output_schema`` come from the return annotation where it says them; a
+    function that yields is a stream. Undeclared, the tier is
     the strictest; ``required_capabilities`` undeclared are the kinds of its side effects. ``operations``: a function
     that lists what the parameter ``operation_field`` may be (see `Tool.with_listed_operations`). Raises
     RegistrationError for a function that cannot be one, naming the parameter.
@@ -98,7 +98,9 @@ def _tool(function: Function, declared: dict[str, Any]) -> FunctionTool:
     check_yields(function, kind, where)
     is_binary = kind is ResultType.BINARY or (kind is ResultType.STREAM and bytes in get_args(binding.returns))
     plain = Normalization.BINARY if is_binary else Normalization.JSON
-    return FunctionTool(function, binding, operations, **{"normalization": plain, **given, "result_type": kind})
+    output = None if kind is ResultType.STREAM else returned_schema(binding.returns)
+    usual = {"normalization": plain, "output_schema": output}
+    return FunctionTool(function, binding, operations, **{**usual, **given, "result_type": kind})
 
 
 def _result_type(returns: Any, where: str) -> ResultType:
@@ -128,12 +130,14 @@ def operation(
     usage_rule: str | None = None,
     one_of: Collection[Collection[str]] = (),
     capabilities: Collection[str] | None = None,
+    output_schema: Schema | None = None,
 ) -> Callable[[_Method], _Method]: ...
 def operation(method: _Method | None = None, /, **said: Any) -> _Method | Callable[[_Method], _Method]:
     """Mark an async method of a Tool as one of its operations, named like the method unless ``name`` says otherwise.
 
     ``one_of``: groups of parameters of which exactly one has to be given. ``capabilities``: the kinds that it needs,
-    where they are not the tool's. Raises RegistrationError if it is not async.
+    where they are not the tool's. ``output_schema``: of its results, where the return annotation does not say it.
+    Raises RegistrationError if it is not async.
     """
     if method is not None:
         return _mark(method, OperationMark())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from gatewright.base.errors import RegistrationError
@@ -13,6 +14,8 @@ from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.schema.check import SchemaChecker
+from gatewright.schema.output import joined_outputs
+from gatewright.schema.walk import Schema
 from gatewright.tools.declaration import Declaration, Normalization, ResultType, check_conduct
 from gatewright.tools.model import model_shape
 from gatewright.tools.naming import check_operation_name, check_tool_name, major_of
@@ -40,6 +43,23 @@ class OperationMark:
     usage_rule: str | None = None
     one_of: Collection[Collection[str]] = ()
     capabilities: Collection[str] | None = None
+    output_schema: Schema | None = None
+
+
+def outputs_of(declared: type[Declaration], shape: InputShape) -> Schema | None:
+    """The schema of its results as its operations, or its method ``run``, say it; None where they do not."""
+    said = [spec.output_schema for spec in shape.operations]
+    known = [one for one in said if one is not None]
+    if known and len(known) == len(said):
+        return joined_outputs(known)
+    own = declared.__dict__.get("run")
+    if known or own is None or declared.result_type is ResultType.STREAM:
+        return None
+    from gatewright.tools.signature import returned, returned_schema
+
+    with suppress(RegistrationError):
+        return returned_schema(returned(own, f"tool `{declared.name}`"))
+    return None
 
 
 def check_declaration(declared: Declaration | type[Declaration], base: type[Any]) -> None:
@@ -171,6 +191,14 @@ def _method_shape(declared: type[Declaration], methods: Mapping[str, Callable[..
     return MethodShape(declared.operation_field, tuple(specs), bindings)
 
 
+def _output(declared: type[Declaration], mark: OperationMark, binding: Binding) -> Schema | None:
+    """The schema of an operation's results, where it says one."""
+    from gatewright.tools.signature import returned_schema
+
+    says_none = declared.output_schema is None and declared.result_type is not ResultType.STREAM
+    return returned_schema(binding.returns) if mark.output_schema is None and says_none else mark.output_schema
+
+
 def _spec(declared: type[Declaration], name: str, mark: OperationMark, binding: Binding, where: str) -> OperationSpec:
     optional = {parameter.name for parameter in binding.parameters if not parameter.required}
     for parameter in (parameter for group in mark.one_of for parameter in group):
@@ -183,4 +211,5 @@ def _spec(declared: type[Declaration], name: str, mark: OperationMark, binding: 
     said = declared.operation_capabilities.get(name) if mark.capabilities is None else mark.capabilities
     kinds = None if said is None else kinds_of(said, f"operation `{name}` of {where}")
     actions, one_of = tuple(mark.actions), tuple(map(tuple, mark.one_of))
-    return OperationSpec(name, description, tier, actions, mark.usage_rule, binding.parameters, one_of, kinds)
+    output = _output(declared, mark, binding)
+    return OperationSpec(name, description, tier, actions, mark.usage_rule, binding.parameters, one_of, kinds, output)

@@ -10,6 +10,7 @@ from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action
 from gatewright.policy.right import OperationFacts, PathArgument
 from gatewright.policy.tier import SafetyTier
+from gatewright.schema.walk import Schema
 from gatewright.tools.needs import judged_kinds
 from gatewright.tools.parameter import CommandParameter, FileParameter, Parameter, Role, required_kinds
 
@@ -27,7 +28,8 @@ class OperationSpec:
     """One operation. ``actions``: what it may turn out to do to a file or block.
 
     ``one_of``: groups of parameters of which exactly one has to be given. ``capabilities`` None: those of the tool.
-    ``taken``: the names of its parameters, ``required``: of those that every call has to give.
+    ``output_schema``: of its results, where it has one of its own. ``taken``: the names of its parameters,
+    ``required``: of those that every call has to give.
     """
 
     name: str
@@ -38,6 +40,7 @@ class OperationSpec:
     parameters: tuple[Parameter, ...] = ()
     one_of: tuple[tuple[str, ...], ...] = ()
     capabilities: frozenset[CapabilityKind] | None = None
+    output_schema: Schema | None = field(default=None, hash=False)
     taken: frozenset[str] = field(init=False, compare=False, repr=False)
     required: tuple[str, ...] = field(init=False, compare=False, repr=False)
 

@@ -25,6 +25,7 @@ from gatewright.base.errors import RegistrationError, SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import near_hint
 from gatewright.schema import schema_of
+from gatewright.schema.pattern import linear_part
 from gatewright.schema.walk import Schema, objects
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.docstring import Docstring, parse_docstring
@@ -36,6 +37,7 @@ Function = Callable[..., Awaitable[object] | AsyncIterator[object]]
 Made = dict[int, tuple[Any, tuple[TypeAdapter[Any], Schema]]]
 """By the identity of an annotation: the annotation, kept alive by it, and what was made of it."""
 _PLAIN = frozenset({str, int, float, bool})
+_NOTHING = frozenset({"type", "title", "description"})
 
 
 @frozen
@@ -66,6 +68,27 @@ class Binding:
         if self.context_name is not None:
             values[self.context_name] = context
         return await self.function(*owner, **values)
+
+
+def returned(function: Function, where: str) -> Any:
+    """The annotation of what ``function`` returns, or ``Signature.empty``. Raises RegistrationError."""
+    returns = inspect.signature(function).return_annotation
+    return returns if returns is inspect.Signature.empty else _resolved(function, returns, f"{where}: `return`")
+
+
+def returned_schema(returns: Any) -> Schema | None:
+    """The schema of results that a return annotation promises; None where it says no more than their type.
+
+    Patterns that do not run in linear time are left out.
+    """
+    if returns is inspect.Signature.empty or returns is bytes:
+        return None
+    try:
+        schema = linear_part(schema_of(returns, "serialization"))
+    except SchemaError:
+        return None
+    said = {key for key, value in schema.items() if value not in (True, {}) and key not in _NOTHING}
+    return schema if said else None
 
 
 def first_message(error: ValidationError) -> str:
@@ -100,7 +123,6 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
     if unknown is not None:
         near = near_hint(unknown, hints)
         raise RegistrationError(f"{where}: the docstring describes `{unknown}`, which is no parameter{near}")
-    returns = inspect.signature(function).return_annotation
     own = [row for row in rows if row.name not in contexts]
     made = {} if made is None else made
     typed = {row.name: _typed(hints[row.name], f"{where}: parameter `{row.name}`", made) for row in own}
@@ -110,7 +132,7 @@ def bind(function: Function, where: str, *, is_method: bool, made: Made | None =
         tuple(_parameter(row, hints[row.name], *typed[row.name], docstring, where) for row in own),
         {name: adapter for name, (adapter, _) in typed.items()},
         contexts[0] if contexts else None,
-        returns if returns is inspect.Signature.empty else _resolved(function, returns, f"{where}: `return`"),
+        returned(function, where),
     )
 
 

@@ -40,11 +40,12 @@ from gatewright.schema import (
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.closure import with_closed_arguments
 from gatewright.schema.fieldpath import steps_of
+from gatewright.schema.output import joined_outputs, told_output
 from gatewright.schema.selector import Selector, selector_of
 from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Declaration, Normalization, ResultType
-from gatewright.tools.define import check_declaration, check_examples, check_texts, listing_of, shape_of
+from gatewright.tools.define import check_declaration, check_examples, check_texts, listing_of, outputs_of, shape_of
 from gatewright.tools.model import ModelShape
 from gatewright.tools.naming import major_of
 from gatewright.tools.needs import kinds_of, kinds_of_effects
@@ -78,6 +79,7 @@ class Tool(Declaration):
     unchecked_arguments: tuple[tuple[str, str], ...] = ()
     """Patterns of the tool's own schema that are neither shown nor checked: a pointer to each, and why."""
     _tiers: Mapping[str, SafetyTier] = MappingProxyType({})
+    _output_is_read: bool = False
 
     def __init_subclass__(cls, *, abstract: bool = False, **rest: Any) -> None:
         """Check the declaration and read its operations. Raises RegistrationError."""
@@ -90,7 +92,12 @@ class Tool(Declaration):
         if not cls.description:
             cls.description = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
         check_declaration(cls, Tool)
+        if cls._output_is_read:  # its own methods may say another one than those of the class that it is made from
+            cls.output_schema, cls._output_is_read = None, False
         cls._shape = shape_of(cls, Tool)
+        if cls.output_schema is None:
+            cls.output_schema = outputs_of(cls, cls._shape)
+            cls._output_is_read = cls.output_schema is not None
         cls.operation_field = cls._shape.operation_field or cls.operation_field
         if cls._list_operations is not None and not cls._shape.operations:
             raise RegistrationError(f"tool `{cls.name}` has a function `operations` and no operations to choose from")
@@ -404,6 +411,38 @@ class Tool(Declaration):
             raise ToolFailure(f"`{self.name}` does not say how its results are normalised", code="bad-result")
         return normalized(result)
 
+    def told_output(self, shown: frozenset[str]) -> Schema | None:
+        """The schema of an object that every result of the ``shown`` operations is, without a word of the others.
+
+        None where there is none to tell.
+        """
+        if self.normalization is not Normalization.JSON:
+            return None
+        own = [spec.output_schema for spec in self.operations if spec.name in shown]
+        said = [one for one in own if one is not None]
+        if said and len(said) == len(own):
+            schema: Schema | None = joined_outputs(said)
+        else:
+            shape = self._shape
+            hidden = shape.filtered(shown).hidden if isinstance(shape, SelectedShape) else self._names - shown
+            schema = None if self.output_schema is None else told_output(self.output_schema, hidden)
+        return schema if schema is not None and schema.get("type") == "object" else None
+
+    def output_checker_of(self, operation: str) -> SchemaChecker | None:
+        """The schema of the operation's results, compiled once; the tool's where it has none of its own."""
+        found = self._output_checkers.get(operation)
+        if found is None:
+            spec = next((one for one in self.operations if one.name == operation), None)
+            schema = None if spec is None else spec.output_schema
+            if schema is None:
+                return self.output_checker
+            found = self._output_checkers[operation] = SchemaChecker(schema)
+        return found
+
+    @once
+    def _output_checkers(self) -> dict[str, SchemaChecker]:
+        return {}
+
     @once
     def output_checker(self) -> SchemaChecker | None:
         """The output schema, compiled once; None when the tool declares none. Raises SchemaError."""
@@ -412,12 +451,14 @@ class Tool(Declaration):
     def check(self) -> None:
         """Raises RegistrationError for a declaration that cannot be registered."""
         check_declaration(self, Tool)
-        try:
-            _ = self.output_checker
-        except SchemaError as error:
-            raise RegistrationError(f"tool `{self.name}`: its `output_schema` cannot be used: {error}") from None
         if not hasattr(self, "_shape"):
             raise RegistrationError(f"tool `{self.name}` has no operations and no function")
+        try:
+            _ = self.output_checker
+            for spec in () if self._output_is_read else self.operations:
+                _ = self.output_checker_of(spec.name)
+        except SchemaError as error:
+            raise RegistrationError(f"tool `{self.name}`: its `output_schema` cannot be used: {error}") from None
         check_texts(self, self._shape)
         if "examples" in self.__dict__ or not hasattr(type(self), "_shape"):  # else they were checked with the class
             check_examples(self, self._shape)

@@ -24,12 +24,12 @@ async def _run(state: CallState) -> StageResult:
         return StageResult(note="reused")
     tool, check = state.plan.tool, state.plan.output
     problem = kind_problem(state.result, tool.result_type)
-    if problem is None and tool.output_checker is None:
+    if problem is None and tool.output_checker_of(state.chosen.name) is None:
         return StageResult(note="no output schema")
     if problem is None and check is OutputCheck.OFF:
         return StageResult(note="not checked: output is off")
     if problem is None:
-        problem = await apart(state.result, _problem, tool, state.result)
+        problem = await apart(state.result, _problem, tool, state.chosen.name, state.result)
         if problem is not None and check is OutputCheck.WARN:
             state.misfit = problem
             return StageResult(note=f"taken as it is: {problem}")
@@ -39,9 +39,9 @@ async def _run(state: CallState) -> StageResult:
     return StageResult(note=state.detail)
 
 
-def _problem(tool: Tool, result: JsonValue | bytes) -> str | None:
+def _problem(tool: Tool, operation: str, result: JsonValue | bytes) -> str | None:
     """What is wrong with the result, or None."""
-    checker = tool.output_checker
+    checker = tool.output_checker_of(operation)
     if checker is None or isinstance(result, bytes):
         return None
     part = tool.output_part(result)

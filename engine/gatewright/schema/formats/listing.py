@@ -15,10 +15,12 @@ Level = Literal["refused", "looser", "narrower", "note"]
 class ToolListing:
     """A tool as an agent sees it, before any provider's spelling.
 
-    ``made``: what formats and token counts made of it, which lasts as long as it does.
+    ``output``: what its results are, as the model may be told. ``made``: what formats and token counts made of it,
+    which lasts as long as it does.
     """
 
     name: str
     description: str
     schema: Schema
+    output: Schema | None = None
     made: dict[object, Any] = field(default_factory=dict[object, Any], init=False, compare=False, repr=False)

@@ -1,7 +1,7 @@
 """Tools as the Model Context Protocol lists them: JSON Schema as it is, with an object at the root.
 
 Source: the specification's revision 2025-11-25, "Tools": `inputSchema` has `type: object` and is 2020-12 unless it says
-otherwise; names of 1 to 128 letters, digits, `_`, `-` and `.`.
+otherwise, and so has `outputSchema`, where results have one; names of 1 to 128 letters, digits, `_`, `-` and `.`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ def _fit(listing: ToolListing) -> Fitted:
     schema = shown if shown.get("type") == "object" else {**shown, "type": "object"}
 
     def body(name: str) -> dict[str, Any]:
-        return {"name": name, "description": listing.description, "inputSchema": schema}
+        told = {"name": name, "description": listing.description, "inputSchema": schema}
+        return told if listing.output is None else {**told, "outputSchema": listing.output}
 
     return Fitted(body)
 
