@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urljoin
 
@@ -14,13 +15,16 @@ from gatewright.base.jsonvalue import JsonValue
 from gatewright.policy.document import SearchEngine, SearchProvider, Web
 
 if TYPE_CHECKING:
-    from gatewright.adapters.web_request import CheckedNetwork
-    from gatewright.tools.port import WebPage
+    from gatewright.adapters.web_request import Answer, CheckedNetwork
+    from gatewright.tools.declaration import ResourceBounds
+    from gatewright.tools.port import WebPage, WebRequest
 
 MAX_REDIRECTS = 5
 SEARCH_S = 8.0
 """How long one engine may take before the next one is asked."""
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_SEE_OTHER = 303
+_KEEP_METHOD = frozenset({307, 308})
+_REDIRECTS = frozenset({301, 302, _SEE_OTHER}) | _KEEP_METHOD
 _USUAL = {
     SearchEngine.DUCKDUCKGO: "https://html.duckduckgo.com/html/",
     SearchEngine.GOOGLE: "https://www.googleapis.com/customsearch/v1",
@@ -53,33 +57,78 @@ class WebClient:
         return tuple(address_of(one) for one in self._web.search)
 
     async def fetch(
-        self, url: str, *, headers: Sequence[tuple[str, str]] = (), follow: Callable[[str], str], raw: bool = False
+        self,
+        url: str,
+        *,
+        headers: Sequence[tuple[str, str]] = (),
+        follow: Callable[[str], str],
+        raw: bool = False,
+        bounds: ResourceBounds,
     ) -> WebPage:
         """What stands at ``url`` in the end; ``headers`` go to its own origin alone. Raises ToolFailure."""
         from gatewright.adapters.web_page import is_read, page_of
         from gatewright.adapters.web_request import get
 
         target, network = self._target(url), self._network(self.allow_private)
-        for _ in range(MAX_REDIRECTS + 1):
+        for _ in range(most := _most_requests(bounds)):
             answer = await get(target, headers, network, wants=is_read)
-            location = answer.header("location").strip() if answer.status in _REDIRECTS else ""
+            location = _location(target, answer)
             if not location:
                 return await aio.to_thread(page_of, target.text, answer, raw=raw)
-            try:
-                onward = self._target(follow(urljoin(target.text, location)))
-            except ValueError:
-                raise ToolFailure("the server redirects to something that is no address", code="bad-answer") from None
+            onward = self._target(follow(location))
             if _origin(onward) != _origin(target):
                 headers = ()
             target = onward
-        raise ToolFailure(f"the address redirects more than {MAX_REDIRECTS} times", code="too-many-redirects")
+        raise _too_far(most)
 
-    async def search(self, query: str, *, count: int, freshness: str | None) -> JsonValue:
+    async def send(
+        self,
+        request: WebRequest,
+        *,
+        headers_env: Mapping[str, str],
+        follow: Callable[[UrlTarget], None],
+        bounds: ResourceBounds,
+    ) -> JsonValue | bytes:
+        """The answer to a request, along its redirects. Raises ToolFailure."""
+        from gatewright.adapters.secret import Secrets
+        from gatewright.adapters.web_page import value_of
+        from gatewright.adapters.web_request import request as ask
+
+        secret, network = _values_of(headers_env, self._variables), self._network(self.allow_private)
+        named = {name.lower() for name, _ in secret}
+        own = (*(row for row in request.headers if row[0].lower() not in named), *secret)
+        left = bounds.network_bytes
+        for _ in range(most := _most_requests(bounds)):
+            headers = own if request.body is None else (*own, ("Content-Type", request.content_type))
+            if left is not None:
+                left -= _size(request, headers)
+                if left <= 0:
+                    text = f"the call would send and receive more than {bounds.network_bytes:,} bytes; send less"
+                    raise ToolFailure(text, code="too-large")
+            answer = await ask(request.method, request.url, headers, network, body=request.body, most=left)
+            location = _location(request.url, answer)
+            if not location:
+                return await aio.to_thread(value_of, answer, Secrets(value for _, value in secret))
+            left = None if left is None else left - len(answer.body)
+            onward = self._onward(request, answer.status, location)
+            follow(onward.url)
+            own = own if _origin(onward.url) == _origin(request.url) else ()
+            request = onward
+        raise _too_far(most)
+
+    def _onward(self, request: WebRequest, status: int, location: str) -> WebRequest:
+        """The request that a redirect asks for; what is moved by 301 to 303 is read there (RFC 9110, 15.4)."""
+        reads = request.method == "HEAD" or not request.url.writes
+        if reads or status in _KEEP_METHOD or (status != _SEE_OTHER and request.method != "POST"):
+            return replace(request, url=replace(self._target(location), writes=request.url.writes))
+        return replace(request, method="GET", url=self._target(location), body=None, content_type="")
+
+    async def search(self, query: str, *, count: int, freshness: str | None, bounds: ResourceBounds) -> JsonValue:
         """The results of the first engine that gives some, and which ones before it failed. Raises ToolFailure."""
         from gatewright.adapters.web_search import ask
 
         failed: list[JsonValue] = []
-        for one in self._web.search:
+        for one in self._web.search[: bounds.max_requests]:
             try:
                 network = self._network(one.url is not None or self.allow_private)
                 async with aio.timeout(SEARCH_S):
@@ -114,6 +163,41 @@ def address_of(provider: SearchProvider) -> UrlTarget:
     if isinstance(target, UrlRefused):
         raise ToolFailure(f"the address of {provider.engine} cannot be used", code=target.code, detail=target.reason)
     return target
+
+
+def _most_requests(bounds: ResourceBounds) -> int:
+    return min(MAX_REDIRECTS + 1, bounds.max_requests or MAX_REDIRECTS + 1)
+
+
+def _too_far(most: int) -> ToolFailure:
+    return ToolFailure(f"the address redirects more than {most - 1} times", code="too-many-redirects")
+
+
+def _location(target: UrlTarget, answer: Answer) -> str:
+    """The whole address that an answer redirects to; nothing where it is none. Raises ToolFailure."""
+    location = answer.header("location").strip() if answer.status in _REDIRECTS else ""
+    try:
+        return urljoin(target.text, location) if location else ""
+    except ValueError:
+        raise ToolFailure("the server redirects to something that is no address", code="bad-answer") from None
+
+
+def _size(request: WebRequest, headers: Sequence[tuple[str, str]]) -> int:
+    sent = sum(len(name) + len(value) for name, value in headers)
+    return len(request.url.text) + sent + len(request.body or b"")
+
+
+def _values_of(headers_env: Mapping[str, str], variables: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Each header with the value of its variable. Raises ToolFailure where one is not set or cannot be sent."""
+    found: list[tuple[str, str]] = []
+    for name, variable in headers_env.items():
+        value = variables.get(variable, "").strip()
+        if not value or not value.isascii() or not value.isprintable():
+            how = "is not set" if not value else "holds what no header can"
+            detail = f"the environment variable `{variable}`, with the header `{name}`, {how}"
+            raise ToolFailure("this tool is not set up here; go on without it", code="not-set-up", detail=detail)
+        found.append((name, value))
+    return tuple(found)
 
 
 def _origin(target: UrlTarget) -> tuple[str, str, int]:

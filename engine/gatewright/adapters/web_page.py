@@ -1,7 +1,11 @@
-"""What a web server sent, as text that a model can read: HTML as Markdown, other texts in their encoding."""
+"""What a web server sent, as text that a model can read: HTML as Markdown, other texts in their encoding.
+
+Of a request of a tool it is the value that the server means: JSON, a text, or bytes.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
@@ -9,16 +13,22 @@ from urllib.parse import urljoin
 from turbohtml import parse
 from turbohtml.detect import detect
 
+from gatewright.base.errors import ToolFailure
+from gatewright.base.printable import printable
 from gatewright.tools.port import WebPage
 
 if TYPE_CHECKING:
     from turbohtml import Document
 
+    from gatewright.adapters.secret import Secrets
     from gatewright.adapters.web_request import Answer
+    from gatewright.base.jsonvalue import JsonValue
 
 MAX_HTML_BYTES = 2 * 1024 * 1024
 """Of a page: what it takes to read one holds up everything else in this process."""
 MAX_TITLE = 300
+_SAID = 300
+_TOO_LARGE = "result-too-large"
 _LOOKED_AT = 4096
 _CHARSET = re.compile(r"""charset\s*=\s*["']?([A-Za-z0-9_:-]{1,40})""", re.IGNORECASE)
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -72,6 +82,33 @@ def page_of(url: str, answer: Answer, *, raw: bool) -> WebPage:
     else:
         text = decoded(answer.body, charset)
     return WebPage(url, answer.status, _mime(content_type), kind, text, size, is_cut, title, answer.headers)
+
+
+def value_of(answer: Answer, secrets: Secrets) -> JsonValue | bytes:
+    """The body as a program wants it, without ``secrets``: JSON, text or bytes; without one, the status.
+
+    Raises ToolFailure for an answer that is no success or not whole.
+    """
+    page = page_of("", answer, raw=True)
+    if not 200 <= answer.status < 300:
+        text = printable(" ".join(secrets.out_of(page.text).split()))[:_SAID]
+        said = f": {text}" if text else ""
+        raise ToolFailure(f"the server answered with status {answer.status}{said}", code="http-status")
+    if answer.is_cut:
+        text = f"the server answered with status {answer.status} and more than {len(answer.body):,} bytes"
+        raise ToolFailure(f"{text}; if the call only reads, ask for less, else do not make it again", code=_TOO_LARGE)
+    if not answer.body:
+        return {"status": answer.status}
+    if page.kind == "binary":
+        return secrets.out_of(answer.body.decode("latin-1")).encode("latin-1")
+    if page.kind == "json":
+        try:
+            return secrets.out_of_value(json.loads(page.text))
+        except (ValueError, RecursionError):
+            raise ToolFailure(
+                "the server says that it sends JSON, and sends something else", code="bad-answer"
+            ) from None
+    return secrets.out_of(page.text)
 
 
 def document_of(body: bytes, charset: str) -> Document:

@@ -145,11 +145,12 @@ async def request(
     *,
     body: bytes | None = None,
     wants: Callable[[str], bool] = lambda _: True,
+    most: int | None = None,
 ) -> Answer:
     """The answer of the server, whatever its status; redirects are not followed. Raises ToolFailure.
 
     ``body``: what is sent, described by ``headers``. ``wants`` says by the content type whether the body of the answer
-    is wanted.
+    is wanted, ``most`` how much of it at most (and never more than `MAX_BYTES`).
     """
     shown_host = f"[{target.host}]" if ":" in target.host else target.host
     place = target.text.partition("#")[0].partition("://")[2]
@@ -170,7 +171,7 @@ async def request(
             AsyncConnectionPool(max_connections=1, max_keepalive_connections=0, network_backend=network) as pool,
             pool.stream(method, url, headers=sent, content=body, extensions={"timeout": _TIMEOUTS}) as response,
         ):
-            return await _read_answer(response, wants)
+            return await _read_answer(response, wants, MAX_BYTES if most is None else min(most, MAX_BYTES))
     except TimeoutException:
         raise ToolFailure("the server did not answer in time", code="no-answer") from None
     except ProtocolError:
@@ -182,7 +183,7 @@ async def request(
         raise ToolFailure("no connection could be made to the server, or it broke", code="no-connection") from None
 
 
-async def _read_answer(response: Response, wants: Callable[[str], bool]) -> Answer:
+async def _read_answer(response: Response, wants: Callable[[str], bool], most: int) -> Answer:
     headers = tuple((_text(name).lower(), _text(value)) for name, value in response.headers)
     answer = Answer(response.status, headers, b"", is_cut=False)
     if not wants(answer.header("content-type")):
@@ -195,11 +196,11 @@ async def _read_answer(response: Response, wants: Callable[[str], bool]) -> Answ
     async for piece in response.aiter_stream():
         received += len(piece)
         try:
-            body += piece if inflate is None else inflate.decompress(piece, MAX_BYTES + 1 - len(body))
+            body += piece if inflate is None else inflate.decompress(piece, most + 1 - len(body))
         except zlib.error:
             raise ToolFailure("what the server sent cannot be unpacked", code="bad-answer") from None
-        if len(body) > MAX_BYTES or received > MAX_BYTES:
-            return Answer(response.status, headers, bytes(body[:MAX_BYTES]), is_cut=True)
+        if len(body) > most or received > most:
+            return Answer(response.status, headers, bytes(body[:most]), is_cut=True)
     return Answer(response.status, headers, bytes(body), is_cut=False)
 
 

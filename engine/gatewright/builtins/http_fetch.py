@@ -13,28 +13,12 @@ from gatewright.builtins.result import done
 from gatewright.builtins.rooted import Input
 from gatewright.builtins.web_fetch import MAX_CHARS, Url, WebTool, about, follower
 from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.http_request import HEADER_FORM, header_fault
 from gatewright.tools.operation import ArgumentIssue
 
 MAX_HEADERS = 32
 MAX_HEADER = 4_096
 _HEADER = late_regex(r"([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,100}):[ \t]*([\x20-\x7e\t]*)")
-_OURS = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-length",
-        "expect",
-        "forwarded",
-        "host",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "via",
-    }
-)
-_OUR_PREFIXES = ("proxy-", "sec-", "x-forwarded-", "x-real-", "x-original-", "x-http-method")
 _HIDDEN = frozenset({"set-cookie", "set-cookie2"})
 Header = Annotated[str, Field(max_length=MAX_HEADER)]
 
@@ -73,7 +57,8 @@ class HttpFetchTool(WebTool):
         pairs = [_HEADER.fullmatch(line) for line in arguments.headers or ()]
         headers = [(pair[1], pair[2].strip()) for pair in pairs if pair is not None]
         web = context.require_web()
-        page = await web.fetch(arguments.url, headers=headers, follow=follower(arguments, context), raw=True)
+        follow = follower(arguments, context)
+        page = await web.fetch(arguments.url, headers=headers, follow=follow, raw=True, bounds=context.bounds)
         sent: dict[str, JsonValue] = {}
         for name, value in page.headers:
             if name not in _HIDDEN:
@@ -87,8 +72,5 @@ class HttpFetchTool(WebTool):
 def _fault(line: str) -> str | None:
     found = _HEADER.fullmatch(line)
     if found is None:
-        return "a header is written `Name: value`, in ASCII and on one line"
-    name = found[1].lower()
-    if name in _OURS or name.startswith(_OUR_PREFIXES):
-        return "this header is not yours to set; leave it out"
-    return None
+        return HEADER_FORM
+    return header_fault(found[1])

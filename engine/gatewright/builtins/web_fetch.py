@@ -32,7 +32,8 @@ class WebTool(ObjectTool, abstract=True):
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.NET_READ})
     determinism = Determinism.MAYBE
-    resource_bounds = ResourceBounds(timeout_s=30.0)
+    resource_bounds = ResourceBounds(timeout_s=30.0, max_requests=6)
+    enforces_bounds = True
     leaves_copy = True
 
 
@@ -58,7 +59,9 @@ class WebFetchTool(WebTool):
 
     async def run(self, arguments: WebFetch, context: ToolExecutionContext) -> JsonValue:
         """Give its text."""
-        page = await context.require_web().fetch(arguments.url, follow=follower(arguments, context))
+        page = await context.require_web().fetch(
+            arguments.url, follow=follower(arguments, context), bounds=context.bounds
+        )
         if not 200 <= page.status < 300:
             said = f": {page.text[:_PREVIEW]}" if page.text else ""
             raise ToolFailure(f"the server answered with status {page.status}{said}", code="http-status")

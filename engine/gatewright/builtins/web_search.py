@@ -57,6 +57,8 @@ class WebSearchTool(WebTool):
     async def run(self, arguments: WebSearch, context: ToolExecutionContext) -> JsonValue:
         """Give what the first engine finds that answers."""
         web = context.require_web()
-        data = await web.search(arguments.query, count=arguments.count, freshness=arguments.freshness)
+        data = await web.search(
+            arguments.query, count=arguments.count, freshness=arguments.freshness, bounds=context.bounds
+        )
         count = counted(data, "results")
         return done(plural(count, "result") if count else "no results", data)

@@ -112,7 +112,7 @@ class CallState:
     tool itself was called; ``stopped``: it does not run any more. ``reused``: an earlier result
     stands for it. ``detail``: what went wrong in the execution, for the operator; ``misfit``: what of a result that was
     taken does not fit its schema. ``again``: see `ToolExecutionContext`; ``led_to``: the hosts that it let the call go
-    on to.
+    on to; ``onward``: addresses that no argument names and that the call came upon.
     The defaults stand in the class: a call costs only what it fills in. ``book`` and ``sources`` have none: where the
     rules stage did not run nothing may be decided by them.
     """
@@ -130,6 +130,7 @@ class CallState:
     sources: frozenset[str]
     places: tuple[Located, ...] = ()
     urls: tuple[UrlTarget, ...] = ()
+    onward: tuple[UrlTarget, ...] = ()
     files: tuple[FileTarget, ...] = ()
     names: tuple[NameTarget, ...] = ()
     named: tuple[NamedPlace, ...] = ()
@@ -205,9 +206,13 @@ class CallState:
             state.unanswered = self.unanswered
         return state
 
-    def instead(self, arguments: Mapping[str, JsonValue]) -> CallState:
-        """The call with other arguments in the place of this one, at its moment; nobody was asked about it."""
+    def instead(self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()) -> CallState:
+        """The call with other arguments in the place of this one, at its moment; nobody was asked about it.
+
+        ``reaching``: addresses that it came upon.
+        """
         state = self.afresh(self.agent, self.services)
+        state.onward = reaching
         state.raw, state.answer, state.progress, state.on_piece = arguments, None, None, None
         state.facts, state.now_s, state.wall_s, state.rates = self.facts, self.now_s, self.wall_s, self.rates
         return state

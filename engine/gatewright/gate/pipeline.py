@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from gatewright.arguments.url import UrlTarget
 from gatewright.base import aio
 from gatewright.base.errors import ForeignStore, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
@@ -107,13 +108,15 @@ class Passage:
                 break
         return self.decision()
 
-    def _again(self, arguments: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    def _again(
+        self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()
+    ) -> Mapping[str, JsonValue]:
         """The canonical form of other arguments with which the call would be carried out too, unasked."""
-        state = self.state.instead(arguments)
+        state = self.state.instead(arguments, reaching)
         decision = Passage(state, self._force).decide()
         if decision.verdict is not Verdict.ALLOW:
             raise ToolFailure(message.NOT_INSTEAD, code=decision.code, detail=decision.reason)
-        self.state.led_to += tuple(f"{url.host}:{url.port}" for url in state.urls)
+        self.state.led_to += tuple(f"{url.host}:{url.port}" for url in (*state.urls, *reaching))
         return decision.arguments
 
     def decision(self) -> Decision:

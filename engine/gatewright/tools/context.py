@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
@@ -17,6 +17,7 @@ from gatewright.tools.declaration import ResourceBounds
 from gatewright.tools.port import WebPort
 
 if TYPE_CHECKING:
+    from gatewright.arguments.url import UrlTarget
     from gatewright.memory.agentblocks import AgentBlocks
     from gatewright.memory.notes import NoteBook
     from gatewright.sources.manager import SourceManager
@@ -31,11 +32,15 @@ Progress = Callable[[float, float | None, str | None], None]
 OnPiece = Callable[[str], None]
 """Told each piece of a stream as it comes, as text. The whole is checked later: only secrets within one are out."""
 
-Again = Callable[[Mapping[str, JsonValue]], Mapping[str, JsonValue]]
-"""Gives the canonical form of other arguments with which the running call would be carried out as well.
 
-Raises ToolFailure where it would be denied, or somebody would have to be asked.
-"""
+class Again(Protocol):
+    """Decides the running call again, with other arguments or for other addresses that it comes upon (``reaching``)."""
+
+    def __call__(
+        self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()
+    ) -> Mapping[str, JsonValue]:
+        """The canonical form of the arguments. Raises ToolFailure where the call would be denied, or asked about."""
+        ...
 
 
 class StopSignal:

@@ -65,15 +65,19 @@ class Normalization(StrEnum):
 
 @frozen
 class ResourceBounds:
-    """What one call may use; None is unbounded. Raises RegistrationError for a bound that is not positive."""
+    """What one call may use; None is unbounded. Raises RegistrationError for a bound that is not positive.
+
+    ``network_bytes``: sent and received; ``max_requests``: to servers, those that redirects lead to included.
+    """
 
     timeout_s: float = 30.0
     memory_bytes: int | None = None
     cpu_s: float | None = None
     network_bytes: int | None = None
+    max_requests: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("timeout_s", "memory_bytes", "cpu_s", "network_bytes"):
+        for name in ("timeout_s", "memory_bytes", "cpu_s", "network_bytes", "max_requests"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise RegistrationError(f"`{name}` of the resource bounds must be positive and finite")
@@ -81,7 +85,8 @@ class ResourceBounds:
     @property
     def is_timed_only(self) -> bool:
         """Whether time is all that it bounds."""
-        return self.memory_bytes is None and self.cpu_s is None and self.network_bytes is None
+        others = (self.memory_bytes, self.cpu_s, self.network_bytes, self.max_requests)
+        return all(bound is None for bound in others)
 
 
 class Declaration:
@@ -151,7 +156,7 @@ def check_conduct(
 ) -> None:
     """Raises RegistrationError for bounds that nobody would enforce, and for a pure tool that touches something."""
     if not bounds.is_timed_only and not enforces_bounds:
-        text = "memory, cpu and network bounds are not supported for a tool that runs inside this process"
+        text = "bounds of memory, cpu, network and requests are not supported for a tool that runs inside this process"
         raise RegistrationError(f"{where}: {text}; only its `timeout_s` is enforced")
     if determinism is Determinism.PURE and effects:
         named = ", ".join(f"`{effect}`" for effect in sorted(effects))

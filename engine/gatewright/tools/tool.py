@@ -13,7 +13,7 @@ from copy import copy
 from types import MappingProxyType
 from typing import Any, cast
 
-from gatewright.arguments.url import UrlTarget
+from gatewright.arguments.url import UrlRefused, UrlTarget
 from gatewright.base import aio
 from gatewright.base.errors import GatewrightError, RegistrationError, SchemaError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
@@ -367,8 +367,11 @@ class Tool(Declaration):
             return Assessment(actions[0])
         return Assessment(max(actions, key=_ACTIONS.index)) if actions else Assessment()
 
-    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget, ...]:  # noqa: ARG002
-        """What every call of ``operation`` reaches on the web, whatever it is given; a capability has to cover it."""
+    def reached(self, operation: str, web: WebPort | None) -> tuple[UrlTarget | UrlRefused, ...]:  # noqa: ARG002
+        """What every call of ``operation`` reaches on the web, whatever it is given; a capability has to cover it.
+
+        An address that may not be reached denies the call.
+        """
         return ()
 
     async def execute(

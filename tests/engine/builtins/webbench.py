@@ -48,6 +48,7 @@ class Site:
     port: int = 0
     pages: dict[str, bytes | Handler] = field(default_factory=dict[str, "bytes | Handler"])
     requests: list[str] = field(default_factory=list[str])
+    bodies: list[bytes] = field(default_factory=list[bytes])
     is_idle: asyncio.Event = field(default_factory=asyncio.Event)
     is_asked: asyncio.Event = field(default_factory=asyncio.Event)
     open: int = 0
@@ -58,6 +59,7 @@ class Site:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             self.requests.append(head)
+            self.bodies.append(await reader.readexactly(int(self.headers().get("content-length", "0"))))
             path = head.split(" ", 2)[1]
             page = self.pages.get(path, self.pages.get(path.partition("?")[0], answer("nothing here", status=404)))
             self.is_asked.set()

@@ -113,6 +113,9 @@ def _run(state: CallState) -> StageResult:
     if issues:
         lines = "\n".join(dict.fromkeys(f"{issue.pointer or '/'}: {issue.message}" for issue in issues))
         return denied("arguments-mismatch", lines, f"the arguments do not fit:\n{lines}")
+    for place in state.plan.tool.actor.reached(operation.name, state.ports.web):
+        if isinstance(place, UrlRefused):
+            return denied(place.code, place.reason, place.hint)
     state.policy_arguments = state.arguments
     if not operation.roles:
         return look_at_names(state, ()) or _NO_ROLES

@@ -126,7 +126,8 @@ def _within(
 def _targets(state: CallState) -> Iterator[_Target]:
     """What the arguments name, each under the kind that its marker stands for."""
     ports = state.ports
-    for url in (*state.urls, *state.plan.tool.actor.reached(state.chosen.name, state.ports.web)):
+    reached = state.plan.tool.actor.reached(state.chosen.name, state.ports.web)
+    for url in (*state.urls, *(one for one in reached if isinstance(one, UrlTarget)), *state.onward):
         yield _host_target(CapabilityKind.NET_WRITE if url.writes else CapabilityKind.NET_READ, url)
     for file in state.files:
         yield _path_target(CapabilityKind.FS_WRITE if file.writes else CapabilityKind.FS_READ, file.absolute, ports)

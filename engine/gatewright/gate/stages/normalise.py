@@ -116,10 +116,10 @@ def _scrubbed(plan: ToolPlan, result: JsonValue | bytes) -> tuple[JsonValue | by
 
 def _text(plan: ToolPlan, value: JsonValue | bytes, normal: bytes) -> str | None:
     """The text for the model; None where there is none, because the result is binary."""
-    if plan.tool.normalization is Normalization.JSON:
-        told = None if isinstance(value, bytes) else plan.tool.text_for_model(value)
-        return shown_text(value, normal) if told is None else told
-    return plain_text(normal)
+    told = None if isinstance(value, bytes) else plan.tool.text_for_model(value)
+    if told is not None:
+        return told
+    return shown_text(value, normal) if plan.tool.normalization is Normalization.JSON else plain_text(normal)
 
 
 NORMALISE = EffectStage("normalise", _run)
