@@ -72,14 +72,17 @@ def npm_registry(packages: Mapping[str, Versions]) -> Generator[tuple[str, list[
         server.server_close()
 
 
-def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, str], scripts: Mapping[str, str]) -> None:
-    """A wheel with these files, and console scripts by name with what they start."""
+def make_wheel(
+    folder: Path, name: str, version: str, files: Mapping[str, str], scripts: Mapping[str, str], needs: str = ""
+) -> None:
+    """A wheel with these files, and console scripts by name with what they start; ``needs``: another package."""
     plain = name.replace("-", "_")
     info = f"{plain}-{version}.dist-info"
     entries = "".join(f"{script} = {target}\n" for script, target in scripts.items())
     whole = {
         **files,
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        + (f"Requires-Dist: {needs}\n" if needs else ""),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/entry_points.txt": f"[console_scripts]\n{entries}",
     }

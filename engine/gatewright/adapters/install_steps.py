@@ -84,6 +84,12 @@ class Way:
     environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False, repr=False)
 
 
+class StepFailed(ServerFailed):
+    """A step of npm or pip that ended with an error; ``said``: all that it wrote, which may hold an address."""
+
+    said = ""
+
+
 class Steps:
     """The steps of installing one package into ``folder``; without ``confiner`` they run as whoever started us."""
 
@@ -217,7 +223,9 @@ class Steps:
             ) from None
         if code != 0:
             said = (bytes(stderr) + bytes(output)).decode("utf-8", "replace")
-            raise _failure(self._package, said, missed())
+            failed = _failure(self._package, said, missed())
+            failed.said = said
+            raise failed
         return bytes(output)
 
     def _base(self) -> dict[str, str]:
@@ -305,27 +313,27 @@ def _written_out(path: str) -> str:
     return str(Path(path).expanduser()) if path.startswith("~/") else path
 
 
-def _failure(package: Package, said: str, missed: Sequence[Connection]) -> ServerFailed:
+def _failure(package: Package, said: str, missed: Sequence[Connection]) -> StepFailed:
     """The error that tells what npm or pip said, in few words and without addresses: they may hold a password."""
     named = printable(package.requirement)
     for one in missed:
         if one.code == "host-not-granted":
             asker = "npm" if package.registry is Registry.NPM else "pip"
-            return ServerFailed(
+            return StepFailed(
                 f"`{named}` cannot be installed: `{printable(one.host)}:{one.port}`, which it asked for, is none of the"
                 f" registries that {asker} is set for",
                 "name the registry that has it there, or install the server yourself and write its command",
             )
     if missed or _AWAY.search(said):
-        return ServerFailed(
+        return StepFailed(
             f"`{named}` cannot be installed: the registry of {package.registry} cannot be reached",
             "it has to be reached once; what was installed is started without it",
         )
     if ("from versions: " in said and "from versions: none" not in said) or "ETARGET" in said:
-        return ServerFailed(f"`{package.name}` has no version `{package.wanted}` that fits", "name one that it has")
+        return StepFailed(f"`{package.name}` has no version `{package.wanted}` that fits", "name one that it has")
     if any(word in said for word in _MISSING):
         hint = ", or it has no wheel and would run its own code to be built" * (package.registry is Registry.PYPI)
-        return ServerFailed(f"the registry of {package.registry} has no `{named}`{hint}", "look how it is spelled")
+        return StepFailed(f"the registry of {package.registry} has no `{named}`{hint}", "look how it is spelled")
     lines = [line for line in map(str.strip, said.splitlines()) if line and "complete log of this run" not in line]
     told = printable(_ADDRESS.sub("(an address)", lines[-1] if lines else ""))[:300]
-    return ServerFailed(f"`{named}` cannot be installed" + (f": `{told}`" if told else ""))
+    return StepFailed(f"`{named}` cannot be installed" + (f": `{told}`" if told else ""))

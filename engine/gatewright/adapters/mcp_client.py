@@ -183,6 +183,8 @@ class McpServer:
         self._secrets = Secrets()
         self._run: _Run | None = None
         self._failures, self._next_start_s = 0, 0.0
+        self.advice = ""
+        """What else may help where it fails; for ``target``."""
         renew_after_fork(self)
 
     def renew(self) -> None:
@@ -296,6 +298,8 @@ class McpServer:
         run.end.set()
         if run.why_it_ended:
             run.failed = ServerFailed(f"the server {run.why_it_ended}", self._last_words())
+        if run.failed is not None:
+            run.failed = run.failed.with_advice(self.advice)
         if run.is_stopped:
             run.failed = None
         self._run = None

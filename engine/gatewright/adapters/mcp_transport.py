@@ -59,6 +59,10 @@ class ServerFailed(WorkspaceError):
         super().__init__(f"{reason}: {advice}" if advice else reason)
         self.reason, self.advice = reason, advice
 
+    def with_advice(self, more: str) -> ServerFailed:
+        """The same with something more to do."""
+        return type(self)(self.reason, "; ".join(filter(None, (self.advice, more))))
+
 
 class NotConfined(ServerFailed):
     """A server that is not started, since what the policy says of its process cannot be held."""

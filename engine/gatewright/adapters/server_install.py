@@ -16,12 +16,12 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import cast
 
 from gatewright.adapters.confine import Confiner
-from gatewright.adapters.install_steps import SCRATCH, Steps, outside
+from gatewright.adapters.install_steps import SCRATCH, StepFailed, Steps, Way, outside
 from gatewright.adapters.loop_thread import loop_thread
 from gatewright.adapters.mcp_transport import NotConfined, ServerFailed
 from gatewright.adapters.package_runner import Package, Registry
@@ -48,6 +48,9 @@ sys.argv[0] = {program!r}
 sys.exit({called}())
 """
 _ENTRY = re.compile(r"(?P<module>[A-Za-z_][\w.]*)\s*:\s*(?P<called>(?P<name>[A-Za-z_]\w*)(?:\.\w+)*)")
+_MISSING = re.compile(r"No matching distribution found for ([A-Za-z0-9][\w.-]*)", re.ASCII)
+_VERSIONS = re.compile(r"\(from versions: ([^)]*)\)")
+_WORD = re.compile(r"\d[\w.+!-]*", re.ASCII)
 _SCRIPTS = """\
 import json
 from importlib.metadata import distribution
@@ -64,7 +67,7 @@ class Installed:
     """A package that is there, in ``folder``: ``command`` starts its program. ``reads``: what else that needs to read,
     besides the system's own.
 
-    ``scripts``: the packages whose install scripts were left out.
+    ``scripts``: the packages whose install scripts were left out. ``is_new``: it was installed a moment ago.
     """
 
     package: Package
@@ -73,6 +76,7 @@ class Installed:
     command: tuple[str, ...]
     reads: tuple[str, ...]
     scripts: tuple[str, ...] = ()
+    is_new: bool = field(default=False, compare=False)
 
     def at(self, folder: str) -> tuple[str, ...]:
         """The command that starts it where its folder is called otherwise."""
@@ -80,6 +84,23 @@ class Installed:
             f"{folder}{word.removeprefix(self.folder)}" if word.startswith(f"{self.folder}/") else word
             for word in self.command
         )
+
+
+class ScriptsNeeded(ServerFailed):
+    """Nothing was installed, since ``packages`` would run code of their own for that, which nobody allowed."""
+
+    def __init__(self, reason: str, advice: str, packages: tuple[str, ...] = ()) -> None:
+        super().__init__(reason, advice)
+        self.packages = packages
+
+
+def scripts_advice(packages: Iterable[str]) -> str:
+    """What to do where the install scripts of packages did not run and something fails."""
+    named = ", ".join(f"`{printable(name)}`" for name in [*packages][:8])
+    return (
+        f"the install scripts of {named} did not run: it may need them. Start it again in the window to allow them, or"
+        " say --install-scripts"
+    )
 
 
 class ServerInstaller:
@@ -128,7 +149,7 @@ class ServerInstaller:
                 if installed.scripts:
                     left_out = ", ".join(f"`{printable(name)}`" for name in installed.scripts[:8])
                     tell(f"the install scripts of {left_out} did not run: if it fails without, say --install-scripts")
-                return replace(installed, package=package)
+                return replace(installed, package=package, is_new=True)
         except ToolFailure as error:
             raise NotConfined(str(error), error.detail) from None
         except (OSError, ValueError, LookupError) as error:
@@ -219,7 +240,14 @@ class ServerInstaller:
         quiet = ("--quiet", "--no-input", "--disable-pip-version-check", "--no-cache-dir", "--retries", "2")
         wanted = f"{package.name}{package.wanted}"
         pip, what = await steps.pip(python, own), (wanted, *package.extras)
-        await steps.run(pip, "install", *quiet, *binary, "--report", str(report), *what)
+        try:
+            await steps.run(pip, "install", *quiet, *binary, "--report", str(report), *what)
+        except StepFailed as failed:
+            built = () if scripts else await _without_wheel(steps, pip, failed.said)
+            if not built:
+                raise
+            words = f"`{printable(package.requirement)}` cannot be installed: `{built[0]}` has no wheel"
+            raise ScriptsNeeded(words, scripts_advice(built), built) from None
         rows = cast("list[dict[str, dict[str, object]]]", _object(report).get("install", []))
         plain = _normal(package.name.partition("[")[0])
         versions = {_normal(str(row["metadata"]["name"])): str(row["metadata"]["version"]) for row in rows}
@@ -292,6 +320,20 @@ def _move(made: Path, target: Path, *, anew: bool) -> None:
             shutil.rmtree(target)
     with suppress(FileExistsError, OSError):
         made.rename(target)
+
+
+async def _without_wheel(steps: Steps, pip: Way, said: str) -> tuple[str, ...]:
+    """The package that pip has versions of, but found none without its code; by what it said then."""
+    missing, known = _MISSING.search(said), _VERSIONS.search(said)
+    if missing is None:
+        return ()
+    try:
+        listed = await steps.run(pip, "index", "versions", "--disable-pip-version-check", missing[1])
+    except ServerFailed:
+        return ()
+    found = re.search(r"Available versions: (.*)", listed.decode("utf-8", "replace"))
+    versions = set(_WORD.findall(found[1])) if found is not None else set[str]()
+    return (missing[1],) if versions - set(_WORD.findall(known[1] if known is not None else "")) else ()
 
 
 def _module(venv: Path, name: str) -> Iterable[Path]:

@@ -18,7 +18,7 @@ from gatewright.adapters.confine import Confiner, Room
 from gatewright.adapters.mcp_client import McpServer, ServerList, ServerRefused, ServerState, ServerStatus
 from gatewright.adapters.mcp_transport import Confined, Endpoint, NotConfined, ServerFailed
 from gatewright.adapters.package_runner import read_runner
-from gatewright.adapters.server_install import Installed, ServerInstaller
+from gatewright.adapters.server_install import Installed, ScriptsNeeded, ServerInstaller, scripts_advice
 from gatewright.adapters.server_process import Command
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
@@ -87,6 +87,8 @@ class Servers:
         self._watchers: tuple[Callable[[], None], ...] = ()
         self._lent: dict[tuple[str, _Key], Mapping[str, str]] = {}
         self._installer, self._installed = ServerInstaller(state), dict[tuple[str, _Key], Installed]()
+        self._needed: dict[tuple[str, _Key], tuple[str, ...]] = {}
+        self._with_scripts: set[str] = set()
 
     @property
     def states(self) -> Mapping[str, ServerState]:
@@ -135,10 +137,30 @@ class Servers:
         for server in self._of(catalog_id).values():
             await server.stop()
 
-    async def restart(self, catalog_id: str) -> None:
-        """Stop a server and start it, whatever failed before. Raises ServerFailed."""
+    async def restart(self, catalog_id: str, *, scripts: bool = False) -> None:
+        """Stop a server and start it, whatever failed before. Raises ServerFailed.
+
+        ``scripts``: its package is installed anew where install scripts were left out, and they run.
+        """
         await self.stop(catalog_id)
-        await self.start(catalog_id)
+        if scripts:
+            self._with_scripts.add(catalog_id)
+        try:
+            await self.start(catalog_id)
+        finally:
+            self._with_scripts.discard(catalog_id)
+
+    def left_out_scripts(self, catalog_id: str) -> tuple[str, ...]:
+        """The packages whose install scripts somebody has to decide about: they did not run, and the server was
+        installed a moment ago, or failed.
+        """
+        catalog = self._catalog(catalog_id)
+        key = catalog_id, _key_of(catalog)
+        installed = self._installed.get(key)
+        if key in self._needed or installed is None:
+            return self._needed.get(key, ())
+        has_failed = self._state(catalog).status is ServerStatus.FAILED
+        return installed.scripts if installed.is_new or has_failed else ()
 
     async def list(self, catalog_id: str, agent_id: str = "") -> Listing:
         """What a server says of itself and its tools now; it is started where it does not run. Raises ServerFailed."""
@@ -281,6 +303,7 @@ class Servers:
         self, key: _Made, catalog: Catalog, server: McpServer
     ) -> AsyncGenerator[Command | Confined | Endpoint]:
         """The target that is started or reached for a catalog, as long as the context lasts. Raises ServerFailed."""
+        server.advice = ""
         if not self._trusts(catalog):
             raise ServerFailed(*NOT_TRUSTED)
         if catalog.waits_for_places:
@@ -290,7 +313,10 @@ class Servers:
             headers = {header: _variable(name, lent) for header, name in catalog.headers_env.items()}
             yield Endpoint(catalog.url, headers)
             return
-        installed, confinement = await self._install(catalog, server.tell), key[2]
+        scripts = catalog.catalog_id in self._with_scripts
+        installed, confinement = await self._install(catalog, server.tell, scripts=scripts), key[2]
+        if installed is not None and installed.scripts:
+            server.advice = scripts_advice(installed.scripts)
         named = {name: _variable(name, lent) for name in catalog.env}
         secrets = tuple(value for name, value in named.items() if name not in PASSED_ON)
         words = (catalog.command or "", *catalog.args)
@@ -328,8 +354,14 @@ class Servers:
         is_same = pin is not None and pin.listing.package == package.requirement
         version = pin.listing.package_version if pin is not None and is_same else ""
         confiner = None if catalog.confine is Confine.NONE else self._confiner()
-        installed = await self._installer.install(package, version, confiner=confiner, scripts=scripts, tell=tell)
-        self._installed[catalog.catalog_id, _key_of(catalog)] = installed
+        key = catalog.catalog_id, _key_of(catalog)
+        self._needed.pop(key, None)
+        try:
+            installed = await self._installer.install(package, version, confiner=confiner, scripts=scripts, tell=tell)
+        except ScriptsNeeded as error:
+            self._needed[key] = error.packages
+            raise
+        self._installed[key] = installed
         return installed
 
     def _tell(self) -> None:

@@ -253,11 +253,19 @@ class Catalogs(QObject):
         """Stop a server."""
         await self._document.workspace.servers.stop(catalog_id)
 
-    async def restart(self, catalog_id: str) -> None:
-        """Stop a server and start it, whatever failed before."""
+    async def restart(self, catalog_id: str, *, scripts: bool = False) -> None:
+        """Stop a server and start it, whatever failed before; `scripts`: the install scripts of its package run."""
         with suppress(GatewrightError):
-            await self._document.workspace.servers.restart(catalog_id)
-        await self.ask_tools(catalog_id)
+            await self._document.workspace.servers.restart(catalog_id, scripts=scripts)
+            await self.ask_tools(catalog_id)
+        if isValid(self):
+            self._look()
+
+    def left_out_scripts(self, catalog_id: str) -> tuple[str, ...]:
+        """The packages whose install scripts somebody has to decide about."""
+        with suppress(GatewrightError):
+            return self._document.workspace.servers.left_out_scripts(catalog_id)
+        return ()
 
     async def accept(self, chosen: Mapping[str, Collection[str]], tier: SafetyTier | None = None) -> None:
         """Accept tools, by catalog, as their servers list them; ``tier`` None: as it is proposed for each.

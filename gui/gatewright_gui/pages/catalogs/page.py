@@ -1,10 +1,12 @@
 """MCP servers and other catalogs: the list at the left, the chosen one at the right."""
 
+import asyncio
 from pathlib import Path
 
 from PySide6.QtCore import QModelIndex, Qt, QTimer
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QListView, QPushButton, QStackedWidget, QWidget
+from shiboken6 import isValid
 
 from gatewright_gui.pages.catalogs.accept_dialog import AcceptDialog
 from gatewright_gui.pages.catalogs.add_dialog import AddDialog
@@ -33,6 +35,8 @@ LOOK_MS = 500
 """How often it is looked who is served, while the page is there to be seen."""
 NO_CATALOGS = mark("Take the servers of a client such as Claude Desktop or VS Code, paste its JSON, or type a command.")
 CONNECT = mark("Connect a client...")
+NAMED = 8
+"""Packages that a question names."""
 
 
 class CatalogsPage(Page):
@@ -87,6 +91,7 @@ class CatalogsPage(Page):
         self._whole = splitter
         self._connect()
         self._refresh()
+        self._asking = asyncio.Lock()  # one question after the other
         self._look = QTimer(self, interval=LOOK_MS)
         self._look.timeout.connect(self._look_after)
         self._look.start()
@@ -240,7 +245,7 @@ class CatalogsPage(Page):
         if row is None:
             return
         name = row.catalog_id
-        work = {"start": self.catalogs.restart, "ask": self.catalogs.ask_tools, "stop": self.catalogs.stop}[what]
+        work = {"start": self._restart, "ask": self.catalogs.ask_tools, "stop": self.catalogs.stop}[what]
         self._context.tasks.start(work(name), f"catalogs.{name}")
 
     async def _add(self, path: Path | None) -> None:
@@ -288,7 +293,28 @@ class CatalogsPage(Page):
             self._document.say("warning", told)
         elif verbs.set_places(self._document, dialog.places) and self.catalogs.trust(ids):
             for catalog_id in ids:
-                self._context.tasks.start(self.catalogs.restart(catalog_id), f"catalogs.{catalog_id}")
+                self._context.tasks.start(self._restart(catalog_id), f"catalogs.{catalog_id}")
+
+    async def _restart(self, catalog_id: str) -> None:
+        """Start a server; where install scripts of its package were left out, ask about them and start it anew."""
+        await self.catalogs.restart(catalog_id)
+        async with self._asking:
+            row = next((one for one in self.catalogs.rows if one.catalog_id == catalog_id), None)
+            packages = self.catalogs.left_out_scripts(catalog_id) if isValid(self) and row is not None else ()
+            if row is None or not packages:
+                return
+            definition = self.catalogs.digest(catalog_id)
+            choices = (Choice("leave", tr("Leave them out"), "primary"), Choice("run", tr("Run them"), "danger"))
+            title = tr("Run install scripts for {server}?", server=catalog_id)
+            if await ask(self, title, _scripts_words(row, packages), choices, icon="shield-alert", role="ask") != "run":
+                return
+            now = {one.catalog_id for one in self.catalogs.rows}
+            is_same = catalog_id in now and self.catalogs.digest(catalog_id) == definition
+        if is_same and self.catalogs.left_out_scripts(catalog_id) == packages:
+            await self.catalogs.restart(catalog_id, scripts=True)
+        else:
+            told = tr("what would be installed was changed meanwhile: no install script ran. Look at it again")
+            self._document.say("warning", told)
 
     def _proposals(self, rows: list[CatalogRow]) -> tuple[ProposedServer, ...]:
         """The servers that would be started or connected to, as they are now, and what they would get."""
@@ -334,3 +360,17 @@ class CatalogsPage(Page):
             return
         if not self._document.is_dirty or await self._context.save():  # what is not saved the client would not get
             write_edit(self._document, dialog.change)
+
+
+def _scripts_words(row: CatalogRow, packages: tuple[str, ...]) -> str:
+    """Say whose install scripts were left out, what they could reach, and how the server is without them."""
+    named = ", ".join(packages[:NAMED])
+    if len(packages) > NAMED:
+        named = tr("{packages} and {count} more", packages=named, count=f"{len(packages) - NAMED:,}")
+    reach = tr(
+        "They can reach the registries that npm and pip are set for and the folder of the package, nothing else."
+    )
+    if not row.state.catalog.is_confined:
+        reach = tr("Nothing confines this server: they may do all that you may.")
+    stands = tr("Without them the server runs.") if row.is_up else tr("Without them the server does not start.")
+    return "\n\n".join((tr("These have code of their own that runs once: {packages}.", packages=named), reach, stands))
