@@ -21,6 +21,8 @@ from gatewright.workspace import Workspace
 _USES = {PlaceUse.READ: "to read", PlaceUse.WRITE: "to change", PlaceUse.SNAPSHOT: "to change in a copy"}
 _SEEN = {View.ABSENT: "is not there", View.READ: "to read", View.WRITE: "to change and delete"}
 _WINDOW = "a name that its levels close is hidden once it appears, and seen for that moment"
+_UNTRUSTED = "a place outside the workspace is not trusted"
+_TRUST = "`gatewright check POLICY --trust` trusts it, `gatewright catalog places` gives the server others"
 _BEYOND = (
     "The kernel holds this. Rules, conditions and approvals are held by reading the call: what a program then does "
     "within its places is not asked about."
@@ -29,11 +31,15 @@ _BEYOND = (
 
 @frozen
 class _Process:
-    """Shell commands, or the server of a catalog, and why nothing holds for it; ``held``: why it does not start."""
+    """Shell commands, or the server of a catalog, and why nothing holds for it; ``held``: why it does not start.
+
+    ``untrusted``: the places outside that nobody trusted, as written.
+    """
 
     name: str
     held: str
     confinement: Confinement | None
+    untrusted: tuple[str, ...] = ()
 
 
 def confinement(
@@ -85,7 +91,10 @@ def _processes(workspace: Workspace, agent_id: str, catalog_id: str | None) -> l
     for one in policy.catalogs:
         if catalog_id in {None, one.catalog_id} and one.command is not None:
             held = "its places were not accepted yet" if one.waits_for_places else ""
-            found.append(_Process(f"server {one.catalog_id}", held, workspace.confinement(agent_id, one.catalog_id)))
+            untrusted = workspace.untrusted_places(one.catalog_id) if one.is_confined else ()
+            held = held or (_UNTRUSTED if untrusted else "")
+            confinement = workspace.confinement(agent_id, one.catalog_id)
+            found.append(_Process(f"server {one.catalog_id}", held, confinement, untrusted))
     if catalog_id is not None and not found:
         if policy.catalog(catalog_id) is None:
             near = near_hint(catalog_id, [one.catalog_id for one in policy.catalogs], listed=True)
@@ -105,6 +114,7 @@ def _lines(process: _Process) -> list[str]:
             lines.append(f"  {name if index == 0 else '':<11}{value}")
 
     told("place", [line for place in held.places for line in _place_lines(held, place)], "none")
+    told("untrusted", [f"{place}  outside the workspace: {_TRUST}" for place in process.untrusted])
     told("never", list(held.closed))
     told("unchanged", list(held.fixed))
     told("programs", ["the system's", *held.programs])
@@ -156,6 +166,7 @@ def _json(process: _Process) -> dict[str, object]:
         "process": process.name,
         "confined": True,
         "held": process.held or None,
+        "untrusted": list(process.untrusted),
         "places": [
             {
                 "path": place.path,

@@ -68,6 +68,11 @@ class TrustRecords:
         """Remember it. Raises WorkspaceError when the key folder cannot be written."""
         self._add(*_records_of(policy_path, catalog))
 
+    def untrusted_places(self, policy_path: Path, catalog: Catalog) -> tuple[str, ...]:
+        """The places of a server that lie outside and that nobody trusted, as written."""
+        known = self._read()
+        return tuple(one for one, record in _outside(policy_path, catalog).items() if record not in known)
+
     def trusts_endpoint(self, policy_path: Path, policy: Policy, target: str) -> bool:
         """Whether exactly this definition of an endpoint that connects was trusted."""
         return endpoint_digest(policy_path, policy, target) in self._read()
@@ -100,10 +105,18 @@ def _digest(kind: str, policy_path: Path, name: str, folder: Path) -> str:
 
 def _records_of(policy_path: Path, catalog: Catalog) -> set[str]:
     """The records of a catalog that is trusted: its definition, and each of its places that lies outside."""
+    return {server_digest(policy_path, catalog), *_outside(policy_path, catalog).values()}
+
+
+def _outside(policy_path: Path, catalog: Catalog) -> dict[str, str]:
+    """The record of each place of a server that lies outside, by the place as written."""
     folder = policy_path.parent
-    paths = [resolved(place, folder) for place in catalog.place_folders]
-    outside = {_digest("place", policy_path, catalog.catalog_id, path) for path in paths if not is_inside(path, folder)}
-    return {server_digest(policy_path, catalog), *outside}
+    paths = {place: resolved(place, folder) for place in catalog.place_folders}
+    return {
+        place: _digest("place", policy_path, catalog.catalog_id, path)
+        for place, path in paths.items()
+        if not is_inside(path, folder)
+    }
 
 
 async def require_accepted(

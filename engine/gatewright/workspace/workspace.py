@@ -1067,6 +1067,11 @@ class Workspace:
         """Whether exactly the command, the address or the module of a catalog was trusted. Raises WorkspaceError."""
         return self._records.trusts_server(self.policy_path, self._pins.server(catalog_id))
 
+    def untrusted_places(self, catalog_id: str) -> tuple[str, ...]:
+        """The places of a server that lie outside and that nobody trusted, as written. Raises WorkspaceError."""
+        catalog = self.policy.catalog(catalog_id)
+        return () if catalog is None else self._records.untrusted_places(self.policy_path, catalog)
+
     def trust_server(self, catalog_id: str) -> None:
         """Remember, by the operator's word, that this may run the tools of a catalog. Raises WorkspaceError."""
         self._records.trust_server(self.policy_path, self._pins.server(catalog_id))

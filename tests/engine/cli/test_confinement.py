@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from gatewright.workspace import Workspace
 from tests.engine.cli.conftest import Runner
 
@@ -65,6 +67,28 @@ def test_the_command_says_that_a_server_waits_for_its_places(tmp_path: Path, run
         "server files: held, since its places were not accepted yet"
         in run("confinement", str(folder), "--agent", "a").out
     )
+
+
+@pytest.mark.parametrize("written", ["../outside", "../outside/file", "ABSOLUTE", "./link", "../gone"])
+def test_the_command_names_places_outside_that_nobody_trusted(tmp_path: Path, run: Runner, written: str) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "file").touch()
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "link").symlink_to(tmp_path / "outside")
+    written = written.replace("ABSOLUTE", str(tmp_path / "outside"))
+    folder = workspace(
+        tmp_path / "work", f'[agents.a]\n{SERVER}places = {{ "{written}" = "write", "./notes" = "read" }}\n'
+    )
+    told = run("confinement", folder, "--agent", "a").out
+    assert "server files: held, since a place outside the workspace is not trusted" in told
+    assert f"untrusted  {written}  outside the workspace: `gatewright check POLICY --trust` trusts it" in told
+    (row,) = run("confinement", folder, "--agent", "a", "--json").json["processes"]
+    assert row["untrusted"] == [written]
+
+    run("check", folder, "--trust")
+    assert "untrusted" not in run("confinement", folder, "--agent", "a").out
+    (row,) = run("confinement", folder, "--agent", "a", "--json").json["processes"]
+    assert (row["held"], row["untrusted"]) == (None, [])
 
 
 def places_of(folder: Path) -> dict[str, str] | None:
