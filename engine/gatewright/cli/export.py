@@ -49,6 +49,8 @@ def export(
                 for path in files:
                     print_line(str(path))
             _note_left_out(workspace, dialect, agent_id)
+            for bound in workspace.bound_paths() if dialect == DialectName.GATEWRIGHT else ():
+                print_error(f"gatewright: {bound}")
             return
         texts = workspace.export_texts(dialect, agent_id)
         _note_left_out(workspace, dialect, agent_id)

@@ -3,17 +3,65 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from gatewright.base.atomicfile import write_atomically
 from gatewright.base.errors import NotSupported, WorkspaceError
+from gatewright.base.frozen import frozen
 from gatewright.policyfile import carries, render_pattern, write_policy_text
-from gatewright.workspace.location import POLICY_NAME, place_file
+from gatewright.workspace.location import POLICY_NAME, is_inside, place_file, resolved
 
 if TYPE_CHECKING:
+    from gatewright.base.problem import Address, Place
     from gatewright.policy.document import Policy
+
+
+@frozen
+class BoundPath:
+    """A path of a policy that means something on this computer alone; ``place``: where it stands in the file."""
+
+    path: str
+    what: str
+    place: Place | None
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        return f"{where}`{self.path}`, {self.what}, leads to this computer and means nothing on another"
+
+
+def bound_paths(policy: Policy, folder: Path, place: Callable[[Address], Place | None]) -> tuple[BoundPath, ...]:
+    """The paths of a policy in ``folder`` that are absolute or lead out of it, in the order of the policy."""
+    return tuple(
+        BoundPath(path, what, place(address))
+        for path, what, address in _paths(policy)
+        if _is_absolute(path) or not is_inside(resolved(path, folder), folder)
+    )
+
+
+def _paths(policy: Policy) -> Iterator[tuple[str, str, Address]]:
+    """What may be a path, what it is of, and its address."""
+    for name, path in policy.roots.folders.items():
+        yield path, f"the root `{name}`", ("workspace", "roots", name)
+    for source in policy.sources:
+        yield source.base_path, f"the folder of source `{source.source_id}`", ("sources", source.source_id, "base_path")
+    for catalog in policy.catalogs:
+        whose, address = f"of catalog `{catalog.catalog_id}`", ("catalogs", catalog.catalog_id)
+        if catalog.command is not None and "/" in catalog.command.replace("\\", "/"):
+            yield catalog.command, f"the command {whose}", (*address, "command")
+        for number, word in enumerate(catalog.args):
+            value = word.partition("=")[2] if word.startswith("-") else word
+            if _is_absolute(value) or value.startswith("./") or ".." in value.replace("\\", "/").split("/"):
+                yield value, f"an argument {whose}", (*address, "args", number)
+        if catalog.cwd is not None:
+            yield catalog.cwd, f"the `cwd` {whose}", (*address, "cwd")
+        for path in catalog.place_folders:
+            yield path, f"a place {whose}", (*address, "places", path)
+
+
+def _is_absolute(path: str) -> bool:
+    return Path(path).is_absolute() or PureWindowsPath(path).is_absolute() or path.startswith("~")
 
 
 def export_texts(policy: Policy, text: str, dialect: str, agent_id: str | None) -> dict[str, str]:

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from gatewright.workspace.catalogtools import CatalogTools
     from gatewright.workspace.confining import Confinements
     from gatewright.workspace.copyreturns import CopyReturns
+    from gatewright.workspace.export import BoundPath
     from gatewright.workspace.pathrow import PathRow
     from gatewright.workspace.sandbox import Sandbox
     from gatewright.workspace.servers import Servers
@@ -871,6 +872,12 @@ class Workspace:
         from gatewright.workspace import export as exporting
 
         return exporting.export_texts(self.policy, self.text(), dialect, agent_id)
+
+    def bound_paths(self) -> tuple[BoundPath, ...]:
+        """The paths of the policy that mean something on this computer alone: absolute ones, and those leading out."""
+        from gatewright.workspace import export as exporting
+
+        return exporting.bound_paths(self.policy, self.folder, self.place)
 
     def not_exported(self, dialect: str) -> tuple[str, ...]:
         """The agents that ``export`` in that dialect writes no file for, since they have no tool."""

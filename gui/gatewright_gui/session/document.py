@@ -404,7 +404,7 @@ class Document(QObject):
         except (GatewrightError, OSError) as error:
             self.say("error", tr("not exported: {reason}", reason=error))
             return ()
-        self.say("info", told)
+        self.said.emit(told)
         return files
 
     def look_outside(self) -> None:

@@ -9,10 +9,12 @@ from gatewright_gui.session.message import Message
 
 ExportKind = Literal["policy", "team", "pattern"]
 """The policy and what it names; that with what a team needs beside it; or, for Pattern, a file per agent."""
+NAMED = 4
+"""Paths that a message names."""
 
 
-def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[tuple[Path, ...], str]:
-    """The files that were written, and in words what was made and left out. Raises WorkspaceError, NotSupported."""
+def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[tuple[Path, ...], Message]:
+    """The files that were written, and what was made and left out. Raises WorkspaceError, NotSupported."""
     policy = workspace.policy
     named = (*(source.base_path for source in policy.sources), *policy.roots.folders.values())
     missing = {base for name in named if not (base := folder / name).exists()}
@@ -25,11 +27,14 @@ def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[
         written = tr("{files} and {folders}", files=written, folders=counted(made, "empty folder", "empty folders"))
     text = tr("exported {files} to {folder}, without {left}: no tool") if left else tr("exported {files} to {folder}")
     told = text.format(files=written, folder=folder, left=", ".join(left))
-    catalogs = policy.catalogs
-    paths = (*named, *(word for one in catalogs for word in (one.command or "", one.cwd or "", *one.args)))
-    if bound := sum(Path(path).is_absolute() for path in paths):
-        told += "; " + tr("{paths} in it lead to this computer", paths=counted(bound, "path", "paths"))
-    return files, told
+    bound = workspace.bound_paths() if kind != "pattern" else ()
+    if not bound:
+        return files, Message("info", told)
+    shown = ", ".join(f"`{one.path}`" + (f" ({one.place.line})" if one.place else "") for one in bound[:NAMED])
+    if len(bound) > NAMED:
+        shown = tr("{paths} and {count} more", paths=shown, count=f"{len(bound) - NAMED:,}")
+    told += "; " + tr("on another computer these paths (and their lines) mean nothing: {paths}", paths=shown)
+    return files, Message("warning", told)
 
 
 def _is_empty_folder(made: Path, folder: Path) -> bool:

@@ -99,6 +99,42 @@ def _add_state(folder: Path, name: str) -> None:
     path.write_bytes(b"something")
 
 
+@pytest.mark.parametrize(
+    "path", ["/opt/x", "../beside", "C:/Users/me", "~/notes", "./link", "a/../../b", "inside", "./in/it"]
+)
+@pytest.mark.parametrize("where", ["place", "cwd", "argument", "option", "root", "source"])
+def test_paths_that_mean_nothing_on_another_computer_are_told_with_their_lines(
+    tmp_path: Path, run: Runner, path: str, where: str
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "link").symlink_to(tmp_path)
+    place = path if path[0] in "/.C" else f"./{path}"
+    rows = {
+        "place": f'places = {{ "{place}" = "read" }}',
+        "cwd": f'places = {{}}\ncwd = "{path}"',
+        "argument": f'places = {{}}\nargs = ["--quiet", "{path}"]',
+        "option": f'places = {{}}\nargs = ["--root={path}"]',
+    }
+    server = f'[[catalogs]]\nid = "s"\ntype = "mcp"\ncommand = "serve"\n{rows.get(where, "places = {}")}\n'
+    more = {
+        "root": f'[workspace]\nroots = {{ shared = "{path}" }}\n',
+        "source": f'[[sources]]\nid = "f"\ntype = "file"\nbase_path = "{path}"\n',
+    }
+    text = f"gatewright = 1\n[agents.a]\n{more.get(where, '')}{server}"
+    (work / "policy.toml").write_text(text, encoding="utf-8")
+    told = run("export", work, "--team", "--out", tmp_path / "out", "--trust").err
+    if (where, path) == ("cwd", "~/notes"):
+        assert "stands for no folder" in told  # no policy at all
+        return
+    is_bound = path not in {"inside", "./in/it"} and (where, path) != ("place", "~/notes")
+    assert ("means nothing on another" in told) == is_bound
+    if is_bound:
+        line = next(number for number, row in enumerate(text.splitlines(), 1) if path in row)
+        assert f"policy.toml:{line}:" in told
+        assert f"{path}`" in told
+
+
 def test_state_of_an_export_that_is_used_here_is_no_difference(exported: Path, tmp_path: Path, run: Runner) -> None:
     folder = copy(exported, tmp_path / "here")
     assert run("call", folder, "--agent", "archivist", "--tool", "file", "--args", '{"op": "list"}').status in {0, 4, 5}

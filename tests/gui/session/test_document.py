@@ -221,6 +221,20 @@ async def test_export_writes_the_policy_elsewhere(tmp_path: Path) -> None:
         assert (tmp_path / "out" / "policy.toml").read_text("utf-8") == document.workspace.text()
 
 
+async def test_export_warns_of_paths_that_mean_nothing_on_another_computer(tmp_path: Path) -> None:
+    policy = demo(tmp_path)
+    server = '\n[[catalogs]]\nid = "s"\ntype = "mcp"\ncommand = "serve"\n'
+    server += 'places = { "/opt/data" = "read", "../x" = "write" }\n'
+    policy.write_text(policy.read_text("utf-8") + server, "utf-8")
+    line = len(policy.read_text("utf-8").splitlines())
+    async with opened_document(policy) as document:
+        for kind in ("policy", "team"):
+            said = Said(document)
+            assert await document.export(tmp_path / kind, kind)
+            assert said.messages[-1].tone == "warning"
+            assert said.last.endswith(f"mean nothing: `/opt/data` ({line}), `../x` ({line})")
+
+
 async def test_export_into_a_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("x", "utf-8")
     async with opened_document(demo(tmp_path)) as document:
