@@ -14,7 +14,7 @@ declare -A debian_packages=(
   [headless]='libegl1 libgl1 libglib2.0-0 libfontconfig1 libxkbcommon0 libdbus-1-3 fonts-dejavu-core'
   [display]='libxcb-cursor0 libxcb-icccm4 libxcb-image0 libxcb-keysyms1 libxcb-randr0 libxcb-render-util0 libxcb-shape0
     libxcb-shm0 libxcb-sync1 libxcb-xfixes0 libxcb-xkb1 libxkbcommon-x11-0 libx11-xcb1'
-  [dev]='xvfb xauth xdotool git bubblewrap'
+  [dev]='xvfb xauth xdotool git'
   [packaging]='appstream binutils debootstrap desktop-file-utils dpkg-dev libpython3-dev libwayland-client0
     libwayland-cursor0 libwayland-egl1 lintian'
 )
