@@ -12,8 +12,18 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, MemoryTool, noted
-from gatewright.builtins.result import agreed, done, place, place_of_label, text_argument, text_of
+from gatewright.builtins.blockplace import FILE_BLOCK, HELD, INFO, NOTED, Label, MemoryTool, noted
+from gatewright.builtins.result import (
+    agreed,
+    answer,
+    done,
+    either,
+    fields,
+    place,
+    place_of_label,
+    text_argument,
+    text_of,
+)
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import FILE_LABEL, Assessment, Located
@@ -49,7 +59,7 @@ class BlockTool(MemoryTool):
     side_effects = frozenset({SideEffect.DB_READ, SideEffect.DB_WRITE, SideEffect.FS_READ})
     tool_rules = (ToolRule("block", ContinueLoop()),)
 
-    @operation(actions=(Action.READ,))
+    @operation(actions=(Action.READ,), output_schema=answer(either(HELD, fields(FILE_BLOCK))))
     async def load(self, context: ToolExecutionContext, label: Label, source_id: SourceId | None = None) -> JsonValue:
         """Bring what a block holds into your context; the block of a file takes the text from disk first."""
         if _is_file(label, source_id):
@@ -64,22 +74,22 @@ class BlockTool(MemoryTool):
         )
         return done(f"what `{label}` holds{where if since else ''}", data)
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def pin(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Keep a block in context from now on."""
         return done(f"`{label}` stays in context", await noted(context, label, "pin"))
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def unpin(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """No longer keep a block in context."""
         return done(f"`{label}` need not stay in context", await noted(context, label, "unpin"))
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def archive(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Put a working block away; it can still be found. Core blocks, logs and those of files are refused."""
         return done(f"`{label}` is put away", await noted(context, label, "archive"))
 
-    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,), output_schema=answer(INFO))
     async def info(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Give what is known of a block: schema, type, permission, size, whether it stays in context."""
         if not label.startswith(FILE_LABEL):

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, MemoryTool, edited
+from gatewright.builtins.blockplace import EDITED, Label, MemoryTool, edited
 from gatewright.builtins.result import done, text_argument, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
@@ -65,7 +65,7 @@ class BlockEditTool(MemoryTool):
     tool_rules = (ToolRule("block_edit", ContinueLoop()),)
     texts = frozenset({"content", "old", "new", "patch", "field", "value", "section"})
 
-    @operation(actions=(Action.APPEND,))
+    @operation(actions=(Action.APPEND,), output_schema=EDITED)
     async def append(
         self, context: ToolExecutionContext, label: Label, content: Content, section: SectionName | None = None
     ) -> JsonValue:
@@ -74,7 +74,7 @@ class BlockEditTool(MemoryTool):
 
         return await _edited(context, label, Append(content, section), "the content was added at the end of")
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def replace(
         self,
         context: ToolExecutionContext,
@@ -88,7 +88,7 @@ class BlockEditTool(MemoryTool):
         """Put the new text where the old one stands in a text."""
         return await _edited(context, label, _replace(old, new, mode, nth, section), "the new text is in")
 
-    @operation(actions=(Action.OVERWRITE,), capabilities=("AdvancedEdit",))
+    @operation(actions=(Action.OVERWRITE,), capabilities=("AdvancedEdit",), output_schema=EDITED)
     async def patch(
         self, context: ToolExecutionContext, label: Label, patch: PatchText, section: SectionName | None = None
     ) -> JsonValue:
@@ -97,7 +97,7 @@ class BlockEditTool(MemoryTool):
 
         return await _edited(context, label, Patch(patch, section), "the diff was applied to")
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def set_field(
         self,
         context: ToolExecutionContext,
@@ -111,14 +111,14 @@ class BlockEditTool(MemoryTool):
 
         return await _edited(context, label, SetField(field, value, section), f"`{field}` is set in")
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def undo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Take back your own last change that still stands; what others did stays."""
         from gatewright.blocks.edit import Undo
 
         return await _edited(context, label, Undo(), "your last change was taken back in")
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def redo(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Do again what you took back last."""
         from gatewright.blocks.edit import Redo

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import ObjectTool
+from gatewright.builtins.result import COUNT, FLAG, NUMBER, TEXT, ObjectTool, answer, either, fields, rows
 from gatewright.policy.target import FILE_LABEL
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
@@ -22,6 +22,34 @@ if TYPE_CHECKING:
 Label = Annotated[
     str, LabelParameter(), Field(description="Label of the block; those of files begin with `file:`.", max_length=4096)
 ]
+
+
+_SIZE = {"chars": COUNT, "items": COUNT}
+_STEPS = {"can_undo": FLAG, "can_redo": FLAG}
+_KNOWN = {
+    "label": TEXT,
+    "description": TEXT,
+    "type": TEXT,
+    "schema": {"type": "object"},
+    "permission": TEXT,
+    "pinned": FLAG,
+    **_SIZE,
+    "char_limit": {"type": ["integer", "null"]},
+    **_STEPS,
+}
+_ARCHIVED = {"archived_at": TEXT}
+FILE_BLOCK = {"label": TEXT, "size": COUNT, "lines": COUNT, "unsaved": FLAG}
+EDITED = answer(fields({"label": TEXT, **_SIZE, **_STEPS, "changed": FLAG}))
+"""What an edit of a block answers."""
+NOTED = answer(fields({**_KNOWN, "changed": FLAG}, _ARCHIVED))
+"""What a change of what is known about a block answers."""
+KNOWN = answer(fields(_KNOWN, _ARCHIVED))
+HELD = fields({**_KNOWN, "content": TEXT}, _ARCHIVED)
+INFO = either(fields(_KNOWN, _ARCHIVED), fields(FILE_BLOCK, {**_KNOWN, **_ARCHIVED}))
+_HIT = {"kind": TEXT, "score": NUMBER, "label": TEXT, "created_at": TEXT}
+_SAID = {"id": TEXT, "role": TEXT, "session": TEXT, "metadata": {"type": "object"}, "content": TEXT, "snippet": TEXT}
+FOUND = answer(fields({"hits": rows(fields(_HIT, {**_SAID, **_ARCHIVED}))}))
+"""What a search answers."""
 
 
 class MemoryTool(ObjectTool, abstract=True):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, MemoryTool, edited, noted
-from gatewright.builtins.result import done, text_argument, text_of
+from gatewright.builtins.blockplace import EDITED, NOTED, Label, MemoryTool, edited, noted
+from gatewright.builtins.result import TEXT, answer, done, fields, text_argument, text_of
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
@@ -43,31 +43,31 @@ class ContextTool(MemoryTool):
     tool_rules = (ToolRule("context", ContinueLoop()),)
     texts = frozenset({"value", "old", "new"})
 
-    @operation(actions=(Action.APPEND,))
+    @operation(actions=(Action.APPEND,), output_schema=EDITED)
     async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:
         """Add the value at the end of a block."""
         from gatewright.blocks.edit import Append
 
         return done(f"the value was added to `{label}`", await edited(context, label, Append(value)))
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=EDITED)
     async def replace(self, context: ToolExecutionContext, label: Label, old: Old, new: New) -> JsonValue:
         """Put the new text where the old one stands first."""
         from gatewright.blocks.edit import Replace
 
         return done(f"the new text is in `{label}`", await edited(context, label, Replace(old, new)))
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def archive(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Put a working block away."""
         return done(f"`{label}` is put away", await noted(context, label, "archive"))
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=NOTED)
     async def load_from_archival(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Take a block out again that was put away."""
         return done(f"`{label}` is a working block again", await noted(context, label, "unarchive"))
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=answer(fields({"archived": TEXT, "loaded": TEXT})))
     async def swap(self, context: ToolExecutionContext, archive: Label, load: Label) -> JsonValue:
         """Put one block away and take another out, both or neither."""
         data = await context.require_blocks().swap(

@@ -14,7 +14,23 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import ObjectTool, agreed, done, place, place_of_label, text_argument, text_of
+from gatewright.builtins.blockplace import FILE_BLOCK
+from gatewright.builtins.result import (
+    COUNT,
+    FLAG,
+    TEXT,
+    ObjectTool,
+    agreed,
+    answer,
+    done,
+    either,
+    fields,
+    place,
+    place_of_label,
+    rows,
+    text_argument,
+    text_of,
+)
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Approved, Assessment, Later, Located
@@ -46,6 +62,15 @@ Pattern = Annotated[
 ]
 Limit = Annotated[int, Field(ge=1, le=MAX_LISTED, description="How many entries at most.")]
 Recursive = Annotated[bool, Field(description="With everything below, if the path is a folder.")]
+
+_AT = {"path": TEXT, "source": TEXT}
+_STATE = {"state": TEXT, "unsaved": FLAG}
+_PROBLEM = {"problem": TEXT}
+_FILE = fields({"path": TEXT, **_STATE}, _PROBLEM)
+_MORE = fields({"kind": {"type": "string", "const": "more"}}, {"left_out": COUNT, "why": TEXT})
+_ENTRY = fields({"kind": TEXT, "permission": TEXT, "loaded": FLAG}, {"name": TEXT, "path": TEXT, "size": COUNT})
+_GONE = fields({"label": TEXT, "file": FLAG, "block": FLAG})
+_FOLDER_GONE = fields({"files": COUNT, "folders": COUNT, "blocks": COUNT})
 
 
 class FileTool(ObjectTool):
@@ -81,7 +106,11 @@ class FileTool(ObjectTool):
     needs_source = True
     required_capabilities = frozenset[str]()  # an attached source implies access by this tool
 
-    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    @operation(
+        tier=SafetyTier.READ_ONLY,
+        actions=(Action.READ,),
+        output_schema=answer(fields({**_AT, "content": TEXT, "origin": TEXT, "unsaved": FLAG})),
+    )
     async def read(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
         """Give the text of a file, from its block if there is one, else from disk."""
         at = _at_path(context, path, source)
@@ -89,7 +118,12 @@ class FileTool(ObjectTool):
         data: dict[str, JsonValue] = {"content": text.content, "origin": text.origin, "unsaved": text.unsaved}
         return done(f"text of `{at.relative}` from {text.origin}", {**_named(at), **data})
 
-    @operation(name="list", tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    @operation(
+        name="list",
+        tier=SafetyTier.READ_ONLY,
+        actions=(Action.READ,),
+        output_schema=answer(fields({**_AT, "entries": rows(either(_ENTRY, _MORE))})),
+    )
     async def list_folder(
         self,
         context: ToolExecutionContext,
@@ -110,7 +144,13 @@ class FileTool(ObjectTool):
         count = f"{found:,} {'entry' if found == 1 else 'entries'}{', and there are more,' if more else ''}"
         return done(f"{count} in `{at.relative}`", {**_named(at), "entries": entries})
 
-    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    @operation(
+        tier=SafetyTier.READ_ONLY,
+        actions=(Action.READ,),
+        output_schema=answer(
+            either(fields({**_AT, **_STATE}, _PROBLEM), fields({**_AT, "files": rows(either(_FILE, _MORE))}))
+        ),
+    )
     async def status(
         self, context: ToolExecutionContext, path: Path = ".", source: SourceId | None = None
     ) -> JsonValue:
@@ -121,7 +161,11 @@ class FileTool(ObjectTool):
             return done(f"`{at.relative}` is {found.get('state')}", {**found, **_named(at)})
         return done(f"the files with a block below `{at.relative}`", {**_named(at), "files": found})
 
-    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    @operation(
+        tier=SafetyTier.READ_ONLY,
+        actions=(Action.READ,),
+        output_schema=answer(fields({**_AT, "state": TEXT, "diff": TEXT})),
+    )
     async def diff(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
         """Show what writing the block of a file to disk would change there."""
         at = _at_path(context, path, source)
@@ -130,7 +174,7 @@ class FileTool(ObjectTool):
         same = not data.get("diff")
         return done(f"block and disk hold the same text of `{at.relative}`" if same else f"`{at.relative}`", data)
 
-    @operation(actions=(Action.READ,))
+    @operation(actions=(Action.READ,), output_schema=answer(fields(FILE_BLOCK)))
     async def load(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
         """Take the text of a file from disk into its block."""
         at = _at_path(context, path, source)
@@ -138,7 +182,7 @@ class FileTool(ObjectTool):
         asked = context.agreed and agreed(context, lambda: sources.assess_load(at).change())
         return done(f"`{at.relative}` is in its block", await sources.load(at, asked=asked))
 
-    @operation(actions=(Action.READ,))
+    @operation(actions=(Action.READ,), output_schema=answer(fields(FILE_BLOCK)))
     async def reload(self, context: ToolExecutionContext, path: Path, source: SourceId | None = None) -> JsonValue:
         """Throw away what the block of a file holds and take the text on disk instead."""
         at = _at_path(context, path, source)
@@ -150,6 +194,7 @@ class FileTool(ObjectTool):
         actions=(Action.APPEND, Action.OVERWRITE),
         one_of=(("path", "label"),),
         usage_rule="End a series of changes to a file with `save`, since only that puts them on disk.",
+        output_schema=answer(fields(FILE_BLOCK)),
     )
     async def save(
         self,
@@ -167,7 +212,7 @@ class FileTool(ObjectTool):
         data = await sources.save(at, context.granted, asked=context.agreed and approved, approved=approved)
         return done(f"`{at.relative}` is on disk", data)
 
-    @operation(actions=(Action.APPEND,))
+    @operation(actions=(Action.APPEND,), output_schema=answer(fields(FILE_BLOCK)))
     async def append(
         self, context: ToolExecutionContext, path: Path, content: Content, source: SourceId | None = None
     ) -> JsonValue:
@@ -176,7 +221,7 @@ class FileTool(ObjectTool):
         data = await context.require_sources().append(at, content, approved=_edit_agreed(context, at, _added(content)))
         return done(f"text was added at the end of the block of `{at.relative}`", data)
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=answer(fields(FILE_BLOCK)))
     async def replace(
         self, context: ToolExecutionContext, path: Path, old: Old, new: New, source: SourceId | None = None
     ) -> JsonValue:
@@ -186,7 +231,7 @@ class FileTool(ObjectTool):
         data = await context.require_sources().replace(at, old, new, approved=approved)
         return done(f"the new text is in the block of `{at.relative}`", data)
 
-    @operation(actions=(Action.OVERWRITE,))
+    @operation(actions=(Action.OVERWRITE,), output_schema=answer(fields(FILE_BLOCK)))
     async def insert(
         self,
         context: ToolExecutionContext,
@@ -201,7 +246,7 @@ class FileTool(ObjectTool):
         data = await context.require_sources().insert(at, line, content, approved=approved)
         return done(f"the lines are in the block of `{at.relative}`", data)
 
-    @operation(actions=(Action.OVERWRITE,), capabilities=("AdvancedEdit",))
+    @operation(actions=(Action.OVERWRITE,), capabilities=("AdvancedEdit",), output_schema=answer(fields(FILE_BLOCK)))
     async def patch(
         self, context: ToolExecutionContext, path: Path, patch: PatchText, source: SourceId | None = None
     ) -> JsonValue:
@@ -210,7 +255,7 @@ class FileTool(ObjectTool):
         data = await context.require_sources().patch(at, patch, approved=_edit_agreed(context, at, _patched(patch)))
         return done(f"the hunks are in the block of `{at.relative}`", data)
 
-    @operation(actions=(Action.APPEND,))
+    @operation(actions=(Action.APPEND,), output_schema=answer(fields(FILE_BLOCK)))
     async def create(
         self, context: ToolExecutionContext, path: Path, content: Content = "", source: SourceId | None = None
     ) -> JsonValue:
@@ -219,7 +264,7 @@ class FileTool(ObjectTool):
         data = await context.require_sources().create(at, content, approved=context.approved)
         return done(f"`{at.relative}` is a new file", data)
 
-    @operation(actions=(Action.DELETE,))
+    @operation(actions=(Action.DELETE,), output_schema=answer(either(_GONE, _FOLDER_GONE)))
     async def delete(
         self,
         context: ToolExecutionContext,

@@ -16,7 +16,7 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.pattern import LinearPattern, compile_linear
 from gatewright.base.plural import plural
-from gatewright.builtins.result import done
+from gatewright.builtins.result import COUNT, TEXT, answer, done, fields, rows
 from gatewright.builtins.rooted import READ, Input, ReadingTool, counted, until_stopped
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds
@@ -27,6 +27,8 @@ MAX_QUERY = 1_000
 MAX_MATCHED = 8_000
 """How many characters of a line a pattern is matched with."""
 _NO_PATTERN = "the query is no regular expression that runs in linear time (RE2: no look-around, no back-references)"
+
+_SKIPPED = fields({}, {"binary": COUNT, "large": COUNT, "unreadable": COUNT, "long_lines": COUNT})
 
 
 class FileSearch(Input):
@@ -49,6 +51,9 @@ class FileSearchTool(ReadingTool):
     )
     resource_bounds = ResourceBounds(timeout_s=20.0)
     examples = ({"query": "tea", "path": "shared", "ignore_case": True},)
+    output_schema = answer(
+        fields({"path": TEXT, "hits": rows(TEXT), "files": COUNT}, {"skipped": _SKIPPED, "stopped": TEXT})
+    )
     input_model = FileSearch
     texts = frozenset({"query"})
 

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.regex import late_regex
-from gatewright.builtins.result import done
+from gatewright.builtins.result import TEXT, answer, done, fields
 from gatewright.builtins.rooted import Input
-from gatewright.builtins.web_fetch import MAX_CHARS, Url, WebTool, about, follower
+from gatewright.builtins.web_fetch import CONTENT, MAX_CHARS, PAGE, Url, WebTool, about, follower
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.http_request import HEADER_FORM, header_fault
 from gatewright.tools.operation import ArgumentIssue
@@ -41,6 +41,7 @@ class HttpFetchTool(WebTool):
         "are sent to the server of `url` alone, not where it redirects to."
     )
     examples = ({"url": "https://example.org/", "headers": ["Accept: text/html"]},)
+    output_schema = answer(fields({**PAGE, "headers": {"type": "object", "additionalProperties": TEXT}}, CONTENT))
     input_model = HttpFetch
     texts = frozenset({"headers"})
 

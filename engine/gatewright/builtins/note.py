@@ -11,7 +11,7 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.plural import plural
-from gatewright.builtins.result import ObjectTool, done, text_of
+from gatewright.builtins.result import NUMBER, TEXT, ObjectTool, answer, done, fields, rows, text_of
 from gatewright.builtins.rooted import Input
 from gatewright.policy.permission import Action
 from gatewright.policy.target import Assessment, Later
@@ -57,6 +57,7 @@ class MemorySearchTool(NoteTool):
     safety_tier = SafetyTier.READ_ONLY
     side_effects = frozenset({SideEffect.DB_READ})
     resource_bounds = ResourceBounds(timeout_s=15.0)
+    output_schema = answer(rows(fields({"text": TEXT, "source": TEXT, "score": NUMBER, "note_id": TEXT})))
     input_model = MemorySearch
     texts = frozenset({"query"})
     actions = (Action.READ,)
@@ -86,6 +87,7 @@ class MemorySaveTool(NoteTool):
     description = "Keeps a note for the user, which stays after this conversation. Save each fact once."
     determinism = Determinism.NON_DETERMINISTIC
     examples = ({"content": "The user likes green tea."},)
+    output_schema = answer(fields({"note_id": TEXT}))
     input_model = MemorySave
     texts = frozenset({"content"})
     actions = (Action.APPEND,)
@@ -113,6 +115,7 @@ class MemoryUpdateTool(NoteTool):
 
     name = "memory_update"
     description = "Puts another text in the place of one of the user's notes, which keeps its `note_id`."
+    output_schema = answer(fields({"note_id": TEXT}))
     input_model = MemoryUpdate
     texts = frozenset({"note_id", "content"})
     actions = (Action.OVERWRITE,)
@@ -140,6 +143,7 @@ class MemoryDeleteTool(NoteTool):
 
     name = "memory_delete"
     description = "Deletes one of the user's notes for good."
+    output_schema = answer()
     input_model = MemoryDelete
     texts = frozenset({"note_id"})
     actions = (Action.DELETE,)

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import MemoryTool
-from gatewright.builtins.result import done, found
+from gatewright.builtins.blockplace import FOUND, MemoryTool
+from gatewright.builtins.result import TEXT, answer, done, fields, found
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.tier import SafetyTier
@@ -41,7 +41,7 @@ class RecallTool(MemoryTool):
     tool_rules = (ToolRule("recall", ContinueLoop()),)
     texts = frozenset({"content", "metadata", "query"})
 
-    @operation(actions=(Action.APPEND,))
+    @operation(actions=(Action.APPEND,), output_schema=answer(fields({"id": TEXT, "created_at": TEXT})))
     async def insert(
         self, context: ToolExecutionContext, content: Content, metadata: Metadata | None = None
     ) -> JsonValue:
@@ -51,7 +51,7 @@ class RecallTool(MemoryTool):
         )
         return done("the entry is kept", made)
 
-    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,), output_schema=FOUND)
     async def search(self, context: ToolExecutionContext, query: Query, limit: Limit = 10) -> JsonValue:
         """Find entries, and blocks that were put away, by their words: the best first."""
         kinds = ("archive", "block")

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import Field
 
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import Label, MemoryTool
-from gatewright.builtins.result import done, text_argument
+from gatewright.builtins.blockplace import EDITED, HELD, KNOWN, Label, MemoryTool
+from gatewright.builtins.result import TEXT, answer, done, fields, text_argument
 from gatewright.policy.permission import Action
 from gatewright.policy.rule import ContinueLoop, ToolRule
 from gatewright.policy.target import Assessment
@@ -37,7 +37,7 @@ class RecallOneTool(MemoryTool):
     tool_rules = (ToolRule("recall", ContinueLoop()),)
     texts = frozenset({"value"})
 
-    @operation(actions=(Action.APPEND,))
+    @operation(actions=(Action.APPEND,), output_schema=KNOWN)
     async def insert(self, context: ToolExecutionContext, label: NewLabel, value: Value) -> JsonValue:
         """Keep a text under a new label."""
         data = await context.require_blocks().insert_archived(
@@ -45,7 +45,7 @@ class RecallOneTool(MemoryTool):
         )
         return done(f"the text is kept under `{label}`", data)
 
-    @operation(actions=(Action.APPEND,))
+    @operation(actions=(Action.APPEND,), output_schema=EDITED)
     async def append(self, context: ToolExecutionContext, label: Label, value: Value) -> JsonValue:
         """Add text at the end of what is kept under a label."""
         data = await context.require_blocks().append_archived(
@@ -53,13 +53,13 @@ class RecallOneTool(MemoryTool):
         )
         return done(f"the text was added to `{label}`", data)
 
-    @operation(actions=(Action.READ,))
+    @operation(actions=(Action.READ,), output_schema=answer(HELD))
     async def read(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Give what is kept under a label."""
         data = await context.require_blocks().content(label, agent_id=context.agent_id)
         return done(f"what `{label}` holds", data)
 
-    @operation(actions=(Action.DELETE,))
+    @operation(actions=(Action.DELETE,), output_schema=answer(fields({"label": TEXT})))
     async def delete(self, context: ToolExecutionContext, label: Label) -> JsonValue:
         """Forget what is kept under a label."""
         data = await context.require_blocks().delete_archived(

@@ -1,4 +1,6 @@
-"""What built-in tools have in common: texts and places of a call, their result (``{success, message, data?}``)."""
+"""What built-in tools have in common: texts and places of a call, their result (``{success, message, data?}``), its
+schema.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,40 @@ from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.plural import plural
 from gatewright.policy.target import Approved, Located, Refusal
+from gatewright.schema.walk import Schema
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.declaration import Normalization, ResultType
 from gatewright.tools.tool import Tool
+
+TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"type": "boolean"}
+COUNT: Schema = {"type": "integer"}
+NUMBER: Schema = {"type": "number"}
+
+
+def fields(needed: Mapping[str, Schema], more: Mapping[str, Schema] | None = None) -> Schema:
+    """An object that has what is ``needed``, may have ``more``, and nothing else."""
+    return {
+        "type": "object",
+        "properties": {**needed, **(more or {})},
+        "required": list(needed),
+        "additionalProperties": False,
+    }
+
+
+def rows(of: Schema) -> Schema:
+    """A list of values of one schema."""
+    return {"type": "array", "items": of}
+
+
+def either(*schemas: Schema) -> Schema:
+    """Something that fits one of the schemas at least."""
+    return {"anyOf": list(schemas)}
+
+
+def answer(data: Schema | None = None) -> Schema:
+    """The schema of what ``done`` gives with such data; None: without."""
+    return fields({"success": {"type": "boolean", "const": True}, "message": TEXT, **({"data": data} if data else {})})
 
 
 class ObjectTool(Tool, abstract=True):

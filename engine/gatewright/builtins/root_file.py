@@ -14,7 +14,7 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.plural import plural
-from gatewright.builtins.result import agreed, done, text_of
+from gatewright.builtins.result import COUNT, FLAG, TEXT, agreed, answer, done, fields, rows, text_of
 from gatewright.builtins.rooted import (
     FROM_VAULT,
     OPEN_ROOTS,
@@ -37,6 +37,9 @@ from gatewright.tools.declaration import ResourceBounds, SideEffect
 if TYPE_CHECKING:
     from gatewright.sources.rootfolder import RootFolders
 
+_SIZE = {"bytes": COUNT, "lines": COUNT}
+_COPIED = {"source_path": TEXT, "destination_path": TEXT, "sha256": TEXT, "bytes": COUNT, "created": FLAG}
+
 
 class FileRead(Input):
     """What to read."""
@@ -51,6 +54,7 @@ class FileReadTool(ReadingTool):
     description = "Reads a text file in UTF-8. Paths begin with `shared/` or `tmp/`; one without begins in `shared`."
     resource_bounds = ResourceBounds(timeout_s=10.0)
     examples = ({"path": "shared/notes.txt"},)
+    output_schema = answer(fields({"path": TEXT, "content": TEXT, **_SIZE}, {"byte_order_mark": FLAG}))
     input_model = FileRead
 
     async def run(self, arguments: FileRead, context: ToolExecutionContext) -> JsonValue:
@@ -70,6 +74,7 @@ class ReadFileTool(FileReadTool):
 
     name = "read_file"
     description = "Reads a text file in UTF-8 and gives its content. A path that names no folder begins in `shared`."
+    output_schema = answer(fields({"content": TEXT}))
     input_model = ReadFile
 
     async def run(self, arguments: FileRead, context: ToolExecutionContext) -> JsonValue:
@@ -96,6 +101,7 @@ class FileListTool(ReadingTool):
         "Paths begin with `shared/` or `tmp/`; one without begins in `shared`."
     )
     resource_bounds = ResourceBounds(timeout_s=10.0)
+    output_schema = answer(fields({"path": TEXT, "entries": rows(TEXT)}, {"left_out": COUNT, "stopped": TEXT}))
     input_model = FileList
 
     async def run(self, arguments: FileList, context: ToolExecutionContext) -> JsonValue:
@@ -128,6 +134,7 @@ class FileWriteTool(RootTool):
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.FS_WRITE})
     resource_bounds = ResourceBounds(timeout_s=15.0)
+    output_schema = answer(fields({"path": TEXT, "bytes": COUNT, "created": FLAG}))
     input_model = FileWrite
     texts = frozenset({"content"})
     actions = (Action.APPEND, Action.OVERWRITE)
@@ -182,6 +189,7 @@ class FileEditTool(RootTool):
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
     resource_bounds = ResourceBounds(timeout_s=15.0)
+    output_schema = answer(fields({"path": TEXT, **_SIZE}))
     input_model = FileEdit
     texts = frozenset({"old_text", "new_text"})
     actions = (Action.OVERWRITE,)
@@ -227,6 +235,7 @@ class FileDeleteTool(RootTool):
     safety_tier = SafetyTier.SIDE_EFFECTING
     side_effects = frozenset({SideEffect.FS_WRITE})
     resource_bounds = ResourceBounds(timeout_s=15.0)
+    output_schema = answer(fields({"path": TEXT, "kind": TEXT}, {"removed": COUNT}))
     input_model = FileDelete
     actions = (Action.DELETE,)
 
@@ -275,6 +284,7 @@ class VaultCopyTool(RootTool):
     side_effects = frozenset({SideEffect.FS_READ, SideEffect.FS_WRITE})
     required_capabilities = frozenset[str]()  # each path is judged by its own kind, and by that alone
     resource_bounds = ResourceBounds(timeout_s=30.0)
+    output_schema = answer(fields(_COPIED))
     input_model = VaultCopy
     needs = (VAULT, OPEN_ROOTS)
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.blockplace import MemoryTool
+from gatewright.builtins.blockplace import FOUND, MemoryTool
 from gatewright.builtins.recall import Limit, Query
 from gatewright.builtins.result import found
 from gatewright.builtins.rooted import Input
@@ -63,6 +63,7 @@ class SearchTool(MemoryTool):
     determinism = Determinism.DETERMINISTIC
     tool_rules = (ToolRule("search", ContinueLoop()),)
     texts = frozenset({"query", "filters"})
+    output_schema = FOUND
     input_model = Search
 
     async def run(self, arguments: Search, context: ToolExecutionContext) -> JsonValue:

@@ -17,7 +17,7 @@ from gatewright.arguments.url import UrlRefused, UrlTarget, parse_url
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import done
+from gatewright.builtins.result import COUNT, FLAG, TEXT, answer, done, fields
 from gatewright.builtins.rooted import Input, RootTool
 from gatewright.policy.document import Policy
 from gatewright.policy.endpoint import EVERY_ENDPOINT, TARGETS, need_of
@@ -130,6 +130,9 @@ class SendMessageTool(RootTool):
     tool_rules = (ToolRule("send_message", ExitLoop(), priority=0),)
     needs = (EVERY_ENDPOINT,)
     leaves_copy = True
+    output_schema = answer(
+        fields({}, {"delivered": FLAG, "waiting": FLAG, "inboxes": COUNT, "message_id": TEXT, "uri": TEXT})
+    )
     input_model = SendMessage
     texts = frozenset({"target", "content", "metadata"})
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from gatewright.base.errors import ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import done, text_of
+from gatewright.builtins.result import COUNT, TEXT, answer, done, fields, text_of
 from gatewright.builtins.rooted import Input, RootTool
 from gatewright.policy.document import ROOT_NAMES, SHELL
 from gatewright.policy.target import Assessment
@@ -56,6 +56,12 @@ class ShellExecTool(RootTool):
     resource_bounds = ResourceBounds(timeout_s=60.0)
     enforces_bounds = True
     leaves_copy = True
+    output_schema = answer(
+        fields(
+            {"exit_code": {"type": ["integer", "null"]}, "output": TEXT},
+            {"left_out_bytes": COUNT, "folder": TEXT, "session": TEXT},
+        )
+    )
     input_model = ShellExec
     needs = (ROOT_NAMES[:1], (SHELL,))
 

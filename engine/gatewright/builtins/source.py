@@ -8,7 +8,7 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import ObjectTool, done
+from gatewright.builtins.result import COUNT, TEXT, ObjectTool, answer, done, either, fields, rows
 from gatewright.policy.permission import Action
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
@@ -16,6 +16,8 @@ from gatewright.tools.declaration import Determinism, ResourceBounds
 from gatewright.tools.decorator import operation
 
 SourceId = Annotated[str, Field(min_length=1, max_length=256, description="The id of the source.")]
+
+_STATE = fields({"source_id": TEXT, "type": TEXT, "state": TEXT}, {"subscribers": COUNT})
 
 
 class SourceTool(ObjectTool):
@@ -35,19 +37,19 @@ class SourceTool(ObjectTool):
     resource_bounds = ResourceBounds(timeout_s=10.0)
     required_capabilities = frozenset[str]()  # an attached source implies access
 
-    @operation(actions=(Action.READ,))
+    @operation(actions=(Action.READ,), output_schema=answer(_STATE))
     async def pause(self, context: ToolExecutionContext, source_id: SourceId) -> JsonValue:
         """Have a stream tell nothing for now; of files the state is given, which stays."""
         row = context.require_streams().pause(source_id, agent_id=context.agent_id)
         return done(_said(row), row)
 
-    @operation(actions=(Action.READ,))
+    @operation(actions=(Action.READ,), output_schema=answer(_STATE))
     async def resume(self, context: ToolExecutionContext, source_id: SourceId) -> JsonValue:
         """Let a stream go on that tells nothing; of files the state is given, which stays."""
         row = context.require_streams().resume(source_id, agent_id=context.agent_id)
         return done(_said(row), row)
 
-    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,))
+    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,), output_schema=answer(either(_STATE, rows(_STATE))))
     async def status(self, context: ToolExecutionContext, source_id: SourceId | None = None) -> JsonValue:
         """Give the state of one source, or of all."""
         rows = context.require_streams().rows(agent_id=context.agent_id)
@@ -58,7 +60,12 @@ class SourceTool(ObjectTool):
             raise ToolFailure("there is no source of that id", code="no-source")
         return done(_said(row), row)
 
-    @operation(tier=SafetyTier.READ_ONLY, actions=(Action.READ,), name="list")
+    @operation(
+        tier=SafetyTier.READ_ONLY,
+        actions=(Action.READ,),
+        name="list",
+        output_schema=answer(rows(fields({"source_id": TEXT, "type": TEXT}))),
+    )
     async def list_sources(self, context: ToolExecutionContext) -> JsonValue:
         """Give the id and type of every source."""
         rows = [row for row in context.require_streams().rows(agent_id=context.agent_id) if isinstance(row, dict)]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from gatewright.base.errors import ToolFailure
 from gatewright.base.jsonvalue import JsonValue
-from gatewright.builtins.result import ObjectTool, done
+from gatewright.builtins.result import COUNT, FLAG, TEXT, ObjectTool, answer, done, fields
 from gatewright.builtins.rooted import Input
 from gatewright.policy.tier import SafetyTier
 from gatewright.tools.context import ToolExecutionContext
@@ -23,6 +23,9 @@ USUAL_CHARS = 12_000
 _PREVIEW = 300
 _SHOWN_URL = 500
 Url = Annotated[str, UrlParameter(), Field(description="The address, `https://...` or `http://...`.")]
+
+PAGE = {"url": TEXT, "status": COUNT, "content_type": TEXT, "kind": TEXT, "bytes": COUNT}
+CONTENT = {"content": TEXT, "characters": COUNT, "is_cut": FLAG}
 
 
 class WebTool(ObjectTool, abstract=True):
@@ -55,6 +58,7 @@ class WebFetchTool(WebTool):
         "Fetches a page of the web and gives its text: HTML as Markdown, other texts as they are, of anything else "
         "what it is. A long text is given in parts: `next_start` is where to read on."
     )
+    output_schema = answer(fields(PAGE, {**CONTENT, "title": TEXT, "next_start": COUNT}))
     input_model = WebFetch
 
     async def run(self, arguments: WebFetch, context: ToolExecutionContext) -> JsonValue:

@@ -10,7 +10,7 @@ from pydantic import Field
 from gatewright.arguments.url import UrlTarget
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.plural import plural
-from gatewright.builtins.result import done
+from gatewright.builtins.result import COUNT, TEXT, answer, done, fields, rows
 from gatewright.builtins.rooted import Input, counted
 from gatewright.builtins.web_fetch import WebTool
 from gatewright.policy.kinds.capability import CapabilityKind
@@ -21,6 +21,9 @@ from gatewright.tools.port import WebPort
 
 MAX_RESULTS = 10
 MAX_QUERY = 1_000
+
+_RESULT = fields({"index": COUNT, "title": TEXT, "url": TEXT, "display_url": TEXT, "snippet": TEXT})
+_FAILED = fields({"engine": TEXT, "why": TEXT})
 
 
 class WebSearch(Input):
@@ -41,6 +44,7 @@ class WebSearchTool(WebTool):
     description = "Searches the web and gives titles, addresses and short excerpts, best first."
     determinism = Determinism.NON_DETERMINISTIC
     examples = ({"query": "history of tea", "count": 3},)
+    output_schema = answer(fields({"engine": TEXT, "results": rows(_RESULT)}, {"failed": rows(_FAILED)}))
     input_model = WebSearch
     texts = frozenset({"query"})
 

@@ -207,7 +207,9 @@ class AgentBlocks:
         session_id: str | None = None,
         user_id: str | None = None,
     ) -> JsonValue:
-        """``hits``, the best first: kind, score, and what is known of a text, with its content or a snippet.
+        """``hits``, the best first: kind, score, label (of what has none its id), times, and what else is known of a text.
+
+        Each has its content or a snippet.
 
         ``kinds``: of archive, block (those that were archived) and conversation. ``since``, ``until``: s since 1970.
         ``user_id``: with whom the conversations were.
@@ -217,7 +219,7 @@ class AgentBlocks:
         def work() -> JsonValue:
             wanted = [EntryKind(kind) for kind in kinds]
             blocks = {
-                record.block_id: record.label
+                record.block_id: record
                 for record in (self._service(agent_id).list() if EntryKind.BLOCK in wanted else ())
                 if record.type is BlockType.ARCHIVAL
             }
@@ -258,7 +260,7 @@ class AgentBlocks:
         return await aio.to_thread(work, self._service(agent_id), owner_of(agent_id), granted)
 
 
-def _told(found: Iterable[Hit], blocks: Mapping[str, str]) -> list[JsonValue]:
+def _told(found: Iterable[Hit], blocks: Mapping[str, BlockRecord]) -> list[JsonValue]:
     """The hits as a model gets them: whole texts as long as there is room, then the stretch around the first word."""
     rows: list[JsonValue] = []
     room = _ROOM_CHARS
@@ -266,9 +268,11 @@ def _told(found: Iterable[Hit], blocks: Mapping[str, str]) -> list[JsonValue]:
         entry = hit.entry
         row: dict[str, JsonValue] = {"kind": _KINDS[entry.kind], "score": hit.score}
         if entry.kind is EntryKind.BLOCK:
-            row["label"] = blocks[entry.entry_id]
+            record = blocks[entry.entry_id]
+            row |= {"label": record.label, "created_at": iso_utc(record.created_at)}
+            row |= {} if record.archived_at is None else {"archived_at": iso_utc(record.archived_at)}
         else:
-            row |= {"id": entry.entry_id, "created_at": iso_utc(entry.created_at)}
+            row |= {"id": entry.entry_id, "label": entry.entry_id, "created_at": iso_utc(entry.created_at)}
             said = {"role": entry.role, "session": entry.session_id, "metadata": dict(entry.metadata)}
             row |= {key: value for key, value in said.items() if value}
         room -= len(entry.content)

@@ -423,12 +423,10 @@ class Tool(Declaration):
             return None
         own = [spec.output_schema for spec in self.operations if spec.name in shown]
         said = [one for one in own if one is not None]
-        if said and len(said) == len(own):
-            schema: Schema | None = joined_outputs(said)
-        else:
-            shape = self._shape
-            hidden = shape.filtered(shown).hidden if isinstance(shape, SelectedShape) else self._names - shown
-            schema = None if self.output_schema is None else told_output(self.output_schema, hidden)
+        whole = joined_outputs(said) if said and len(said) == len(own) else self.output_schema
+        shape = self._shape
+        hidden = shape.filtered(shown).hidden if isinstance(shape, SelectedShape) else self._names - shown
+        schema = None if whole is None else told_output(whole, hidden)
         return schema if schema is not None and schema.get("type") == "object" else None
 
     def output_checker_of(self, operation: str) -> SchemaChecker | None:

@@ -295,6 +295,7 @@ async def test_operation_is_carried_out_where_it_is_allowed(bench: Bench, row: R
     assert row.holds in (outcome.output or "")
     assert bench.asked == ([row.name] if row.asks else [])
     assert json.loads(outcome.data or b"")["success"] is True
+    assert next(one.reason for one in outcome.decision.trace if one.stage == "output") == "fits"
 
 
 async def test_operation_is_shown_to_nobody_and_refused_where_it_is_not_allowed(bench: Bench) -> None:

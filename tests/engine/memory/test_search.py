@@ -11,6 +11,7 @@ import pytest
 
 from gatewright.base.errors import ToolFailure
 from gatewright.memory import BlockType
+from gatewright.policy.permission import Action
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.workspace import Workspace
 from tests.engine.gate.blockbench import BlockBench, opened
@@ -161,3 +162,19 @@ async def test_self_check_counts_the_tools_on_memory(bench: BlockBench) -> None:
     assert checked.differences == ()
     assert checked.no_witness == ()
     assert checked.checked > 0
+
+
+async def test_recall_search_gives_label_content_timestamps_and_score(bench: BlockBench, clock: ManualClock) -> None:
+    made = await bench.done("recall", "insert", content="The tide table is on the door.")
+    bench.own().create("log", author="operator", content="tide: high")
+    clock.advance(60.0)
+    bench.own().note("log", "archive", author="operator", granted=Action.OVERWRITE)
+
+    found = await bench.done("recall", "search", query="tide")
+    (block, entry) = sorted(found["hits"], key=lambda hit: hit["kind"])
+
+    assert (entry["label"], entry["content"]) == (made["id"], "The tide table is on the door.")
+    assert entry["created_at"] == made["created_at"] == "2026-03-01T00:00:00.000Z"
+    assert (block["label"], block["content"]) == ("log", "tide: high")
+    assert (block["created_at"], block["archived_at"]) == ("2026-03-01T00:00:00.000Z", "2026-03-01T00:01:00.000Z")
+    assert entry["score"] > 0 < block["score"]
