@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SourceId = Annotated[
     str,
     SourceParameter(),
-    Field(description="A source of files: then the label may be the path of one of its files, too."),
+    Field(description="A source: then the label may be the path of one of its files, or one of its keys, too."),
 ]
 _NOTES: dict[str, Note] = {"pin": "pin", "unpin": "unpin", "archive": "archive"}
 
@@ -65,6 +65,8 @@ class BlockTool(MemoryTool):
         if _is_file(label, source_id):
             at = _file_at(context, label, source_id)
             sources = context.require_sources()
+            if sources.own(at.source_id) is not None:
+                return done(f"what `{at.relative}` holds", await sources.load(at))
             asked = context.agreed and agreed(context, lambda: sources.assess_load(at).change())
             return done(f"`{at.relative}` is in its block", await sources.load(at, asked=asked))
         data = await context.require_blocks().content(label, agent_id=context.agent_id)
@@ -119,5 +121,5 @@ def _is_file(label: str, source_id: str | None) -> bool:
 def _file_at(context: ToolExecutionContext, label: str, source_id: str | None) -> Located:
     if source_id is not None and not label.startswith(FILE_LABEL):
         sources = context.require_sources()
-        return place(sources.locate(label, source_id=source_id, allowed=context.source_ids))
+        return place(sources.locate(label, source_id=source_id, allowed=context.all_source_ids))
     return place_of_label(context, label, source_id)

@@ -16,7 +16,7 @@ from gatewright.compile.declared import UNUSABLE, Key, Offer
 from gatewright.compile.plan import ToolPlan, compile_tool, has_conditions, shape_of, unusable
 from gatewright.compile.rule_test import BoundRule
 from gatewright.compile.shape import ShapeCache, ToolShape
-from gatewright.policy.document import Agent, Policy
+from gatewright.policy.document import Agent, Policy, SourceType
 from gatewright.policy.layer import Layers
 from gatewright.policy.right import Layer, Reason, ToolFacts, ToolRight
 from gatewright.policy.rulecheck import UNKNOWN, policy_rule_misfits
@@ -123,8 +123,9 @@ class AgentSnapshot:
     ) -> None:
         self.agent = agent
         self.capabilities = agent.capabilities
-        self.sources = ground.policy.sources_of(agent)
-        self.source_ids = tuple(source.source_id for source in self.sources)
+        self.sources = ground.policy.places_of(agent)
+        self.source_ids = tuple(one.source_id for one in self.sources if one.kind is SourceType.FILE)
+        self.own_source_ids = tuple(one.source_id for one in self.sources if one.kind is SourceType.HOST)
         self.checks: dict[str, object] = {}
         self.checked: object = None
         self._ground = ground

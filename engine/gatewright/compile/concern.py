@@ -46,7 +46,7 @@ def _parts(old: Policy, new: Policy, before: Agent, after: Agent, facts: Iterabl
         if (before.sources is None) != (after.sources is None):
             yield frozenset(row.name for row in facts if row.needs_source)
     if old.sources is not new.sources or before.sources != after.sources:
-        yield _sources(old.sources_of(before), new.sources_of(after), facts)
+        yield _sources(old.places_of(before), new.places_of(after), facts)
         yield _paths(old, new, facts)
 
 

@@ -131,7 +131,7 @@ class Snapshot:
             if tools is None:
                 continue
             touched = tools | swapped
-            if touched or agent != compiled.agent or policy.sources_of(agent) != compiled.sources:
+            if touched or agent != compiled.agent or policy.places_of(agent) != compiled.sources:
                 fresh._agents[agent_id] = AgentSnapshot(fresh._ground, agent, compiled, touched)
             elif fresh.revision == self.revision:
                 fresh._agents[agent_id] = compiled

@@ -26,6 +26,7 @@ def context_of(state: CallState) -> ToolExecutionContext:
         call_id=state.call_id,
         user_id=state.user_id,
         source_ids=state.agent.source_ids if state.agent else (),
+        own_source_ids=state.agent.own_source_ids if state.agent else (),
         granted=state.assessment.action if state.assessment else None,
         ports=state.ports,
         client=state.client,

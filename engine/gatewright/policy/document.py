@@ -80,15 +80,18 @@ class PermissionRule:
 
 
 class SourceType(StrEnum):
-    """What a source gives: files that agents work with, or a stream of the changes below a folder."""
+    """What a source gives: files that agents work with, a stream of the changes below a folder, or what the program
+    that opens the policy adds under that id: texts by key, a stream of its own, or both.
+    """
 
     FILE = "file"
     FOLDER_CHANGES = "folder_changes"
+    HOST = "host"
 
 
 @frozen
 class Source:
-    """``[[sources]]``; ``base_path`` is as written (relative to the policy file).
+    """``[[sources]]``; ``base_path`` is as written (relative to the policy file), "" for one of a program.
 
     ``required_tools`` are tool rules that bind only the calls that go to this source. ``watch``: changes from outside
     are taken into blocks as they happen, while somebody watches. A stream of changes has levels alone: of a path whose
@@ -407,6 +410,11 @@ class Policy:
         """The sources of files, in file order."""
         return tuple([source for source in self.sources if source.kind is SourceType.FILE])
 
+    @property
+    def folder_sources(self) -> tuple[Source, ...]:
+        """The sources and streams that have a folder, in file order."""
+        return tuple([source for source in self.sources if source.kind is not SourceType.HOST])
+
     def sources_of(self, agent: Agent) -> tuple[Source, ...]:
         """The sources of files that the agent may use, in file order."""
         return tuple(
@@ -414,9 +422,17 @@ class Policy:
         )
 
     def streams_of(self, agent: Agent) -> tuple[Source, ...]:
-        """The streams that the agent may use, in file order."""
+        """The streams and the sources of programs that the agent may use, in file order."""
         streams = (source for source in self.sources if source.kind is not SourceType.FILE)
         return tuple(one for one in streams if agent.sources is None or one.source_id in agent.sources)
+
+    def own_sources_of(self, agent: Agent) -> tuple[Source, ...]:
+        """The sources of programs that the agent may use, in file order."""
+        return tuple([source for source in self.streams_of(agent) if source.kind is SourceType.HOST])
+
+    def places_of(self, agent: Agent) -> tuple[Source, ...]:
+        """The sources in which calls of the agent may name places: those of files, then those of programs."""
+        return (*self.sources_of(agent), *self.own_sources_of(agent))
 
     def is_same(self, other: Policy) -> bool:
         """Whether it says the same, with its agents in the same order."""

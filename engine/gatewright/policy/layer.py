@@ -63,7 +63,7 @@ class Layers:
     ) -> None:
         self.policy = policy
         self.agent = agent
-        self.sources = policy.sources_of(agent) if sources is None else sources
+        self.sources = policy.places_of(agent) if sources is None else sources
         self.provides = policy.provides
         self.granted = granted_kinds(agent.capabilities)
         self._closed = closed

@@ -9,7 +9,8 @@ from collections.abc import Collection, Iterable
 from posixpath import normpath
 
 from gatewright.base.problem import Address
-from gatewright.policy.document import Agent, Policy, Source
+from gatewright.policy.document import Agent, Policy, Source, SourceType
+from gatewright.policy.glob import PermissionRules
 from gatewright.policy.permission import Action, Permission, verdict_for
 from gatewright.policy.prefix import covers
 from gatewright.policy.right import Layer, OperationFacts, Reason, ToolFacts
@@ -51,6 +52,8 @@ def sources_reached(policy: Policy, agent: Agent, facts: ToolFacts, op: Operatio
 
     By the tools on sources and on blocks these are the agent's own, by paths on disk all that there are.
     """
+    if facts.source:
+        return ()
     if facts.needs_source or op.labels:
         return policy.sources_of(agent)
     if op.path_actions or (op.disk_actions and not op.roots):
@@ -64,23 +67,24 @@ class Reach:
     def __init__(self, agent: Agent, sources: tuple[Source, ...]) -> None:
         self._agent = agent
         self._sources = sources
-        self._levels: dict[tuple[str, tuple[Action, ...]], frozenset[Verdict]] = {}
+        self._verdicts: dict[tuple[str, tuple[Action, ...], frozenset[Permission]], frozenset[Verdict]] = {}
 
     def reason(self, facts: ToolFacts, op: OperationFacts) -> Reason | None:
         """Why the sources deny the operation, or make every call of it ask; None when they need not."""
         if not facts.needs_source:
             return None
-        if not self._sources:
+        reached = self._reached(facts, op)
+        if not reached:
             agent = self._agent
             address: Address | None = ("agents", agent.agent_id, "sources") if agent.sources is not None else None
-            text = f"agent `{agent.agent_id}` has no file source"
-            return Reason(Layer.SOURCE, Verdict.DENY, "no-source", text, address)
-        limits = [(source, self._limit(source, facts, op)) for source in self._sources]
+            what = f"not the source `{facts.source}`" if facts.source else "no file source"
+            return Reason(Layer.SOURCE, Verdict.DENY, "no-source", f"agent `{agent.agent_id}` has {what}", address)
+        limits = [(source, self._limit(source, facts, op)) for source in reached]
         open_ones = [source for source, limit in limits if limit is None]
         if not open_ones:
             return limits[0][1]
         best = min(
-            (min(self._level(source, op.actions), key=STRICTNESS.__getitem__) for source in open_ones),
+            (min(self._level(source, facts, op), key=STRICTNESS.__getitem__) for source in open_ones),
             key=STRICTNESS.__getitem__,
         )
         return None if best is Verdict.ALLOW else self._by_level(open_ones, op, best)
@@ -89,13 +93,13 @@ class Reach:
         """What calls of the operation may come to by their places: by the path, and by what they do at one place."""
         by_path: set[Verdict] = set()
         held: set[frozenset[Verdict]] = set()
-        for source in self._sources:
+        for source in self._reached(facts, op):
             if self._limit(source, facts, op) is not None:
                 by_path.add(Verdict.DENY)
             else:
                 kinds = {type(rule.rule_type) for _, rule in source_rules(source, facts) if rule.binds(op.name)}
                 by_path |= {_PER_SOURCE[kind] for kind in kinds & _PER_SOURCE.keys()}
-                held |= {_by_action(level, op.actions) for level in source.levels}
+                held |= {_by_action(level, op.actions) for level in _levels(source, facts, op)}
         every = frozenset[Verdict]().union(*held)
         return (every | by_path, _NOTHING) if len(held) > 1 else (frozenset(by_path), every)
 
@@ -110,13 +114,20 @@ class Reach:
                 return Reason(Layer.SOURCE, Verdict.DENY, "source-operation-not-allowed", text, where, rule.rule_id)
         return None
 
-    def _level(self, source: Source, actions: tuple[Action, ...]) -> frozenset[Verdict]:
-        """What the levels of a source say to the actions."""
-        key = source.source_id, actions
-        found = self._levels.get(key)
+    def _reached(self, facts: ToolFacts, op: OperationFacts) -> list[Source]:
+        """The sources of the agent in which calls of the operation may name places."""
+        if facts.source:
+            return [one for one in self._sources if one.source_id == facts.source and one.kind is SourceType.HOST]
+        return [one for one in self._sources if op.labels or one.kind is SourceType.FILE]
+
+    def _level(self, source: Source, facts: ToolFacts, op: OperationFacts) -> frozenset[Verdict]:
+        """What the levels of a source say to what the operation does."""
+        levels = _levels(source, facts, op)
+        key = source.source_id, op.actions, levels
+        found = self._verdicts.get(key)
         if found is None:
-            verdicts = (_by_action(level, actions) for level in source.levels)
-            found = self._levels[key] = frozenset[Verdict]().union(*verdicts)
+            verdicts = (_by_action(level, op.actions) for level in levels)
+            found = self._verdicts[key] = frozenset[Verdict]().union(*verdicts)
         return found
 
     def _by_level(self, sources: list[Source], op: OperationFacts, best: Verdict) -> Reason:
@@ -126,6 +137,13 @@ class Reach:
             return Reason(Layer.SOURCE, best, "level-asks", text)
         text = f"no rule or default of {named} permits `{op.name}`"
         return Reason(Layer.SOURCE, best, "no-level-permits", text, ("sources", sources[0].source_id))
+
+
+def _levels(source: Source, facts: ToolFacts, op: OperationFacts) -> frozenset[Permission]:
+    """The levels that calls may come to: what names no key of a program's source has that of the whole source."""
+    if facts.source and not op.places:
+        return frozenset({PermissionRules(source.permission_rules, source.default_permission).level("")})
+    return source.levels
 
 
 def level_outcomes(sources: Iterable[Source], actions: Collection[Action]) -> frozenset[Verdict]:

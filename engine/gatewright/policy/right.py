@@ -173,7 +173,8 @@ class ToolFacts:
     ``texts``: where its arguments hold texts (``edits[].path``), of which the policy may say that they are paths; None
     where nothing says.
     ``held``: why nobody may see it before the operator accepts it; empty where nothing is to be accepted.
-    ``outmoded``: only agents that list it have it.
+    ``outmoded``: only agents that list it have it. ``source``: the source of a program that it belongs to: its places
+    are keys there, and only who has the source sees it.
     """
 
     name: str
@@ -189,6 +190,7 @@ class ToolFacts:
     texts: tuple[str, ...] | None = None
     held: str = ""
     outmoded: bool = False
+    source: str = ""
     operation_names: tuple[str, ...] = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:

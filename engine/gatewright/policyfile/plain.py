@@ -20,6 +20,7 @@ from gatewright.policy.document import (
     ShellBackend,
     ShellSettings,
     Source,
+    SourceType,
     ToolSettings,
     Web,
 )
@@ -201,7 +202,7 @@ def whole_source(source: Source) -> Plain:
     return {
         "id": source.source_id,
         "type": str(source.kind),
-        "base_path": source.base_path,
+        **({} if source.kind is SourceType.HOST else {"base_path": source.base_path}),
         "default_permission": str(source.default_permission),
         "max_file_bytes": source.max_file_bytes,
         "watch": source.watch,

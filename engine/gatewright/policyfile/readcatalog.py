@@ -278,7 +278,7 @@ def check_places(rows: list[Row], sources: Iterable[Source]) -> None:
                 continue
             path, near = row.at("places", place), row.report.near(place, files)
             if place in kinds:
-                message = f"{shown(place)} is a stream of changes, which no process gets: name its folder"
+                message = f"{shown(place)} is no source of files, and no process gets it: name a folder"
                 row.report.error(path, "bad-value", message, at_value=False)
                 continue
             message = f"no source is named {shown(place)} (a folder is written `./{place}`)"

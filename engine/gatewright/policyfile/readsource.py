@@ -22,7 +22,10 @@ PERMISSION_KEYS: dict[str, Shape] = {
 }
 SOURCE_KEYS: dict[str, Shape] = {
     "id": told(NAME, "The name by which agents have it"),
-    "type": told(one_of(SOURCE_TYPES), "`file`: files to work with; `folder_changes`: a stream of what changes there"),
+    "type": told(
+        one_of(SOURCE_TYPES),
+        "`file`: files to work with; `folder_changes`: a stream of what changes there; `host`: what the program adds",
+    ),
     "base_path": told(
         NAME, "Its folder, relative to this file; outside of this file's folder it must be trusted first"
     ),
@@ -35,15 +38,28 @@ SOURCE_KEYS: dict[str, Shape] = {
     "max_file_bytes": told(whole(1), "The largest file that is read or written", DEFAULT_MAX_FILE_BYTES),
     "follow_symlinks": told({"const": False}, "Not supported yet", default=False),
 }
-STREAM_LACKS = ("required_tools", "watch", "max_file_bytes", "follow_symlinks")
+LACKS = {
+    SourceType.FILE: (),
+    SourceType.FOLDER_CHANGES: ("required_tools", "watch", "max_file_bytes", "follow_symlinks"),
+    SourceType.HOST: ("base_path", "watch", "follow_symlinks"),
+}
+"""The keys that a source of each type does not have."""
 
 
 def source_shape() -> Shape:
     """What an entry of ``[[sources]]`` looks like."""
     return {
-        **table(SOURCE_KEYS, "id", "type", "base_path"),
-        "if": {"properties": {"type": one_of([SourceType.FOLDER_CHANGES])}},
-        "then": {"properties": dict.fromkeys(STREAM_LACKS, False)},
+        **table(SOURCE_KEYS, "id", "type"),
+        "allOf": [
+            {
+                "if": {"properties": {"type": one_of([kind])}},
+                "then": {
+                    "properties": dict.fromkeys(lacks, False),
+                    "required": [key for key in ("base_path",) if key not in lacks],
+                },
+            }
+            for kind, lacks in LACKS.items()
+        ],
     }
 
 
@@ -100,14 +116,15 @@ def read_data_sources(table: Row, taken: set[str]) -> list[Source]:
 def _source(row: Row, names: Names) -> Source | None:
     row.only(SOURCE_KEYS, "a source")
     source_id = row.text("id", filled=True) if row.require("id", "a source") else None
-    base_path = row.text("base_path") if row.require("base_path", "a source") else None
-    if base_path is not None and (why := path_error(base_path)):
-        row.fault("base_path", "bad-value", f"`base_path` {why}")
     kind = row.choice("type", SOURCE_TYPES) if row.require("type", "a source") else None
-    if kind is SourceType.FOLDER_CHANGES:
-        for key in STREAM_LACKS:
-            if key in row.raw:
-                row.fault(key, "bad-value", f"a source of type `folder_changes` has no `{key}`")
+    base_path = "" if kind is SourceType.HOST else None
+    if base_path is None:
+        base_path = row.text("base_path") if row.require("base_path", "a source") else None
+    if base_path is not None and kind is not SourceType.HOST and (why := path_error(base_path)):
+        row.fault("base_path", "bad-value", f"`base_path` {why}")
+    for key in LACKS[kind or SourceType.FILE]:
+        if key in row.raw:
+            row.fault(key, "bad-value", f"a source of type `{kind}` has no `{key}`")
     if row.flag("follow_symlinks", otherwise=False):
         row.fault("follow_symlinks", "not-supported", "`follow_symlinks = true` is not supported yet")
     level, size, rules = _common(row, None)

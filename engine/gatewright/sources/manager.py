@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ from gatewright.sources.descriptor import Identity, identity_of, look_along
 from gatewright.sources.filesource import BASE, MAX_LISTED, FileSource
 from gatewright.sources.held import BlockStorePort
 from gatewright.sources.known import KnownPlaces
+from gatewright.sources.ownsource import OwnSource
 
 if TYPE_CHECKING:
     from gatewright.arguments.shell_program import Listing
@@ -72,6 +73,7 @@ class SourceManager:
         self.watched: frozenset[str] = frozenset()
         """The ids of the sources whose changes are taken in now."""
         self._places = KnownPlaces({}, protection)
+        self._own: Mapping[str, OwnSource] = {}
         self._locks = tuple(fork_safe_lock() for _ in range(_STRIPES))
 
     # sources
@@ -104,6 +106,21 @@ class SourceManager:
             self._withdraw = self._register_file_tool()
         self._run(running)
         return self._withdraw_if_idle
+
+    def follow_own(self, running: Iterable[OwnSource]) -> None:
+        """Run exactly these sources of the program from now on."""
+        self._own = {one.source.source_id: one for one in running}
+
+    def own(self, source_id: str) -> OwnSource | None:
+        """A running source of the program, or None."""
+        return self._own.get(source_id)
+
+    def readable(self, source_id: str, keys: Iterable[str]) -> list[str]:
+        """Those of the keys of a program's source that an agent who has it may be told. Raises ToolFailure."""
+        own = self._own.get(source_id)
+        if own is None:
+            raise ToolFailure("this source is not attached", code="no-source")
+        return own.readable(keys)
 
     def pinned(self) -> SourceManager:
         """The sources as they are now, for a policy in force: no later change of them reaches it. Locks are shared."""
@@ -166,7 +183,8 @@ class SourceManager:
         """Where a model's path leads; touches metadata only."""
         from gatewright.sources.route import Route
 
-        return Route(self._places).of_path(path, source_id, allowed)
+        own = self._own.get(source_id) if source_id is not None and source_id in allowed else None
+        return Route(self._places).of_path(path, source_id, allowed) if own is None else own.locate(path)
 
     def real(self, path: str) -> str:
         """An absolute path without links and ``..``. Raises OSError and ValueError."""
@@ -213,8 +231,8 @@ class SourceManager:
         return named.of(text, look, folders=folders, bases=bases)
 
     def label_of(self, at: Located) -> str:
-        """The block label of a place."""
-        return self._source(at).label(at.relative)
+        """The block label of a place; of a program's source the key."""
+        return at.relative if at.source_id in self._own else self._source(at).label(at.relative)
 
     def level_of_label(self, label: str) -> LevelDecision:
         """The level of a block that stands for a file, whichever tool asks; none for one that no running source has."""
@@ -228,6 +246,9 @@ class SourceManager:
 
     def level(self, at: Located) -> LevelDecision:
         """The effective level of a place; none where the way there cannot be looked at, and for protected files."""
+        own = self._own.get(at.source_id)
+        if own is not None:
+            return own.place(at.relative).level or LevelDecision(Permission.NONE)
         return self._level(self._places, at)
 
     def _level(self, places: KnownPlaces, at: Located) -> LevelDecision:
@@ -254,6 +275,8 @@ class SourceManager:
 
     def assess_load(self, at: Located) -> Assessment:
         """Read; asks when it would throw away edits."""
+        if at.source_id in self._own:
+            return Assessment(Action.READ)
         return self._source(at).assess_load(at.relative)
 
     def assess_reload(self, at: Located) -> Assessment:
@@ -306,7 +329,13 @@ class SourceManager:
         return await self._in_thread(at, work)
 
     async def load(self, at: Located, *, asked: Approved = False) -> JsonValue:
-        """Read the disk into the block; edits that were not written go only when somebody was ``asked``."""
+        """Read the disk into the block; edits that were not written go only when somebody was ``asked``.
+
+        Of a program's source there is no block: what it gives is the answer.
+        """
+        own = self._own.get(at.source_id)
+        if own is not None:
+            return {"source_id": at.source_id, "label": at.relative, "content": await own.load(at.relative)}
         return await self._take(at, asked, FileSource.load)
 
     async def save(

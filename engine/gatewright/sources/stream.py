@@ -1,6 +1,6 @@
-"""Streams of the changes below folders: whoever subscribes pulls them in their own time, and waits for nobody.
+"""Streams of changes, below folders or of a program's own: whoever subscribes pulls them, and waits for nobody.
 
-A stream watches while somebody subscribes to it and nobody paused it. A subscription holds the newest change of each
+A stream runs while somebody subscribes to it and nobody paused it. A subscription holds the newest change of each
 path, of so many paths; what is beyond is not told by path, but that there was more is.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from gatewright.arguments.path import ModelPath, parse_model_path
 from gatewright.base.errors import ToolFailure, WorkspaceError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
@@ -109,17 +110,18 @@ class Subscription:
         self.close()
 
 
-class FolderStream:
-    """The changes below the folder of one source. Methods may be called from any thread."""
+class Stream:
+    """The changes of one source. Methods may be called from any thread.
 
-    def __init__(self, source: Source, folder: BaseFolder, manager: SourceManager) -> None:
+    ``_begin`` and ``_end`` have it told of changes, or no longer; they are called with the lock, and do not wait.
+    """
+
+    def __init__(self, source: Source) -> None:
         self.source = source
-        self.folder = folder
-        self._manager = manager
         self._rules = PermissionRules(source.permission_rules, source.default_permission)
         self._lock = fork_safe_lock()
         self._subscribed: list[Subscription] = []
-        self._watch: FolderWatch | None = None
+        self._is_on = False
         self._paused = False
 
     @property
@@ -127,7 +129,7 @@ class FolderStream:
         """What it does now."""
         if self._paused:
             return StreamState.PAUSED
-        return StreamState.STOPPED if self._watch is None else StreamState.RUNNING
+        return StreamState.RUNNING if self._is_on else StreamState.STOPPED
 
     def follow(self, source: Source) -> None:
         """Tell changes by the levels of ``source`` from now on."""
@@ -136,40 +138,30 @@ class FolderStream:
             self._rules = PermissionRules(source.permission_rules, source.default_permission)
 
     def subscribe(self) -> Subscription:
-        """Hear of the changes from now on; of those before the folder was watched, a moment later, as ``more``.
-
-        Raises WorkspaceError where the folder may not be watched.
-        """
-        if self.folder.refused:
-            raise WorkspaceError(self.folder.refused)
+        """Hear of the changes from now on."""
         with self._lock:
             made = Subscription(self._unsubscribe)
             self._subscribed.append(made)
-            self._watch_or_not()
+            self._run_or_not()
             return made
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait until the folder is watched; whether that came to be in time."""
-        watch = self._watch
-        return watch is not None and watch.wait(timeout_s)
 
     def pause(self) -> None:
         """Tell nothing until it is resumed."""
         with self._lock:
             self._paused = True
-            self._watch_or_not()
+            self._run_or_not()
 
     def resume(self) -> None:
-        """Go on; whoever subscribed is told, once the folder is watched, that there may have been more meanwhile."""
+        """Go on; whoever subscribed is told, once it runs, that there may have been more meanwhile."""
         with self._lock:
             self._paused = False
-            self._watch_or_not()
+            self._run_or_not()
 
     def close(self, problem: str | None = None) -> None:
         """Stop; whoever subscribed is told ``problem``."""
         with self._lock:
             ended, self._subscribed = self._subscribed, []
-            self._watch_or_not()
+            self._run_or_not()
         for one in ended if problem else ():
             one.put((), problem=problem)
 
@@ -185,23 +177,64 @@ class FolderStream:
     def _unsubscribe(self, one: Subscription) -> None:
         with self._lock:
             self._subscribed = [other for other in self._subscribed if other is not one]
-            self._watch_or_not()
+            self._run_or_not()
 
-    def _watch_or_not(self) -> None:
+    def _run_or_not(self) -> None:
         wanted = bool(self._subscribed) and not self._paused
-        if wanted and self._watch is None:
-            self._watch = FolderWatch(self.folder, self._take, tells_gap=True)
-        elif not wanted and self._watch is not None:
+        if wanted is not self._is_on:
+            self._is_on = wanted
+            (self._begin if wanted else self._end)()
+
+    def _put(
+        self, changes: Sequence[tuple[str, ChangeKind]], *, more: bool = False, problem: str | None = None
+    ) -> None:
+        with self._lock:
+            hearing = tuple(self._subscribed)
+        for one in hearing:
+            one.put(changes, more=more, problem=problem)
+
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        raise NotImplementedError
+
+
+class FolderStream(Stream):
+    """The changes below the folder of one source."""
+
+    def __init__(self, source: Source, folder: BaseFolder, manager: SourceManager) -> None:
+        super().__init__(source)
+        self.folder = folder
+        self._manager = manager
+        self._watch: FolderWatch | None = None
+
+    def subscribe(self) -> Subscription:
+        """Hear of the changes from now on; of those before the folder was watched, a moment later, as ``more``.
+
+        Raises WorkspaceError where the folder may not be watched.
+        """
+        if self.folder.refused:
+            raise WorkspaceError(self.folder.refused)
+        return super().subscribe()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until the folder is watched; whether that came to be in time."""
+        watch = self._watch
+        return watch is not None and watch.wait(timeout_s)
+
+    def _begin(self) -> None:
+        self._watch = FolderWatch(self.folder, self._take, tells_gap=True)
+
+    def _end(self) -> None:
+        if self._watch is not None:
             self._watch.stop()
-            self._watch = None
+        self._watch = None
 
     def _take(self, news: FolderNews) -> None:
         kinds = ((news.came, ChangeKind.ADDED), (news.changed, ChangeKind.CHANGED), (news.went, ChangeKind.DELETED))
         told = [(path, kind) for paths, kind in kinds for path in sorted(paths) if not self._is_hidden(path)]
-        with self._lock:
-            hearing = tuple(self._subscribed)
-        for one in hearing:
-            one.put(told, more=news.more, problem=news.problem)
+        self._put(told, more=news.more, problem=news.problem)
 
     def _is_hidden(self, path: str) -> bool:
         """Whether it is protected, or its level none, here or by a source of files over the same folder."""
@@ -217,23 +250,101 @@ class FolderStream:
         )
 
 
+Tell = Callable[[str, ChangeKind], None]
+"""Tells one change of a program's stream, by key. Raises ValueError for what is no key, or no change."""
+
+
+class StreamCode(Protocol):
+    """What a program's stream is made of."""
+
+    def start(self, tell: Tell) -> None:
+        """Begin to tell changes, from whichever thread."""
+        ...
+
+    def stop(self) -> None:
+        """Cease to."""
+        ...
+
+
+class OwnStream(Stream):
+    """A stream of the program's: its code is started and stopped in turn by one thread, and nobody waits for it."""
+
+    def __init__(self, source: Source, code: StreamCode) -> None:
+        super().__init__(source)
+        self.code = code
+        self._is_started = self._is_at_work = self._ran_before = False
+        self._problem = ""
+
+    def row(self) -> dict[str, JsonValue]:
+        """As of every stream, and what went wrong when it was started or stopped last."""
+        return {**super().row(), **({"problem": self._problem} if self._problem else {})}
+
+    def _begin(self) -> None:
+        self._work_on()
+
+    def _end(self) -> None:
+        self._work_on()
+
+    def _work_on(self) -> None:
+        if not self._is_at_work:
+            self._is_at_work = True
+            threading.Thread(target=self._work, name="gatewright-stream", daemon=True).start()
+
+    def _work(self) -> None:
+        """Start and stop until it is as it is wanted."""
+        while True:
+            with self._lock:
+                if self._is_started is self._is_on:
+                    self._is_at_work = False
+                    return
+                starts = self._is_started = self._is_on
+                resumes, self._ran_before = self._ran_before, True
+            problem = None
+            try:
+                if starts:
+                    self.code.start(self._tell)
+                else:
+                    self.code.stop()
+            except Exception as error:  # noqa: BLE001 the code is the program's
+                problem = f"the source failed: {type(error).__name__}"
+            self._problem = problem or ""
+            self._put((), more=starts and resumes, problem=problem)
+
+    def _tell(self, key: str, change: ChangeKind) -> None:
+        parsed = parse_model_path(key) if type(key) is str else None
+        is_plain = isinstance(parsed, ModelPath) and not parsed.absolute and "/".join(parsed.parts) == key
+        if not is_plain or not key or ".." in key.split("/"):
+            raise ValueError("a key is a text such as `open/42`")
+        kind = ChangeKind(change)
+        if self._is_on and self._rules.level(key) is not Permission.NONE:
+            self._put([(key, kind)])
+
+
 class Streams:
     """The streams of a workspace, and what agents are told of them and of its sources of files."""
 
     def __init__(self, manager: SourceManager) -> None:
         self._manager = manager
         self._policy: Policy | None = None
-        self._running: dict[str, FolderStream] = {}
+        self._running: dict[str, Stream] = {}
 
-    def follow(self, policy: Policy, wanted: Sequence[tuple[Source, BaseFolder]]) -> None:
-        """Have exactly these; one whose folder is another ends, and who subscribed to it is told so."""
+    def follow(
+        self,
+        policy: Policy,
+        wanted: Sequence[tuple[Source, BaseFolder]],
+        own: Sequence[tuple[Source, StreamCode]] = (),
+    ) -> None:
+        """Have exactly these, on folders and of the program; of one that is another who subscribed is told its end."""
         self._policy, before = policy, self._running
-        self._running = {source.source_id: self._followed(source, folder) for source, folder in wanted}
+        self._running = {
+            **{source.source_id: self._followed(source, folder) for source, folder in wanted},
+            **{source.source_id: self._followed_own(source, code) for source, code in own},
+        }
         for name, stream in before.items():
             if self._running.get(name) is not stream:
                 stream.close("the stream is not attached any more")
 
-    def get(self, source_id: str) -> FolderStream | None:
+    def get(self, source_id: str) -> Stream | None:
         """A stream, or None."""
         return self._running.get(source_id)
 
@@ -244,8 +355,16 @@ class Streams:
 
     def _followed(self, source: Source, folder: BaseFolder) -> FolderStream:
         stream = self._running.get(source.source_id)
-        if stream is None or stream.folder is not folder:
+        if not isinstance(stream, FolderStream) or stream.folder is not folder:
             return FolderStream(source, folder, self._manager)
+        if stream.source != source:
+            stream.follow(source)
+        return stream
+
+    def _followed_own(self, source: Source, code: StreamCode) -> OwnStream:
+        stream = self._running.get(source.source_id)
+        if not isinstance(stream, OwnStream) or stream.code is not code:
+            return OwnStream(source, code)
         if stream.source != source:
             stream.follow(source)
         return stream
@@ -264,13 +383,13 @@ class Streams:
 
     def pause(self, source_id: str, *, agent_id: str) -> JsonValue:
         """Pause a stream; a source of files only answers with its state. Raises ToolFailure for one of nobody's."""
-        return self._done(source_id, agent_id, FolderStream.pause)
+        return self._done(source_id, agent_id, Stream.pause)
 
     def resume(self, source_id: str, *, agent_id: str) -> JsonValue:
         """Let a stream go on, as ``pause``."""
-        return self._done(source_id, agent_id, FolderStream.resume)
+        return self._done(source_id, agent_id, Stream.resume)
 
-    def _done(self, source_id: str, agent_id: str, act: Callable[[FolderStream], None]) -> JsonValue:
+    def _done(self, source_id: str, agent_id: str, act: Callable[[Stream], None]) -> JsonValue:
         def row() -> JsonValue:
             found = (one for one in self.rows(agent_id=agent_id) if isinstance(one, dict))
             return next((one for one in found if one["source_id"] == source_id), None)
@@ -286,7 +405,7 @@ class Streams:
         stream = self._running.get(source.source_id)
         if stream is not None:
             return stream.row()
-        if self._manager.get(source.source_id) is None:
+        if self._manager.get(source.source_id) is None and self._manager.own(source.source_id) is None:
             return None
         state = "watching" if source.source_id in self._manager.watched else "idle"
         return {"source_id": source.source_id, "type": str(source.kind), "state": state}

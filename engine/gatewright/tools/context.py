@@ -102,6 +102,7 @@ class ToolExecutionContext:
     call_id: str = ""
     user_id: str | None = None
     source_ids: tuple[str, ...] = ()
+    own_source_ids: tuple[str, ...] = ()
     granted: Action | None = None
     ports: Ports = _NOTHING
     bounds: ResourceBounds = _USUAL
@@ -115,6 +116,11 @@ class ToolExecutionContext:
     on_piece: OnPiece | None = field(default=None, compare=False, repr=False)
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
     again: Again | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def all_source_ids(self) -> tuple[str, ...]:
+        """The sources of files of the agent, and those that the program brings."""
+        return self.source_ids + self.own_source_ids
 
     @property
     def cancelled(self) -> bool:

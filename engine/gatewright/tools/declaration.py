@@ -103,8 +103,8 @@ class Declaration:
     as the operator accepted it. ``listed_name``: what the program that runs it calls it. ``outmoded``: only agents that
     list it have it. ``texts``: the arguments that hold texts only and no paths, with all that is in them, so that no
     level of a source is asked about them. ``actions``: what a tool without operations may do to a file, block or note.
-    ``destroys``: whether it takes something away for good, where that is known; None: its name tells. ``recipe``: what
-    its definition tells whoever executes it.
+    ``source``: the source of a program that it belongs to (`Tool.of_source`). ``destroys``: whether it takes something
+    away for good, where that is known; None: its name tells. ``recipe``: what its definition tells whoever executes it.
     """
 
     name: str = ""
@@ -123,6 +123,7 @@ class Declaration:
     examples: tuple[Mapping[str, JsonValue], ...] = ()
     tool_rules: tuple[ToolRule, ...] = ()
     needs_source: bool = False
+    source: str = ""
     needs_user: bool = False
     outmoded: bool = False
     enforces_bounds: bool = False

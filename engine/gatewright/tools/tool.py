@@ -24,6 +24,7 @@ from gatewright.policy.document import OutputCheck
 from gatewright.policy.kinds.capability import CapabilityKind
 from gatewright.policy.permission import Action, PathUse
 from gatewright.policy.right import OperationFacts, PathArgument, ToolFacts
+from gatewright.policy.rule import ToolRule
 from gatewright.policy.rulecheck import mismatch
 from gatewright.policy.target import Assessment
 from gatewright.policy.tier import SafetyTier
@@ -206,6 +207,16 @@ class Tool(Declaration):
         other.operation_field = shape.operation_field or type(self).operation_field
         return other
 
+    def of_source(self, source_id: str, rules: tuple[ToolRule, ...] = ()) -> Tool:
+        """This tool as one of a program's source, with ``rules`` beside its own.
+
+        The paths that it takes are keys there, which have the levels of the source.
+        """
+        other = self._read_as(self._shape)
+        other.source, other.needs_source, other._declared_by = source_id, True, self.actor
+        other.tool_rules = (*self.tool_rules, *rules)
+        return other
+
     def parameters(self, operation: str = PLAIN) -> tuple[Parameter, ...]:
         """What ``operation`` takes; empty for an unknown one."""
         return self._shape.parameters(operation)
@@ -274,6 +285,7 @@ class Tool(Declaration):
             texts,
             self.held,
             self.outmoded,
+            self.source,
         )
 
     def _deletes(self, spec: OperationSpec) -> bool:

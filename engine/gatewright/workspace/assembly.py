@@ -33,6 +33,7 @@ from gatewright.workspace.attachment import Attachments, Key
 from gatewright.workspace.catalog import CatalogBook, RegisteredTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
 from gatewright.workspace.location import policy_path_of
+from gatewright.workspace.programsource import WorkspaceSources
 from gatewright.workspace.roots import RootTools, absences
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from gatewright.memory.blocks import BlockService
     from gatewright.policy.edit import ChangeSet
     from gatewright.workspace.policy_reader import PolicyState
-    from gatewright.workspace.program import ProgramTools
+    from gatewright.workspace.program import Program
     from gatewright.workspace.trust import TrustRecords
 
 
@@ -94,7 +95,8 @@ class Parts:
     """What one open workspace is made of, beside its policy; it stays the same when the policy is read again."""
 
     folder: Path
-    program: ProgramTools
+    program: Program
+    own_tools: RegisteredTools
     attachments: Attachments
     registry: ToolRegistry
     host: RegisteredTools
@@ -103,7 +105,7 @@ class Parts:
     blocks: BlockStore
     shelf: Shelf
     notes: NoteBook
-    sources: SourceManager
+    sources: WorkspaceSources
     streams: Streams
     audit: AuditLog
     rates: RateBook
@@ -125,7 +127,14 @@ class Parts:
         self.protection.cover(book.paths(policy.catalogs))
         self.attachments.follow(policy, afresh=afresh)
         withdraw_idle = self.sources.follow(self.attachments.sources(policy))
-        self.streams.follow(policy, self.attachments.streams(policy))
+        own_tools = self.sources.follow_program(policy)
+
+        def change() -> None:
+            if not same:
+                self.rooted.follow(policy, taken, lambda: self.host.follow(given))
+            self.own_tools.follow(own_tools)
+
+        self.streams.follow(policy, self.attachments.streams(policy), self.sources.own_streams)
         self.gate.reload(
             policy,
             changed,
@@ -140,7 +149,7 @@ class Parts:
                 self.notes,
                 self.streams,
             ),
-            tools=None if same else lambda: self.rooted.follow(policy, taken, lambda: self.host.follow(given)),
+            tools=None if same and self.own_tools.held == own_tools else change,
         )
         withdraw_idle()
 
@@ -190,7 +199,7 @@ def assemble(
     policy_path: Path,
     folders: Folders,
     clock: Clock,
-    program: ProgramTools,
+    program: Program,
     records: TrustRecords,
     *,
     durable: bool,
@@ -205,7 +214,7 @@ def assemble(
     """
     policy, book, folder = state.policy, state.book, policy_path.parent
     registry, no_notes = ToolRegistry(), NoteBook.why_absent()
-    for tool in (*builtin_tools(), *(() if no_notes else note_tools()), *program.there):
+    for tool in (*builtin_tools(), *(() if no_notes else note_tools()), *program.tools.there):
         registry.register(tool)
     host, rooted_tools, given = (
         RegisteredTools(registry),
@@ -218,12 +227,15 @@ def assemble(
     ours = (policy_path, folder / PINS, folders.state, folders.keys, *(copy_of.closed if copy_of else ()))
     ground = copy_of.ground if copy_of else Ground()
     protection = GrowingProtection((*ours, *book.paths(policy.catalogs)), ground)
-    sources = SourceManager(lambda: registry.register(file_tool()), blocks, protection)
+    sources = WorkspaceSources(lambda: registry.register(file_tool()), blocks, protection)
+    sources.program = program.sources
+    own_tools = RegisteredTools(registry)
+    own_tools.follow(sources.follow_program(policy))
     attachments = Attachments(policy_path, records, ground, copy_of.names if copy_of else {})
     attachments.follow(policy)
     sources.follow(attachments.sources(policy))
     streams = Streams(sources)
-    streams.follow(policy, attachments.streams(policy))
+    streams.follow(policy, attachments.streams(policy), sources.own_streams)
     audit = AuditLog(folders.state, folders.keys, clock=clock, durable=durable)
     rates = RateBook(folders.state / RATES_FILE)
     broker = broker_of(folders, clock, audit, limits)
@@ -235,7 +247,11 @@ def assemble(
         clock=clock,
         places=state.text.places(policy),
         absent=ChainMap(
-            program.absent, _NO_SOURCE, absences(), {tool.name: no_notes for tool in note_tools() if no_notes}
+            program.tools.absent,
+            program.sources.absent,
+            _NO_SOURCE,
+            absences(),
+            {tool.name: no_notes for tool in note_tools() if no_notes},
         ),
         rates=rates,
         broker=broker,
@@ -245,6 +261,7 @@ def assemble(
     return Parts(
         folder,
         program,
+        own_tools,
         attachments,
         registry,
         host,

@@ -51,7 +51,7 @@ class Attachments:
 
     def follow(self, policy: Policy, *, afresh: bool = False) -> bool:
         """Hold the folders of this policy; ``afresh``: look where the paths lead now. Whether anything is another."""
-        sources: list[Key] = [("source", source.source_id, source.base_path) for source in policy.sources]
+        sources: list[Key] = [("source", source.source_id, source.base_path) for source in policy.folder_sources]
         roots: list[Key] = [("root", name, written) for name, written in policy.roots.folders.items()]
         before, self._held = self._held, {key: self._folder(key, afresh=afresh) for key in (*sources, *roots)}
         places: list[Key] = [
@@ -76,7 +76,7 @@ class Attachments:
         return [pair for pair in self._opened(policy) if pair[0].kind is SourceType.FOLDER_CHANGES]
 
     def _opened(self, policy: Policy) -> list[tuple[Source, BaseFolder]]:
-        return [(one, self._held["source", one.source_id, one.base_path]) for one in policy.sources]
+        return [(one, self._held["source", one.source_id, one.base_path]) for one in policy.folder_sources]
 
     def roots(self) -> dict[str, BaseFolder]:
         """The folders of its roots, by name."""

@@ -301,6 +301,11 @@ class RegisteredTools:
         self._registry = registry
         self._held: dict[Key, tuple[Tool, Callable[[], None]]] = {}
 
+    @property
+    def held(self) -> tuple[Tool, ...]:
+        """The tools that are there."""
+        return tuple(tool for tool, _ in self._held.values())
+
     def follow(self, tools: Iterable[Tool]) -> None:
         """Have exactly ``tools`` registered; those that are there already stay untouched."""
         wanted = {(tool.name, tool.major): tool for tool in tools}

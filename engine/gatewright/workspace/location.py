@@ -41,7 +41,7 @@ def resolved(base_path: str, folder: Path) -> Path:
 
 def written_folders(policy: Policy) -> list[str]:
     """The folders that a policy names, of sources and roots, as written."""
-    return [*(source.base_path for source in policy.sources), *policy.roots.folders.values()]
+    return [*(source.base_path for source in policy.folder_sources), *policy.roots.folders.values()]
 
 
 def is_inside(path: Path, folder: Path) -> bool:

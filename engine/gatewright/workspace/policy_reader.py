@@ -12,7 +12,7 @@ from gatewright.base.frozen import frozen
 from gatewright.base.problem import Address, Place, Problem, Severity, Subject
 from gatewright.builtins import builtin_tools, file_tool, note_tools
 from gatewright.gate import key_folder
-from gatewright.policy.document import CatalogType, Policy, Source
+from gatewright.policy.document import CatalogType, Policy, Source, SourceType
 from gatewright.policy.right import ToolFacts
 from gatewright.policyfile import KnownTools, LoadedPolicy, parse_policy, read_policy_text
 from gatewright.tools import Tool, ToolRegistry
@@ -56,7 +56,7 @@ class PolicyReader:
 
     ``tools`` gives those of the program. ``given``: manifests to take instead of files, by the path in the policy.
     ``runner``: what executes a tool of a catalog; None: such tools are only decided. ``facts``: the tools that are
-    there now.
+    there now; ``added``: the ids of the sources that the program has added.
     """
 
     def __init__(
@@ -68,7 +68,9 @@ class PolicyReader:
         *,
         given: Mapping[str, bytes] = MappingProxyType({}),
         runner: MakeRunner | None = None,
+        added: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
+        self._added = added
         self._path, self._tools, self._records, self._facts = policy_path, tools, records, facts
         self._given, self._runner = given, runner
         self._trusts_all = False
@@ -134,6 +136,7 @@ class PolicyReader:
             untrusted = server_problems(loaded.policy, self._path, self._records, places)
             yield from (one for one in untrusted if _catalog_of(one) not in never_asked)
             yield from place_problems(loaded.policy, self._path, places)
+            yield from own_source_problems(loaded.policy, self._added(), places)
             yield from endpoint_problems(loaded.policy, self._path, self._records, places)
             yield from grant_problems(loaded.policy, self._path.parent, lambda: self.facts_of(loaded), places)
         yield from lints(loaded, lambda: self.facts_of(loaded))
@@ -242,7 +245,7 @@ def folder_problems(
     policy, places = loaded.reading.policy, loaded.places.place
     given = trust and loaded.policy is not None
     found = (
-        *base_problems(policy.sources, policy_path, records, places, trust=given),
+        *base_problems(policy.folder_sources, policy_path, records, places, trust=given),
         *root_problems(policy.roots, policy_path, records, places, trust=given),
     )
     told = {(problem.code, problem.subject) for problem in loaded.problems}  # of the same roots, by their text
@@ -286,6 +289,17 @@ def _catalog_of(problem: Problem) -> str | None:
     """The id of the catalog that a problem is about."""
     address = problem.subject.address if problem.subject is not None else ()
     return str(address[1]) if address[:1] == ("catalogs",) and len(address) > 1 else None
+
+
+def own_source_problems(
+    policy: Policy, added: frozenset[str], places: Callable[[Address], Place | None]
+) -> Iterator[Problem]:
+    """A warning for each source of a program that this one has not added: nobody gets its tools here."""
+    for source in policy.sources:
+        if source.kind is SourceType.HOST and source.source_id not in added:
+            address: Address = ("sources", source.source_id)
+            text = f"the program that has source `{source.source_id}` adds it; here nobody did, so it has no tools"
+            yield Problem(Severity.WARNING, "source-not-added", text, places(address), subject=Subject(address))
 
 
 def endpoint_problems(

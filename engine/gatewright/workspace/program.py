@@ -1,4 +1,4 @@
-"""What the program itself brings to a workspace: its tools, from the start and later.
+"""What the program itself brings to a workspace: its tools and sources, from the start and later.
 
 A policy may name every tool that the program ever brought; there are those that it has not withdrawn.
 """
@@ -16,6 +16,7 @@ from gatewright.record.fork import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, read_definitions
 from gatewright.tools.manifest import manifest_of
 from gatewright.tools.server_tool import ServerTool
+from gatewright.workspace.programsource import BlockSource, ProgramSources, StreamSource
 
 if TYPE_CHECKING:
     from gatewright.tools import ToolRegistry
@@ -135,6 +136,31 @@ class ProgramTools:
     def _tell(self) -> None:
         for listener in self._listeners:
             listener()
+
+
+@frozen
+class Program:
+    """Tools and sources of the program that opens a workspace."""
+
+    tools: ProgramTools
+    sources: ProgramSources
+
+    @classmethod
+    def of(cls, tools: Iterable[Tool] = (), sources: Iterable[BlockSource | StreamSource] = ()) -> Program:
+        """What it brings along. Raises AlreadyRegistered, RegistrationError."""
+        made = cls(ProgramTools(tools), ProgramSources())
+        for source in sources:
+            made.sources.add(source)
+        return made
+
+    @property
+    def known(self) -> tuple[Tool, ...]:
+        """All tools that it ever brought."""
+        return (*self.tools.known, *self.sources.known)
+
+    def twin(self) -> Program:
+        """The same for a copy of the workspace, which does not follow what comes and goes later."""
+        return Program(self.tools.twin(), self.sources.twin())
 
 
 def _key(tool: Tool) -> Key:

@@ -37,7 +37,7 @@ def refuse_untrusted(
 ) -> None:
     """No new source or root reaches outside the workspace without the operator's trust."""
     known = {(source.source_id, source.base_path) for source in before.sources}
-    fresh = tuple(source for source in after.sources if (source.source_id, source.base_path) not in known)
+    fresh = tuple(source for source in after.folder_sources if (source.source_id, source.base_path) not in known)
     found = base_problems(fresh, policy_path, records, places, trust=False)
     if after.roots != before.roots:
         found = (*found, *root_problems(after.roots, policy_path, records, places, trust=False))

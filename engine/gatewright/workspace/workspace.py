@@ -50,7 +50,6 @@ from gatewright.record.fork import fork_safe_lock
 from gatewright.schema import Schema
 from gatewright.sources.basefolder import BaseFolder
 from gatewright.sources.folderwatch import FolderNews, FolderWatch
-from gatewright.sources.manager import SourceManager
 from gatewright.sources.stream import Streams
 from gatewright.sources.watch import Noticed, SourceWatching
 from gatewright.tools import Tool, ToolExecutionContext
@@ -62,7 +61,8 @@ from gatewright.workspace.image import WorkspaceImage
 from gatewright.workspace.location import is_inside, policy_path_of, resolved, written_folders
 from gatewright.workspace.pins import CatalogState, ServerPins, store
 from gatewright.workspace.policy_reader import PolicyReader, PolicyState
-from gatewright.workspace.program import ProgramTools
+from gatewright.workspace.program import Program, ProgramTools
+from gatewright.workspace.programsource import BlockSource, ProgramSources, StreamSource, WorkspaceSources
 from gatewright.workspace.savedview import SavedViews
 from gatewright.workspace.trust import TrustRecords, server_digest
 from gatewright.workspace.watching import SourceWatches
@@ -111,7 +111,7 @@ class Workspace:
         policy_path: Path,
         folders: Folders,
         clock: Clock,
-        program: ProgramTools | None = None,
+        program: Program | None = None,
         *,
         trust: bool = False,
         durable: bool = False,
@@ -123,17 +123,19 @@ class Workspace:
         self.policy_path = policy_path
         self.folder = policy_path.parent
         self._folders, self._clock = folders, clock
-        self.tools = program or ProgramTools()
+        self._program = program or Program.of()
+        self.tools = self._program.tools
         """The tools of the program, to which it may add while the workspace is open."""
         self._changing, self._is_copy = fork_safe_lock(), copy_of is not None
         self._records, self._saved_views = TrustRecords(folders.keys), SavedViews()
         self._reader = PolicyReader(
             policy_path,
-            lambda: self.tools.known,
+            lambda: self._program.known,
             self._records,
             lambda: self.gate.snapshot().facts,
             given=manifests or {},
             runner=self.catalog_tools.runner,
+            added=lambda: self._program.sources.ids,
         )
         if image is None:
             self._state, self.problems = self._reader.read(None, trust=trust)
@@ -145,7 +147,7 @@ class Workspace:
             policy_path,
             folders,
             clock,
-            self.tools,
+            self._program,
             self._records,
             durable=durable,
             limits=approvals,
@@ -155,6 +157,7 @@ class Workspace:
         )
         self._watches = SourceWatches(self.sources, lambda: self.policy)
         self.tools.serve(self._parts.registry, self._take_in_program)
+        self._program.sources.serve(self._take_in_program)
 
     @classmethod
     def open(
@@ -162,6 +165,7 @@ class Workspace:
         path: Path | str,
         *,
         tools: Iterable[Tool] = (),
+        sources: Iterable[BlockSource | StreamSource] = (),
         state: Path | None = None,
         keys: Path | None = None,
         clock: Clock | None = None,
@@ -171,9 +175,9 @@ class Workspace:
     ) -> Self:
         """Open a policy file, or the ``policy.toml`` of a folder: reads, starts nothing, writes nothing.
 
-        ``tools``: those of the program itself, beside the built-in ones. ``durable``: audit rows outlast a loss of
-        power too, which costs a write to the disk for each call; None: as ``GATEWRIGHT_DURABLE`` says. ``approvals``:
-        how long a question to the broker waits, and how many one agent with one user may ask.
+        ``tools`` and ``sources``: those of the program itself, beside the built-in ones. ``durable``: audit rows
+        outlast a loss of power too, which costs a write to the disk for each call; None: as ``GATEWRIGHT_DURABLE``
+        says. ``approvals``: how long a question to the broker waits, and how many one agent with one user may ask.
 
         Raises WorkspaceError (missing, unreadable), PolicyInvalid (all problems at once), or AlreadyRegistered for a
         tool with the name and major version of another.
@@ -182,7 +186,8 @@ class Workspace:
         folders = Folders.of(policy_path, state=state, keys=keys)
         folders.require_real()
         clock, lasting = clock or SystemClock(), is_durable(durable)
-        return cls(policy_path, folders, clock, ProgramTools(tools), trust=trust, durable=lasting, approvals=approvals)
+        program = Program.of(tools, sources)
+        return cls(policy_path, folders, clock, program, trust=trust, durable=lasting, approvals=approvals)
 
     def image(self) -> WorkspaceImage:
         """All that another process needs to have the same workspace, as values that can be pickled."""
@@ -197,10 +202,10 @@ class Workspace:
         """The workspace that ``image`` was made of, to be asked and not to be saved; policy and manifests are not read
         from the disk again. ``tools``: those of the program. Raises PolicyInvalid.
         """
-        return cls._of_image(image, ProgramTools.of_late(tools, image.late))
+        return cls._of_image(image, Program(ProgramTools.of_late(tools, image.late), ProgramSources()))
 
     @classmethod
-    def _of_image(cls, image: WorkspaceImage, program: ProgramTools) -> Self:
+    def _of_image(cls, image: WorkspaceImage, program: Program) -> Self:
         folders, clock = Folders(*image.folders), SystemClock()
         found = cls(
             image.policy_path,
@@ -218,7 +223,7 @@ class Workspace:
 
         Reads the text of the policy anew, so not for the GUI thread. Raises PolicyInvalid.
         """
-        return self._of_image(replace(self.image(), policy=policy), self.tools.twin())
+        return self._of_image(replace(self.image(), policy=policy), self._program.twin())
 
     def follow(self, image: WorkspaceImage) -> bool:
         """Be as a later image of the same workspace says; False where its file was read anew since."""
@@ -463,8 +468,8 @@ class Workspace:
             await self.shells.end_session(session_id)
 
     @property
-    def sources(self) -> SourceManager:
-        """The running sources."""
+    def sources(self) -> WorkspaceSources:
+        """The running sources, to which the program may add its own."""
         return self._parts.sources
 
     def blocks(self, agent_id: str = "") -> BlockService:
@@ -1029,7 +1034,7 @@ class Workspace:
                 self.policy_path,
                 Folders(state, keys),
                 self._clock,
-                self.tools.twin(),
+                self._program.twin(),
                 manifests=image.manifests,
                 copy_of=CopyOf(ground, attachments.names, closed),
                 image=image,

@@ -93,7 +93,7 @@ def remove_dead(workspace: Workspace) -> None:
 def _follows(copy: Workspace, policy: Policy) -> bool:
     """Give the copy what was edited since; False when it has to be made anew."""
     before = copy.policy
-    bases = [{source.source_id: source.base_path for source in one.sources} for one in (before, policy)]
+    bases = [{source.source_id: source.base_path for source in one.folder_sources} for one in (before, policy)]
     if bases[0] != bases[1] or before.roots != policy.roots or before.catalogs != policy.catalogs:
         return False
     try:

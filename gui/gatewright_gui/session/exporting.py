@@ -16,7 +16,7 @@ NAMED = 4
 def write_export(workspace: Workspace, folder: Path, kind: ExportKind) -> tuple[tuple[Path, ...], Message]:
     """The files that were written, and what was made and left out. Raises WorkspaceError, NotSupported."""
     policy = workspace.policy
-    named = (*(source.base_path for source in policy.sources), *policy.roots.folders.values())
+    named = (*(source.base_path for source in policy.folder_sources), *policy.roots.folders.values())
     missing = {base for name in named if not (base := folder / name).exists()}
     dialect = "pattern" if kind == "pattern" else "gatewright"
     files = workspace.export(folder, dialect=dialect, team=kind == "team")

@@ -65,13 +65,14 @@ class Update:
     folders: tuple[Path, Path]
     text: int
     manifests: int
+    late: int
     saved: PolicyParts
     policy: PolicyParts
 
     @property
     def numbers(self) -> frozenset[int]:
         """All that the worker has to have, and all that it has to keep."""
-        return self.saved.numbers | self.policy.numbers | {self.text, self.manifests}
+        return self.saved.numbers | self.policy.numbers | {self.text, self.manifests, self.late}
 
 
 @frozen
@@ -150,9 +151,9 @@ class PartBook:
             typed = None if written is None else (number(written.text), parts(written.policy))
             return PolicyParts(named, tuple(map(number, policy.agents.values())), typed)
 
-        text, manifests = number(image.text), number(image.manifests)
+        text, manifests, late = number(image.text), number(image.manifests), number(image.late)
         saved, policy = parts(image.saved), parts(image.policy)
-        return new, Update(opener, image.policy_path, image.folders, text, manifests, saved, policy)
+        return new, Update(opener, image.policy_path, image.folders, text, manifests, late, saved, policy)
 
 
 class Worker:
@@ -225,9 +226,9 @@ class Worker:
     def _update(self, update: Update) -> None:
         self._parts = {number: self._parts[number] for number in update.numbers}
         self._policies = {held: self._policy(held) for held in (update.saved, update.policy)}
-        text, manifests = self._parts[update.text], self._parts[update.manifests]
+        text, manifests, late = (self._parts[one] for one in (update.text, update.manifests, update.late))
         saved, policy = self._policies[update.saved], self._policies[update.policy]
-        image = WorkspaceImage(update.policy_path, update.folders, text, saved, policy, manifests)
+        image = WorkspaceImage(update.policy_path, update.folders, text, saved, policy, manifests, late)
         held, self._image = self._image, image
         same = update.opener == self._opener and held is not None and held.is_read_alike(image)
         if self._workspace is not None and same and self._workspace.follow(image):

@@ -118,7 +118,7 @@ def _run(state: CallState) -> StageResult:
             return denied(place.code, place.reason, place.hint)
     state.policy_arguments = state.arguments
     if not operation.roles:
-        return look_at_names(state, ()) or _NO_ROLES
+        return _whole_source(state) or look_at_names(state, ()) or _NO_ROLES
     given = _marked(state)
     if isinstance(given, StageResult):
         return given
@@ -126,10 +126,26 @@ def _run(state: CallState) -> StageResult:
     result = _located(state, given, found) if given else _PASSES
     if result.findings:
         return result
+    if objection := _whole_source(state):
+        return objection
     more = look_at_names(state, (item.pointer for item in given), found.words)
     if more is None:
         return result
     return more if more.findings else StageResult(note=f"{result.note}; {more.note}")
+
+
+def _whole_source(state: CallState) -> StageResult | None:
+    """Judge a call of a tool of a program's source that names no key by the level of the whole; None: it goes on."""
+    source_id, sources = state.plan.right.facts.source, state.ports.sources
+    if not source_id or any(place.source_id == source_id for place in state.places):
+        return None
+    allowed = _allowed(state)
+    at = sources.locate(".", source_id=source_id, allowed=allowed) if sources is not None and allowed else None
+    if not isinstance(at, Located):
+        none = _no_source(state)
+        return denied(none.code, none.reason, none.hint)
+    state.places = (*state.places, at)
+    return None
 
 
 def _marked(state: CallState) -> list[_Given] | StageResult:
@@ -154,7 +170,7 @@ def _marked(state: CallState) -> list[_Given] | StageResult:
 
 def _located(state: CallState, given: list[_Given], found: _Found) -> StageResult:
     """Find out what every text means, and give the state the canonical values and the targets."""
-    source_id: str | None = None
+    source_id: str | None = state.plan.right.facts.source or None
     kinds = {type(item.mark.marker) for item in given}
     if not _IN_SOURCE.isdisjoint(kinds):
         allowed = _allowed(state)
@@ -232,11 +248,20 @@ def _labelled(state: CallState, item: _Given, source_id: str | None) -> Located 
 
 
 def _allowed(state: CallState) -> tuple[str, ...]:
-    return state.agent.source_ids if state.agent else ()
+    """The sources that a call may name: of files, a program's by its own tools and by those that take labels."""
+    if state.agent is None:
+        return ()
+    own = state.plan.right.facts.source
+    if own:
+        return (own,) if own in state.agent.own_source_ids else ()
+    takes_labels = any(isinstance(mark.marker, LabelParameter) for one in state.chosen.roles for mark in one.marks)
+    return state.agent.source_ids + state.agent.own_source_ids if takes_labels else state.agent.source_ids
 
 
 def _no_source(state: CallState) -> Refusal:
-    return Refusal("no-source", f"agent `{state.agent_id}` has no file source", message.NO_SOURCE)
+    own = state.plan.right.facts.source
+    what = f"not the source `{own}`, or it does not run" if own else "no file source"
+    return Refusal("no-source", f"agent `{state.agent_id}` has {what}", message.NO_SOURCE)
 
 
 def _command(state: CallState, item: _Given) -> _Command | Refusal | CommandRefused:

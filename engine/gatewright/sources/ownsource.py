@@ -1,0 +1,98 @@
+"""Sources that a program brings: keys with levels as paths have them, and what the program's own code gives of them.
+
+That code may raise, hang, or give anything: it runs in threads of its own, of which each source has a few, and what it
+does wrong is a ToolFailure.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from gatewright.arguments.path import PathRefused, parse_model_path
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import is_text
+from gatewright.base.thread import in_own_thread
+from gatewright.policy.glob import PermissionRules
+from gatewright.policy.permission import Permission
+from gatewright.policy.target import LevelDecision, Located, Refusal
+from gatewright.sources.descriptor import without_dots
+from gatewright.sources.filesource import BASE
+
+if TYPE_CHECKING:
+    from gatewright.policy.document import Source
+
+MOST_AT_WORK = 8
+"""So many texts of one source may be under way at once, those that hang included."""
+_OUTSIDE = "give a key of the source, without a `/` at its beginning"
+
+
+class OwnSource:
+    """A source that runs: the row of the policy, whose rules give keys their levels, and what ``load`` gives."""
+
+    def __init__(self, source: Source, load: Callable[[str], object] | None, places: threading.Semaphore) -> None:
+        self.source = source
+        self.rules = PermissionRules(source.permission_rules, source.default_permission)
+        self._load, self._places = load, places
+
+    @property
+    def gives_texts(self) -> bool:
+        """Whether it has texts to load."""
+        return self._load is not None
+
+    def locate(self, key: str) -> Located | Refusal:
+        """The place that a key means, with its level. The program is not asked."""
+        parsed = parse_model_path(key)
+        if isinstance(parsed, PathRefused):
+            return Refusal(parsed.code, parsed.reason, parsed.hint)
+        parts = None if parsed.absolute else without_dots(parsed.parts)
+        if parts is None:
+            return Refusal("outside-base", f"`{parsed}` is no key of source `{self.source.source_id}`", _OUTSIDE)
+        return self.place("/".join(parts) or BASE)
+
+    def place(self, key: str) -> Located:
+        """The place of a canonical key."""
+        why = self.rules.explain("" if key == BASE else key)
+        level = LevelDecision(why.permission, why.index, why.pattern)
+        return Located(self.source.source_id, key, f"{self.source.source_id}:{key}", level)
+
+    def readable(self, keys: Iterable[str]) -> list[str]:
+        """Those of the keys that may be told: that are keys, and whose level is not none."""
+        found = ((key, self.locate(key)) for key in keys)
+        return [
+            key
+            for key, at in found
+            if isinstance(at, Located) and at.level is not None and at.level.permission is not Permission.NONE
+        ]
+
+    async def load(self, key: str) -> str:
+        """The text of a key. Raises ToolFailure."""
+        load = self._load
+        if load is None:
+            raise ToolFailure("this source has no texts to load", code="no-texts")
+        if not self._places.acquire(blocking=False):
+            raise ToolFailure("the source has not answered yet what it was asked before", code="busy")
+
+        def work() -> object:
+            try:
+                return load(key)
+            finally:
+                self._places.release()
+
+        try:
+            text = await in_own_thread(work)
+        except ToolFailure:
+            raise
+        except Exception as error:
+            said = f"the source failed: {type(error).__name__}"
+            raise ToolFailure(said, code="source-failed") from error
+        return self._checked(text)
+
+    def _checked(self, text: object) -> str:
+        if type(text) is not str or not is_text(text):
+            raise ToolFailure("the source gave something that is no text", code="bad-result")
+        limit = self.source.max_file_bytes
+        if len(text) > limit or len(text.encode()) > limit:
+            raise ToolFailure(f"the text is larger than the limit of {limit:,} bytes", code="too-large")
+        return text
