@@ -106,8 +106,14 @@ def check_tools(names: dict[str, Any], printed: str) -> None:
     assert not names["plain"].has_operations
     assert [spec.name for spec in names["valve"].with_listed_operations().operations] == ["status"]
     assert 'allowed {"days":1,"metres":2.4} True\nallowed {"value":0} True\n' in printed
-    assert printed.splitlines()[-4:-2] == ["Tool execution failed: `op` must be one of `show`", "allowed 2"]
-    assert printed.splitlines()[-2:] == ["tool-not-listed", "the program has withdrawn `wind`"]
+    lines = printed.splitlines()
+    assert lines[-9:-7] == ["Tool execution failed: `op` must be one of `show`", "allowed 2"]
+    assert lines[-7:-5] == ["tool-not-listed", "the program has withdrawn `wind`"]
+    assert lines[-5] == '["open/1"]'
+    assert '"content":"ten chairs"' in lines[-4]
+    assert lines[-3].startswith("Tool execution failed: ")
+    assert "`letters` is stopped" in lines[-2]
+    assert lines[-1] == "(('7', <ChangeKind.ADDED: 'added'>),)"
     with closing(gatewright.Workspace.open("policy.toml", tools=[names["tide"], names["Counter"]()])) as workspace:
         assert workspace.sessions.list(agent_id="reader") == ("night-7",)
         assert workspace.session("reader", "night-7").calls("tide") == 2

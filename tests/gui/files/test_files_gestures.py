@@ -481,7 +481,7 @@ async def test_page_without_sources_of_files_leads_to_its_streams(demo: Opened, 
     assert page.no_source.other_button.isVisibleTo(page)
     page.focus_main()
     assert page.window().focusWidget() is page.no_source.action_button
-    assert page.no_source.other_button.text() == "1 stream of changes..."
+    assert page.no_source.other_button.text() == "1 other source..."
     QTest.mouseClick(page.no_source.other_button, LEFT)
     await until(page.rules.header.source_menu.isVisible)
     page.rules.header.source_menu.close()

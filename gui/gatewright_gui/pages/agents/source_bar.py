@@ -126,8 +126,11 @@ class SourceBar(QWidget):
         self.menu.clear()
         held = (*self._policy.sources_of(self._agent), *self._policy.streams_of(self._agent))
         for source in self._policy.sources:
-            is_file = source.kind is SourceType.FILE
-            path = source.base_path if is_file else tr("{path} (changes)", path=source.base_path)
+            path = source.base_path
+            if source.kind is SourceType.FOLDER_CHANGES:
+                path = tr("{path} (changes)", path=path)
+            elif source.kind is SourceType.HOST:
+                path = tr("of a program")
             text, is_on = f"{source.source_id}\t{path}".replace("&", "&&"), source in held
             add_action(self.menu, text, partial(self.source_asked.emit, source.source_id, not is_on), ticked=is_on)
         if not self._policy.sources:

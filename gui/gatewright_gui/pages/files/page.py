@@ -173,7 +173,7 @@ class FilesPage(Page):
         policy = self._context.document.policy
         streams = tuple(source for source in policy.sources if source not in policy.file_sources)
         self.rules.header.show_streams(streams)
-        count = counted(len(streams), "stream of changes", "streams of changes")
+        count = counted(len(streams), "other source", "other sources")
         other = f"{count}..." if streams else None
         self.no_source.set_state("folder-tree", *map(tr, _NONE), action=tr("New source..."), other=other)
 

@@ -5,7 +5,7 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QMenu, QToolButton, QWidget
 
-from gatewright.workspace.api import Source
+from gatewright.workspace.api import Source, SourceType
 from gatewright_gui.qt.language import counted, tr
 from gatewright_gui.qt.layout import named
 from gatewright_gui.qt.look import tie_icon
@@ -103,8 +103,11 @@ class RuleHeader(SectionHeader):
         if streams:
             self.source_menu.addSeparator()
         for stream in streams:
-            menu = self.source_menu.addMenu(tr("Stream {source}", source=button_text(stream.source_id)))
-            add_action(menu, tr("&Settings..."), partial(change, stream.source_id))
+            is_own, named = stream.kind is SourceType.HOST, button_text(stream.source_id)
+            words = tr("Source {source} of a program", source=named) if is_own else tr("Stream {source}", source=named)
+            menu = self.source_menu.addMenu(words)
+            if not is_own:  # its levels are written in the file
+                add_action(menu, tr("&Settings..."), partial(change, stream.source_id))
             add_action(menu, tr("&Remove..."), partial(remove, stream.source_id))
 
 
