@@ -38,6 +38,10 @@ SessionOption = Annotated[
 ]
 
 
+_UNTOLD = {True: "not known yet", None: "not known yet", False: "skipped"}
+_WHEN = "whether it applies hangs on earlier results"
+
+
 class Approve(StrEnum):
     """Who answers when a call asks first: the operator at the app or at ``approvals list --watch``, nobody, yes, or
     whoever sits at the terminal.
@@ -63,11 +67,16 @@ def decide(
     with Workspace.open(policy, state=state, trust=trust) as workspace:
         agent_id = require_agent(workspace, agent)
         held = workspace.session(agent_id, session)
-        decision = workspace.decide(agent_id, tool, read_argument(args), session=held)
+        given = read_argument(args)
+        decision = workspace.decide(agent_id, tool, given, session=held)
+        steps = workspace.gate.steps(agent_id, tool, given, session=held)
         if json:
-            print_json(decision.to_json())
+            print_json({**decision.to_json(), **({"steps": [step.to_json() for step in steps]} if steps else {})})
         else:
             _print_decision(decision)
+            for step in steps:
+                print_line(f"  step {step.step}, {step.tool}: {step.verdict or _UNTOLD[step.applies]}")
+                print_passage("    ", step.reason if step.applies is not None else f"{step.reason}; {_WHEN}")
             _print_examples(workspace, agent_id, tool, decision)
     raise typer.Exit(VERDICT_EXIT[decision.verdict])
 

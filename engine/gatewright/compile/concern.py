@@ -116,7 +116,7 @@ def _names_paths(facts: ToolFacts, *, texts: bool) -> bool:
 def _for_all(policy: Policy) -> tuple[object, ...]:
     """What may concern every tool of every agent."""
     shared = policy.roots, policy.web, policy.shell, policy.endpoints
-    return policy.defaults, policy.default, policy.catalogs, *shared
+    return policy.defaults, policy.default, policy.catalogs, policy.compositions, *shared
 
 
 def _reach(source: Source) -> tuple[object, ...]:

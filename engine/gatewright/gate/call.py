@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         NamedPlace,
         NameTarget,
     )
-    from gatewright.tools.context import Again, OnPiece, Ports, Progress
+    from gatewright.tools.context import Again, OnPiece, Ports, Progress, RunStep
     from gatewright.tools.mark import Pointer
 
 MOST_AT_ONCE = 8
@@ -92,6 +92,17 @@ class Services:
     earlier: EarlierResults = field(default_factory=EarlierResults, hash=False)
 
 
+@frozen
+class Within:
+    """The call of a composition that another call is a step of: its id, the number of the step, and how many
+    compositions stand above it.
+    """
+
+    call_id: str
+    step: int
+    depth: int
+
+
 class CallState:
     """A call on its way: what was asked, and what each stage filled in. It belongs to one run, which alone changes it.
 
@@ -112,7 +123,8 @@ class CallState:
     tool itself was called; ``stopped``: it does not run any more. ``reused``: an earlier result
     stands for it. ``detail``: what went wrong in the execution, for the operator; ``misfit``: what of a result that was
     taken does not fit its schema. ``again``: see `ToolExecutionContext`; ``led_to``: the hosts that it let the call go
-    on to; ``onward``: addresses that no argument names and that the call came upon.
+    on to; ``onward``: addresses that no argument names and that the call came upon. ``step``: makes a call that belongs
+    to this one, a composition's; ``within``: what this one belongs to.
     The defaults stand in the class: a call costs only what it fills in. ``book`` and ``sources`` have none: where the
     rules stage did not run nothing may be decided by them.
     """
@@ -158,6 +170,8 @@ class CallState:
     reused: bool = False
     detail: str = ""
     again: Again | None = None
+    step: RunStep | None = None
+    within: Within | None = None
     led_to: tuple[str, ...] = ()
 
     def __init__(
@@ -204,6 +218,15 @@ class CallState:
         state.answer, state.progress, state.on_piece = self.answer, self.progress, self.on_piece
         if self.unanswered:
             state.unanswered = self.unanswered
+        if self.within is not None:
+            state.within = self.within
+        return state
+
+    def beneath(self, call_id: str, within: Within, tool: str, arguments: Mapping[str, JsonValue]) -> CallState:
+        """The call of a step of this one: by the same agent, in the same session, for the same user and client."""
+        who = self.agent, self.session, self.services, self.user_id, self.client
+        state = CallState(call_id, self.agent_id, tool, arguments, *who)
+        state.within = within
         return state
 
     def instead(self, arguments: Mapping[str, JsonValue], reaching: tuple[UrlTarget, ...] = ()) -> CallState:

@@ -5,20 +5,24 @@ What cannot be recorded is not made.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from gatewright.base import aio
 from gatewright.base.errors import NobodyAnswered, WorkspaceError
+from gatewright.base.ids import new_id
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.compile.redactor import EMPTY
 from gatewright.gate import message, record
 from gatewright.gate.approval import Answer, Approval, ApprovalRequest, Approver, AttendedApprover, Remember
 from gatewright.gate.audit import AuditEntry, AuditLog, AuditUnavailable, RowBuilder
 from gatewright.gate.broker import PermissionBroker
-from gatewright.gate.call import CallState, Status
+from gatewright.gate.call import CallState, Status, Within
 from gatewright.gate.chain import RowKind
 from gatewright.gate.decision import NO_FACTS, Decision
 from gatewright.gate.failure import read_error
@@ -27,7 +31,9 @@ from gatewright.gate.pipeline import OnStage, Passage
 from gatewright.gate.recorder import unbroken
 from gatewright.gate.stages.approval import approval_digest, asks_of, tool_digest
 from gatewright.gate.stages.execute import EXECUTE, finish, give_up
+from gatewright.policy.composition import MAX_DEPTH, MAX_STEPS
 from gatewright.policy.verdict import Verdict
+from gatewright.tools.context import StepDone
 
 _log = logging.getLogger(__name__)
 PassageMaker = Callable[[CallState, "OnStage | None"], "Passage"]
@@ -44,6 +50,7 @@ class CallRun:
         self._on_stage = on_stage
         self._approver = approver
         self._began = time.monotonic()
+        self._steps: list[Outcome] = []
 
     async def run(self) -> Outcome:
         """Decide, then ask, execute or refuse."""
@@ -126,6 +133,7 @@ class CallRun:
         if decision.verdict is Verdict.ALLOW:
             allowed = decision
             state.pending = lambda log: (*opening(log), *record.judged(state, allowed))
+            state.step = partial(self._step, state)
             try:
                 decision = await passage.act()
             except aio.CancelledError:  # on its way through the later stages: what was executed gets its end too
@@ -144,6 +152,25 @@ class CallRun:
             called = f"{state.tool_name}.{state.chosen.name}" if state.chosen.name else state.tool_name
             state.services.earlier.keep(state.session, called, state.normal, state.wall_s)
         return self._outcome(state, decision, state.status, state.output or "")
+
+    async def _step(self, state: CallState, number: int, tool: str, arguments: Mapping[str, JsonValue]) -> StepDone:
+        """Make the call of a step, with all stages, rows and questions of its own."""
+        depth = 1 if state.within is None else state.within.depth + 1
+        if depth > MAX_DEPTH or len(self._steps) >= MAX_STEPS:  # the policy changed while its steps were made
+            return StepDone(failure=("there are too many steps", "too many steps, or too deep ones", "too-many-steps"))
+        below = state.beneath(new_id("call"), Within(state.call_id, number, depth), tool, arguments)
+        calls = state.services.record.calls
+        calls.add(below.call_id)
+        try:
+            outcome = await CallRun(self._passage, below, None, self._approver).run()
+        finally:
+            calls.discard(below.call_id)
+        self._steps.append(outcome)
+        if outcome.status is not Status.ALLOWED:
+            said = outcome.output.removeprefix(message.to_model("")).strip()
+            detail = f"`{tool}`: {outcome.detail or outcome.decision.reason}"
+            return StepDone(failure=(said, detail, outcome.code))
+        return StepDone(result_of(outcome))
 
     async def _try_record(self, state: CallState, build: RowBuilder) -> None:
         """Record a call that is not made in any case."""
@@ -173,7 +200,16 @@ class CallRun:
             state.secrets,
             state.result if has_result else None,
             state.plan.tool.side_effects if state.has_run else frozenset(),
+            tuple(self._steps),
         )
+
+
+def result_of(outcome: Outcome) -> JsonValue:
+    """The result as the agent itself would get it, without secrets; of bytes the text that the model reads."""
+    try:
+        return json.loads(outcome.data) if outcome.data is not None else None
+    except ValueError:
+        return outcome.output
 
 
 def _then(opening: RowBuilder, *rest: AuditEntry) -> RowBuilder:

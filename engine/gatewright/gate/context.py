@@ -59,6 +59,7 @@ def running_context(state: CallState, stop: StopSignal) -> ToolExecutionContext:
         deadline_s=time.monotonic() + plan.timeout_s,
         stop=stop,
         again=state.again,
+        step=state.step,
         approved_change=state.assessment.change if state.assessment and state.answer else None,
         agreed=state.assessment is not None and state.assessment.ask is not None,
         approved=is_approved,

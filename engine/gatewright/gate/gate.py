@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gatewright.gate.approvalstore import ApprovalStore
     from gatewright.gate.batch import OnCallStage
     from gatewright.gate.broker import PermissionBroker
+    from gatewright.gate.forecast import StepForecast
     from gatewright.gate.outcome import Outcome
     from gatewright.gate.pipeline import OnStage, Passage
     from gatewright.gate.proof import DecisionProof
@@ -206,6 +207,24 @@ class Gate:
         force = self.in_force()
         state = self._state(force, agent_id, tool, arguments, session, context, "")
         return Passage(state, force).decide()
+
+    def steps(
+        self,
+        agent_id: str,
+        tool: str,
+        arguments: RawArguments,
+        *,
+        session: Session | None = None,
+        context: ToolExecutionContext | None = None,
+    ) -> tuple[StepForecast, ...]:
+        """What the gate would say to the steps of a composition, as far as that is known; without any effect.
+
+        Empty for a call that is denied, and for one of any other tool. ``session``: as for `call`.
+        """
+        from gatewright.gate.forecast import forecast
+
+        force = self.in_force()
+        return forecast(self._state(force, agent_id, tool, arguments, session, context, ""), force)
 
     def change(
         self, agent_id: str, tool: str, arguments: RawArguments, *, session: Session | None = None

@@ -21,7 +21,7 @@ class Outcome:
     out, for the program that runs it and in no JSON; it counts where ``data`` is not None. ``side_effects``: what the
     tool declares that it touches; nothing where it was not run. ``elapsed_ms`` holds everything, waiting for an
     approval too. ``reused``: a pure tool was not run again. ``should_continue``: whether the agent's loop goes on.
-    ``secrets``: how many were taken out of the result.
+    ``secrets``: how many were taken out of the result. ``steps``: of a composition, the calls that it made.
     """
 
     decision: Decision
@@ -41,6 +41,7 @@ class Outcome:
     secrets: int
     raw: JsonValue | bytes = field(repr=False)
     side_effects: frozenset[SideEffect]
+    steps: tuple[Outcome, ...] = ()
 
     def to_json(self) -> dict[str, JsonValue]:
         """The decision's shape and status, output, detail, truncated, reused, output_hash, bytes, call and so on.
@@ -62,4 +63,5 @@ class Outcome:
             "session": self.session_id,
             "should_continue": self.should_continue,
             "elapsed_ms": round(self.elapsed_ms, 3),
+            **({"steps": [step.to_json() for step in self.steps]} if self.steps else {}),
         }

@@ -63,7 +63,8 @@ def invoked(state: CallState, log: AuditLog) -> AuditEntry:
     """ToolInvoked: the arguments as the log keeps them and the keyed digest of all of them.
 
     ``scrubbed``: how many secrets were taken out; ``cut``: what was left out for size; ``client``: the program that
-    sent the call, as it calls itself. Each only where there is any.
+    sent the call, as it calls itself; ``within`` and ``step``: of a composition's step, the call that it belongs to and
+    its number. Each only where there is any.
     """
     small, cut = bounded(state.arguments)
     kept, secrets = scrub_value(small)
@@ -72,6 +73,8 @@ def invoked(state: CallState, log: AuditLog) -> AuditEntry:
         body["scrubbed"] = secrets
     if cut:
         body["cut"] = cut
+    if state.within is not None:
+        body |= {"within": state.within.call_id, "step": state.within.step}
     if state.client:
         body["client"] = clean(state.client)
     return begun(state, RowKind.TOOL_INVOKED, body)

@@ -207,9 +207,8 @@ class AgentBlocks:
         session_id: str | None = None,
         user_id: str | None = None,
     ) -> JsonValue:
-        """``hits``, the best first: kind, score, label (of what has none its id), times, and what else is known of a text.
-
-        Each has its content or a snippet.
+        """``hits``, the best first: kind, score, label (of what has none its id), times, content or a snippet, and what
+        else is known of a text.
 
         ``kinds``: of archive, block (those that were archived) and conversation. ``since``, ``until``: s since 1970.
         ``user_id``: with whom the conversations were.

@@ -10,6 +10,7 @@ from typing import cast
 
 from gatewright.base.frozen import frozen
 from gatewright.base.word import Word
+from gatewright.policy.composition import Composition
 from gatewright.policy.endpoint import Endpoints, need_of
 from gatewright.policy.identity import new_identity
 from gatewright.policy.kinds.capability import Capability
@@ -371,13 +372,14 @@ class Policy:
     web: Web = field(default_factory=Web)
     shell: ShellSettings = field(default_factory=ShellSettings)
     endpoints: Endpoints = field(default_factory=Endpoints)
+    compositions: tuple[Composition, ...] = ()
     written: Written | None = field(default=None, compare=False, repr=False)
     """The text that the one of this policy is an edit of, as somebody typed it or as it was before a save that was
     undone; None: what was last saved.
     """
 
     def __post_init__(self) -> None:
-        _settle(self, "sources", "rules", "catalogs")
+        _settle(self, "sources", "rules", "catalogs", "compositions")
         agents = cast("object", self.agents)
         if not isinstance(agents, Mapping):  # a program may give the agents alone
             _settle(self, "agents")

@@ -17,7 +17,9 @@ from gatewright.base.frozen import frozen
 from gatewright.policy.document import Agent, Catalog, Policy, Source, ToolSettings, Written
 
 T = TypeVar("T")
-Field = Literal["name", "description", "defaults", "default", "rules", "roots", "web", "shell", "endpoints"]
+Field = Literal[
+    "name", "description", "defaults", "default", "rules", "roots", "web", "shell", "endpoints", "compositions"
+]
 """What of a policy is edited as one: all but its agents, sources, catalogs and settings of tools."""
 Row = TypeVar("Row", Agent, Source, Catalog)
 

@@ -246,6 +246,7 @@ _OTHERS = {
     "web": "[workspace] web",
     "shell": "[workspace] shell",
     "endpoints": "[workspace] endpoints",
+    "compositions": "[[compositions]]",
 }
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 ANY_TOOL = "*"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 _DIGITS = 9
 """The longest major: a longer number is a name, since Python would not even read one of thousands of digits."""
+
+
+def tool_name_fault(name: object) -> str:
+    """Why ``name`` is none that policies and protocols can write; empty where it is one."""
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return ""
+    return f"`{name}` is no tool name: letters, digits, `_`, `-`, `.`, `/`, up to 128, a letter, digit or `_` first"
 
 
 class _Versioned(Protocol):

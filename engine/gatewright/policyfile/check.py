@@ -10,6 +10,7 @@ from dataclasses import field, replace
 
 from gatewright.base.frozen import frozen
 from gatewright.base.report import RawPath, Report
+from gatewright.policy.composition import called_operations
 from gatewright.policy.document import SHELL, Agent, Dialect, Policy
 from gatewright.policy.endpoint import EVERY_ENDPOINT
 from gatewright.policy.policyrule import PolicyRule
@@ -29,7 +30,7 @@ from gatewright.policyfile.checkpolicy import check_policy_rules
 from gatewright.policyfile.checksave import Unsaved
 from gatewright.policyfile.known import KnownTools
 
-_SHARED = frozenset({"defaults", "tools", "sources", "catalogs", "policy", "workspace"})
+_SHARED = frozenset({"defaults", "tools", "sources", "catalogs", "compositions", "policy", "workspace"})
 """The tables that the rights of every agent hang on."""
 
 
@@ -83,6 +84,9 @@ class PolicyCheck:
         for found in hidden_requirements(self._slim, agent, self._majors):
             message = f"agent `{agent.agent_id}` does not see {found.what}, so it could never {found.consequence}"
             report.error((*path, "tool_rules", found.index, "rule_type"), found.code, message)
+        if policy.compositions:
+            sight = Sight(self._slim, agent, self._majors)
+            self._warn_steps(agent, listed, sight, path, report)
         for index, rule in enumerate(agent.tool_rules):
             if isinstance(rule.rule_type, RequiresPrecedingTools | RequiredBeforeExitIf):
                 sight = sight or Sight(self._slim, agent, self._majors)
@@ -93,6 +97,23 @@ class PolicyCheck:
                         place = (*path, "tool_rules", index, "conditions", position)
                         message = f"agent `{agent.agent_id}` does not see {what}, {so}"
                         report.warning(place, "condition-hidden", message, at_value=True)
+
+    def _warn_steps(self, agent: Agent, listed: frozenset[str], sight: Sight, path: RawPath, report: Report) -> None:
+        """Steps of the agent's compositions whose tools it does not see: they are denied when their turn comes."""
+        for composition in self._policy.compositions:
+            if composition.name not in listed or composition.name not in self._majors or sight.hides(composition.name):
+                continue
+            for index, step in enumerate(composition.steps):
+                facts = chosen_tools(self._majors.get(step.tool, ()), agent.tools).get(step.tool)
+                if facts is None:
+                    continue
+                names = frozenset(row.name for row in called_operations(facts, step) if row.name)
+                what = sight.hides(step.tool, names or None)
+                if what is not None:
+                    message = f"agent `{agent.agent_id}` has `{composition.name}` but does not see {what}"
+                    message += f", which step {index} calls: that step is denied"
+                    place = (*path, "tools") if agent.tools is not None else path
+                    report.warning(place, "step-hidden", message, tools=((composition.name, None),))
 
     def together(self, agents: Collection[Agent], report: Report) -> None:
         """Add what the agents of a policy mean for each other."""

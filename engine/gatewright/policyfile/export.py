@@ -106,6 +106,8 @@ def _lost(policy: Policy, agent: Agent) -> Iterator[str]:
         yield f"the catalog {_on_one_line(catalog.catalog_id)}: its tools must be known there by other means"
         if catalog.is_confined:
             yield f"the confinement of {_on_one_line(catalog.catalog_id)}: there its server may do what its user may"
+    for composition in policy.compositions:
+        yield f"the composition {_on_one_line(composition.name)}"
     for name in policy.roots.folders:
         yield f"the root {name}"
     lost = {

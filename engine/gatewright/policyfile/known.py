@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
-from gatewright.policy.document import Catalog
+from gatewright.policy.composition import ORIGIN
+from gatewright.policy.document import Catalog, Policy
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.toolname import split_name
 
@@ -47,13 +48,18 @@ Catalogs: TypeAlias = "Callable[[tuple[Catalog, ...]], tuple[CatalogFacts, ...]]
 """Reads what says which tools the catalogs of a file have, in its order; no two of them give a tool of one name."""
 
 
+Compose: TypeAlias = "Callable[[Policy, tuple[ToolFacts, ...]], tuple[ToolFacts, ...]]"
+"""The facts of the tools that the compositions of a policy make of others, which come first."""
+
+
 @frozen
 class KnownTools:
     """The registered tools.
 
     Without ``declare`` no policy can name the operations of a tool; without ``catalogs`` none can add tools.
     ``rooted``: tools on files of the roots, which come behind those that a policy may name anyway. ``is_complete``:
-    every catalog could be read; else a name that is not here may be one of its tools.
+    every catalog could be read; else a name that is not here may be one of its tools. Without ``compose`` there are no
+    compositions.
     """
 
     facts: tuple[ToolFacts, ...]
@@ -61,6 +67,7 @@ class KnownTools:
     catalogs: Catalogs | None = None
     rooted: tuple[Rooted, ...] = ()
     is_complete: bool = True
+    compose: Compose | None = None
     _by_name: Mapping[str, tuple[ToolFacts, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -79,6 +86,13 @@ class KnownTools:
         taken = {(facts.name, facts.major) for facts in self.facts}
         more = tuple(one for one in self.rooted if (one.facts.name, one.facts.major) not in taken)
         return replace(self, facts=(*self.facts, *(one.facts for one in more)), rooted=more) if self.rooted else self
+
+    def composed(self, policy: Policy) -> KnownTools:
+        """With the tools that the policy's compositions make of these, in the place of those that were made before."""
+        if self.compose is None or not (policy.compositions or any(one.origin == ORIGIN for one in self.facts)):
+            return self
+        others = tuple(facts for facts in self.facts if facts.origin != ORIGIN)
+        return replace(self, facts=(*others, *self.compose(policy, others)))
 
     def there(self, provided: frozenset[str]) -> KnownTools:
         """Without the tools that a policy which provides this does not have."""

@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import Any, Generic, Literal, TypeVar
 
 from gatewright.base.frozen import frozen
+from gatewright.policy.composition import Composition
 from gatewright.policy.document import Agent, Catalog, PermissionRule, Source
 from gatewright.policy.kinds.capability import Capability, kind_of
 from gatewright.policy.policyrule import PolicyRule
@@ -142,7 +143,7 @@ def _same_and_equal(row: ToolRule | PermissionRule | Source | PolicyRule) -> Has
     return row.identity, row
 
 
-def _identity(row: Agent | ToolRule | PermissionRule | Source | Catalog | PolicyRule) -> Hashable:
+def _identity(row: Agent | ToolRule | PermissionRule | Source | Catalog | PolicyRule | Composition) -> Hashable:
     return row.identity
 
 
@@ -165,4 +166,5 @@ LEVELS: Naming[PermissionRule] = Naming((_same_and_equal, _identity, _itself, la
 SOURCES: Naming[Source] = Naming((_identity, lambda source: source.source_id), guessed=True)
 CATALOGS: Naming[Catalog] = Naming((_identity, lambda catalog: catalog.catalog_id), guessed=True)
 POLICY_RULES: Naming[PolicyRule] = Naming((_identity, lambda rule: rule.name), guessed=True)
+COMPOSITIONS: Naming[Composition] = Naming((_identity, lambda composition: composition.name), guessed=True)
 CAPABILITIES: Naming[Capability] = Naming((_itself, kind_of))

@@ -15,7 +15,7 @@ from gatewright.policy.document import Agent, Dialect, Policy, ShellSettings, So
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.agentorder import in_order
 from gatewright.policyfile.editor import Editor
-from gatewright.policyfile.pairing import AGENTS, CATALOGS, LEVELS, POLICY_RULES, SOURCES, pairing
+from gatewright.policyfile.pairing import AGENTS, CATALOGS, COMPOSITIONS, LEVELS, POLICY_RULES, SOURCES, pairing
 from gatewright.policyfile.patchagent import AgentPatch
 from gatewright.policyfile.patchvalue import change_table, edit_rows
 from gatewright.policyfile.patternfile import PATTERN_ENDPOINTS
@@ -23,6 +23,7 @@ from gatewright.policyfile.place import Places
 from gatewright.policyfile.plain import (
     plain_agent,
     plain_catalog,
+    plain_composition,
     plain_permission_rule,
     plain_policy_rule,
     plain_rule,
@@ -93,7 +94,7 @@ def _is_related(before: Policy, after: Policy) -> bool:
 
 
 def _identities(policy: Policy) -> set[int]:
-    rows = (*policy.agents.values(), *policy.sources, *policy.catalogs, *policy.rules)
+    rows = (*policy.agents.values(), *policy.sources, *policy.catalogs, *policy.rules, *policy.compositions)
     return {row.identity for row in rows}
 
 
@@ -143,6 +144,9 @@ class _Patch:
         change_table(self._editor, ("defaults",), whole_defaults(before.defaults), whole_defaults(after.defaults))
         self._patch_sources()
         edit_rows(self._editor, ("catalogs",), before.catalogs, after.catalogs, CATALOGS, plain_catalog)
+        edit_rows(
+            self._editor, ("compositions",), before.compositions, after.compositions, COMPOSITIONS, plain_composition
+        )
         self._patch_tools()
         change_table(self._editor, ("workspace",), plain_workspace(before), plain_workspace(after))
         if before.default is not after.default:
@@ -248,8 +252,8 @@ class _Patch:
         agents = list(after.agents.values())
         if len(agents) != 1 or after.name is not None or after.description is not None or after.tools:
             raise NotSupported("a file in Pattern's shape holds one agent and nothing about tools")
-        if after.catalogs:
-            raise NotSupported("a file in Pattern's shape holds no catalogs")
+        if after.catalogs or after.compositions:
+            raise NotSupported("a file in Pattern's shape holds no catalogs and no compositions")
         if after.roots.folders or after.shell != ShellSettings() or after.endpoints != PATTERN_ENDPOINTS:
             raise NotSupported("a file in Pattern's shape holds no roots, no shell and no endpoints")
         if after.web != Web():

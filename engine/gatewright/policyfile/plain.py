@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gatewright.base.duration import parse_duration, plain_duration, plain_number
+from gatewright.policy.composition import Composition
 from gatewright.policy.document import (
     DEFAULT_MAX_FILE_BYTES,
     Agent,
@@ -113,6 +114,20 @@ def plain_catalog(catalog: Catalog) -> Plain:
         | plain_confine(catalog.confine)
         | _present({"places": None if catalog.places is None else _texts(catalog.places)})
     )
+
+
+def plain_composition(composition: Composition) -> Plain:
+    """One row of ``[[compositions]]``."""
+    steps = [
+        {
+            "tool": step.tool,
+            **({"arguments": dict(step.arguments)} if step.arguments else {}),
+            **_present({"when": dict(step.when) if isinstance(step.when, Mapping) else step.when}),
+        }
+        for step in composition.steps
+    ]
+    described = {"description": composition.description} if composition.description else {}
+    return {"name": composition.name, **described, "input": dict(composition.input), "steps": steps}
 
 
 def plain_confine(confine: Confine) -> Plain:

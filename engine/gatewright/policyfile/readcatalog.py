@@ -14,6 +14,7 @@ from gatewright.base.regex import late_regex
 from gatewright.base.report import RawPath, Report, shown
 from gatewright.base.row import Raw, Row
 from gatewright.base.shape import FLAG, NAME, TEXT, Shape, by_name, one_of, several, table, told
+from gatewright.policy.composition import ORIGIN as COMPOSITION
 from gatewright.policy.document import Catalog, CatalogType, Confine, PlaceUse, Source, SourceType, is_folder_place
 from gatewright.policyfile.known import KnownTools
 
@@ -369,10 +370,9 @@ def _prefix(row: Row) -> str | None:
 
 def _id(row: Row) -> str | None:
     catalog_id = row.text("id", filled=True)
-    if catalog_id == OWN_ORIGIN:
-        row.fault(
-            "id", "bad-value", f"no catalog may be named `{OWN_ORIGIN}`: that is where the program's own tools are"
-        )
+    if catalog_id in {OWN_ORIGIN, COMPOSITION}:
+        whose = "the program's own tools are" if catalog_id == OWN_ORIGIN else "compositions are"
+        row.fault("id", "bad-value", f"no catalog may be named `{catalog_id}`: that is where {whose}")
         return None
     return catalog_id
 

@@ -23,6 +23,7 @@ from gatewright.policyfile.names import Names
 from gatewright.policyfile.place import Places
 from gatewright.policyfile.readagent import AGENT_KEYS, DEFAULTS_KEYS, read_agents, read_defaults
 from gatewright.policyfile.readcatalog import catalog_shape, check_places, read_catalogs
+from gatewright.policyfile.readcomposition import check_steps, composition_shape, read_compositions
 from gatewright.policyfile.readdeclaration import Declaration
 from gatewright.policyfile.readpolicy import POLICY_KEYS, read_policy_rules
 from gatewright.policyfile.readsource import read_sources, source_shape
@@ -43,7 +44,7 @@ TOP_KEYS: dict[str, Shape] = {
     "sources": told(several(source_shape()), "Folders of files that agents work with", []),
     "catalogs": told(several(catalog_shape()), "Where tools come from besides the built-in ones", []),
     "tools": told(by_name(table(SETTINGS_KEYS)), "What you override of single tools"),
-    "compositions": told(several({}, most=0), "Not supported yet", []),
+    "compositions": told(several(composition_shape()), "Tools made of calls of other tools", []),
     "policy": told(table(POLICY_KEYS), "Rules for the calls of any agent"),
     "workspace": told(table(WORKSPACE), "Folders, shell, web and messages"),
 }
@@ -151,21 +152,23 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
     elif version != VERSION:
         row.fault("gatewright", "bad-value", "this release reads policy files of version 1 only")
     row.only(TOP_KEYS, "a policy file")
-    for entry in row.rows("compositions"):
-        row.report.error(entry.path, "not-supported", "`[[compositions]]` are not supported yet", at_value=False)
     rows = row.rows("catalogs")
     catalogued = read_catalogs(rows, known)
     known = catalogued.known.with_rooted() if catalogued.known is not None else None
+    composed = row.rows("compositions")
+    compositions, known = read_compositions(composed, known)
     tools = row.table("tools")
     declared: Mapping[str, Declaration] = {}
     if tools:
         declared, known = read_declarations(tools, known)
     names = Names(known, row.report)
     settings = read_tool_settings(tools, names, declared) if tools else {}
-    policy = replace(_rest(row, names), catalogs=catalogued.catalogs, tools=settings)
+    check_steps(composed, compositions, names)
+    policy = replace(_rest(row, names), catalogs=catalogued.catalogs, tools=settings, compositions=compositions)
     catalogued.report_missing(row.report, names.unread)
     if known is not None:
         check_places(rows, policy.sources)
+        known = known.composed(policy)
     return policy, known
 
 

@@ -15,6 +15,7 @@ from gatewright.policy.verdict import Verdict
 from gatewright.policyfile.plain import (
     plain_agent,
     plain_catalog,
+    plain_composition,
     plain_defaults,
     plain_permission_rule,
     plain_policy_rule,
@@ -117,6 +118,8 @@ def _blocks(policy: Policy) -> Iterator[str]:
         yield from source_blocks(source)
     for catalog in policy.catalogs:
         yield block(("catalogs", 0), plain_catalog(catalog))
+    for composition in policy.compositions:
+        yield block(("compositions", 0), plain_composition(composition))
     for name, settings in policy.tools.items():
         yield block(("tools", name), plain_tool_settings(settings))
     if workspace := plain_workspace(policy):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Protocol
 
@@ -41,6 +41,20 @@ class Again(Protocol):
     ) -> Mapping[str, JsonValue]:
         """The canonical form of the arguments. Raises ToolFailure where the call would be denied, or asked about."""
         ...
+
+
+@frozen
+class StepDone:
+    """The end of one step of a composition: its result, or of one that failed the words for the model and the operator,
+    and the code.
+    """
+
+    result: JsonValue = None
+    failure: tuple[str, str, str] | None = None
+
+
+RunStep = Callable[[int, str, Mapping[str, JsonValue]], Awaitable[StepDone]]
+"""Makes a call of another tool for the same agent, through all stages: its number among the steps, tool, arguments."""
 
 
 class StopSignal:
@@ -95,6 +109,7 @@ class ToolExecutionContext:
     by a standing approval. ``client``: name and version of the program that sent the call, as it says itself.
     ``progress``: told by the tool how far it is, in the loop that it runs in; ``on_piece``: the pieces of a stream.
     ``again``: for a tool that comes upon another place on its way (a redirect); None: it may go nowhere else.
+    ``step``: for a composition, which is made of calls of other tools.
     """
 
     agent_id: str
@@ -116,6 +131,7 @@ class ToolExecutionContext:
     on_piece: OnPiece | None = field(default=None, compare=False, repr=False)
     approved_change: Callable[[], str | None] | None = field(default=None, compare=False, repr=False)
     again: Again | None = field(default=None, compare=False, repr=False)
+    step: RunStep | None = field(default=None, compare=False, repr=False)
 
     @property
     def all_source_ids(self) -> tuple[str, ...]:

@@ -6,8 +6,8 @@ import re
 from functools import lru_cache
 
 from gatewright.base.errors import RegistrationError
+from gatewright.policy.toolname import tool_name_fault
 
-_TOOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 _OPERATION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _SEMVER = re.compile(
     r"(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})"
@@ -18,10 +18,8 @@ _SEMVER = re.compile(
 
 def check_tool_name(name: object) -> None:
     """Raises RegistrationError unless ``name`` is one that policies and protocols can write."""
-    if not isinstance(name, str) or not _TOOL.fullmatch(name):
-        raise RegistrationError(
-            f"`{name}` is no tool name: letters, digits, `_`, `-`, `.`, `/`, up to 128, a letter, digit or `_` first"
-        )
+    if why := tool_name_fault(name):
+        raise RegistrationError(why)
 
 
 def check_operation_name(name: str, tool_name: str) -> None:

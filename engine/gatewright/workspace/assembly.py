@@ -30,7 +30,7 @@ from gatewright.sources.rootfolder import RootFolders
 from gatewright.sources.stream import Streams
 from gatewright.tools import Ports, ToolRegistry
 from gatewright.workspace.attachment import Attachments, Key
-from gatewright.workspace.catalog import CatalogBook, RegisteredTools
+from gatewright.workspace.catalog import CatalogBook, ComposedTools, RegisteredTools
 from gatewright.workspace.fileblocks import SourceTexts, agent_blocks
 from gatewright.workspace.location import policy_path_of
 from gatewright.workspace.programsource import WorkspaceSources
@@ -101,6 +101,7 @@ class Parts:
     registry: ToolRegistry
     host: RegisteredTools
     rooted: RootTools
+    composed: ComposedTools
     protection: GrowingProtection
     blocks: BlockStore
     shelf: Shelf
@@ -128,8 +129,9 @@ class Parts:
         self.attachments.follow(policy, afresh=afresh)
         withdraw_idle = self.sources.follow(self.attachments.sources(policy))
         own_tools = self.sources.follow_program(policy)
+        is_same = same and self.own_tools.held == own_tools
 
-        def change() -> None:
+        def register() -> None:
             if not same:
                 self.rooted.follow(policy, taken, lambda: self.host.follow(given))
             self.own_tools.follow(own_tools)
@@ -149,7 +151,7 @@ class Parts:
                 self.notes,
                 self.streams,
             ),
-            tools=None if same and self.own_tools.held == own_tools else change,
+            tools=None if is_same else lambda: self.composed.follow(policy, book, register),
         )
         withdraw_idle()
 
@@ -231,6 +233,8 @@ def assemble(
     sources.program = program.sources
     own_tools = RegisteredTools(registry)
     own_tools.follow(sources.follow_program(policy))
+    composed = ComposedTools(registry)
+    composed.follow(policy, book, lambda: None)
     attachments = Attachments(policy_path, records, ground, copy_of.names if copy_of else {})
     attachments.follow(policy)
     sources.follow(attachments.sources(policy))
@@ -266,6 +270,7 @@ def assemble(
         registry,
         host,
         rooted_tools,
+        composed,
         protection,
         blocks,
         shelf,
@@ -281,7 +286,8 @@ def assemble(
 
 def _tools_of(book: CatalogBook, policy: Policy) -> tuple[object, ...]:
     """What decides which tools there are."""
-    return book, policy.catalogs, policy.provides, policy.endpoints, policy.recipients
+    composed = (policy.compositions, policy.tools) if policy.compositions else ()
+    return book, policy.catalogs, policy.provides, policy.endpoints, policy.recipients, composed
 
 
 def _ports(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from gatewright.base.errors import RegistrationError, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.problem import Severity
+from gatewright.builtins import file_tool
 from gatewright.policy.document import Catalog, CatalogType, Policy, ToolSettings
 from gatewright.policy.right import ToolFacts
 from gatewright.policy.setting import settings_of
@@ -23,6 +24,7 @@ from gatewright.policyfile import KnownTools
 from gatewright.policyfile.known import CatalogFacts
 from gatewright.record.fork import fork_safe_lock
 from gatewright.tools import DefinedTool, Tool, ToolDefinition, read_definitions
+from gatewright.tools.composed import ComposedTool, compose
 from gatewright.tools.naming import check_tool_name
 from gatewright.tools.schemashape import Runner
 from gatewright.tools.server_tool import ServerTool
@@ -109,7 +111,7 @@ class CatalogBook:
         self.read: dict[Catalog, Manifest] = {}
         self._made: dict[tuple[str, Key], _Made] = dict(before._made) if before is not None else {}
         self._last: tuple[tuple[Catalog, ...], tuple[_Named, ...]] = (), ()
-        self.known = replace(known, declare=self.declare, catalogs=self.facts)
+        self.known = replace(known, declare=self.declare, catalogs=self.facts, compose=_composed_facts)
 
     def facts(self, catalogs: tuple[Catalog, ...]) -> tuple[CatalogFacts, ...]:
         """What a policy may name of each catalog, and what is wrong with its manifest or pin."""
@@ -316,6 +318,39 @@ class RegisteredTools:
         for key, tool in wanted.items():
             if key not in self._held:
                 self._held[key] = (tool, self._registry.register(tool))
+
+
+def _composed_facts(policy: Policy, facts: tuple[ToolFacts, ...]) -> tuple[ToolFacts, ...]:
+    return tuple(tool.facts() for tool in compose(policy, facts))
+
+
+class ComposedTools:
+    """The tools of compositions in a registry, made anew where they or what they call changed."""
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry, self._registered = registry, RegisteredTools(registry)
+        self._made: dict[str, ComposedTool] = {}
+
+    def follow(self, policy: Policy, book: CatalogBook, change: Callable[[], None]) -> None:
+        """Have exactly the tools of the policy's compositions registered; ``change`` registers the others first.
+
+        A tool that a policy may name and that is not there now counts too: the step that calls it is denied till then.
+        """
+        self._registered.follow(())
+        change()
+        made: dict[str, ComposedTool] = {}
+        for tool in self._compose(policy, book) if policy.compositions else ():
+            held = self._made.get(tool.name)
+            is_same = held is not None and (held.composition, held.reach) == (tool.composition, tool.reach)
+            made[tool.name] = held if held is not None and is_same and held.digest == tool.digest else tool
+        self._made = made
+        self._registered.follow(made.values())
+
+    def _compose(self, policy: Policy, book: CatalogBook) -> tuple[ComposedTool, ...]:
+        there = self._registry.facts()
+        names = {one.name for one in there}
+        absent = (one for one in book.known.with_rooted().facts if one.name not in names)
+        return compose(policy, book.declared_all(policy, (*there, *absent)), (*self._registry.tools(), file_tool()))
 
 
 def as_it_came(tool: Tool) -> Tool:

@@ -61,6 +61,7 @@ from gatewright.policy.tier import SafetyTier
 from gatewright.policy.toolname import split_name
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import CatalogFacts, KnownTools, LoadedPolicy, parse_policy
+from gatewright.tools.composed import compose
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
 from gatewright.tools.tool import Tool
@@ -125,7 +126,11 @@ def known_with(*tools: Tool, manifests: dict[str, CatalogFacts] | None = None) -
         return tuple((manifests or {}).get(catalog.manifest, CatalogFacts()) for catalog in catalogs)
 
     own = tuple(tool.facts() for tool in tools if (tool.name, tool.major) not in given)
-    return KnownTools((*FACTS, *own), declare=declare, catalogs=catalogs)
+
+    def made(policy: Policy, facts: tuple[ToolFacts, ...]) -> tuple[ToolFacts, ...]:
+        return tuple(tool.facts() for tool in compose(policy, facts))
+
+    return KnownTools((*FACTS, *own), declare=declare, catalogs=catalogs, compose=made)
 
 
 KNOWN = known_with(*STRANGERS, manifests={"calendar.json": CatalogFacts(tuple(tool.facts() for tool in CALENDAR))})

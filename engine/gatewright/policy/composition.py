@@ -1,0 +1,171 @@
+"""``[[compositions]]`` as values: tools made of calls of other tools, and the references that carry values on.
+
+A reference is a text that as a whole is `$input`, `$input.path`, `$steps.N` or `$steps.N.path` (N from 0); the value
+that it names stands in its place, whatever that is. `$$` at the beginning of a text stands for one `$`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
+
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.report import RawPath
+from gatewright.policy.identity import new_identity
+from gatewright.policy.right import OperationFacts, ToolFacts
+
+MAX_STEPS = 16
+MAX_DEPTH = 4
+"""So many compositions may stand in each other."""
+ORIGIN = "composition"
+"""The origin of their tools; no catalog may be named so."""
+INPUT, STEPS = "input", "steps"
+
+_REFERENCE = re.compile(r"\$(?P<root>[A-Za-z_]\w*)(?P<path>(?:\.[^.\s]+)*)", re.ASCII)
+_NUMBER = re.compile(r"0|[1-9]\d{0,5}", re.ASCII)
+_MISSING = object()
+
+
+@frozen
+class Step:
+    """One call: the tool by its bare name, its arguments with references in them, and when it applies.
+
+    ``when`` is a JSON Schema over the object of `input` and `steps`; None: always.
+    """
+
+    tool: str
+    arguments: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False)
+    when: Mapping[str, JsonValue] | bool | None = field(default=None, hash=False)
+
+    @property
+    def is_unconditional(self) -> bool:
+        """Whether it applies whatever the values are."""
+        return self.when is None or self.when is True or self.when == {}
+
+
+@frozen
+class Composition:
+    """One row of ``[[compositions]]``; ``input`` is the JSON Schema of what its callers give."""
+
+    name: str
+    description: str = ""
+    input: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue], hash=False)
+    steps: tuple[Step, ...] = ()
+    identity: int = field(default_factory=new_identity, compare=False, repr=False, kw_only=True)
+
+
+@frozen
+class Reference:
+    """A value that is named: of the input (``step`` None), or the result of an earlier step; below it, at ``path``."""
+
+    step: int | None
+    path: tuple[str, ...]
+
+
+class BadReference(ValueError):
+    """A text that begins like a reference and is none; the message says why."""
+
+
+class NoValue(LookupError):
+    """There is nothing where a reference leads. ``step``: whose result it was to be taken from; None: of the input."""
+
+    def __init__(self, reference: Reference) -> None:
+        super().__init__(reference)
+        self.reference = reference
+
+
+def reference_of(text: str) -> Reference | None:
+    """The reference that ``text`` is; None for any other text. Raises BadReference for one that was meant to be one."""
+    if not text.startswith("$") or not (text[1:2].isalpha() or text[1:2] == "_"):
+        return None
+    found = _REFERENCE.fullmatch(text)
+    if found is None:
+        raise BadReference("a reference is a whole value, `$input.path` or `$steps.0.path`, and no part of a text")
+    root, path = found["root"], tuple(found["path"].split(".")[1:])
+    if root == INPUT:
+        return Reference(None, path)
+    if root != STEPS:
+        raise BadReference(f"a reference begins with `$input` or `$steps`, not `${root}`")
+    if not path or not _NUMBER.fullmatch(path[0]):
+        raise BadReference("a result is named by the number of its step, from 0: `$steps.0`")
+    return Reference(int(path[0]), path[1:])
+
+
+def texts_in(value: JsonValue) -> Iterator[tuple[RawPath, str]]:
+    """Every text in a template but the keys, with its place."""
+    stack: list[tuple[RawPath, JsonValue]] = [((), value)]
+    while stack:
+        place, one = stack.pop()
+        if isinstance(one, str):
+            yield place, one
+        elif isinstance(one, dict):
+            stack += [((*place, key), held) for key, held in reversed(one.items())]
+        elif isinstance(one, list):
+            stack += [((*place, index), held) for index, held in reversed(list(enumerate(one)))]
+
+
+def references_in(value: JsonValue) -> list[Reference]:
+    """Everything that a template depends on."""
+    return [found for _, text in texts_in(value) if (found := reference_of(text)) is not None]
+
+
+def filled(
+    arguments: Mapping[str, JsonValue], given: JsonValue, results: Sequence[JsonValue], ran: Sequence[bool]
+) -> dict[str, JsonValue]:
+    """The arguments with every value that they refer to; what is put in is not looked into.
+
+    A member whose whole value is a part of the input that was not given is left out. Raises NoValue where a list holds
+    such a reference, and where the result of a step has no such part or the step did not run (``ran``).
+    """
+
+    def value_of(template: JsonValue) -> object:
+        if isinstance(template, dict):
+            members = ((key, value_of(held)) for key, held in template.items())
+            return {key: held for key, held in members if held is not _MISSING}
+        if isinstance(template, list):
+            return [found(held) for held in template]
+        if not isinstance(template, str):
+            return template
+        reference = reference_of(template)
+        if reference is None:
+            return template[1:] if template.startswith("$$") else template
+        if reference.step is None:
+            return _at(given, reference.path)
+        held = _at(results[reference.step], reference.path) if ran[reference.step] else _MISSING
+        if held is _MISSING:
+            raise NoValue(reference)
+        return held
+
+    def found(template: JsonValue) -> object:
+        value = value_of(template)
+        if value is _MISSING:
+            raise NoValue(Reference(None, ()))
+        return value
+
+    return {key: held for key, template in arguments.items() if (held := value_of(template)) is not _MISSING}  # pyright: ignore[reportReturnType]
+
+
+def _at(value: JsonValue, path: Sequence[str]) -> object:
+    """What lies there, or `_MISSING`."""
+    for name in path:
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and _NUMBER.fullmatch(name) and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return _MISSING
+    return value
+
+
+def called_operations(facts: ToolFacts, step: Step) -> tuple[OperationFacts, ...]:
+    """The operations of a tool that a step may turn out to call; none where what it names is no operation."""
+    names = set(facts.operation_names)
+    if not names or facts.selection is None:
+        return facts.operations
+    for name in facts.selection.fields:
+        literal = step.arguments.get(name)
+        if literal is not None and not references_in(literal):
+            names -= facts.selection.refused(name, {"const": filled({name: literal}, {}, (), ())[name]})
+    return tuple(row for row in facts.operations if row.name in names)

@@ -1,0 +1,219 @@
+"""A tool that is made of calls of other tools. It does nothing itself: each step is a call of the same agent.
+
+What a step may do is decided when its turn comes, so that a composition can do nothing that its agent cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from gatewright.base.errors import ToolFailure
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.base.jsonvalue import digest as digest_of
+from gatewright.base.once import once
+from gatewright.policy.composition import MAX_DEPTH, ORIGIN, Composition, NoValue, Step, called_operations, filled
+from gatewright.policy.document import Policy
+from gatewright.policy.right import ToolFacts
+from gatewright.policy.setting import overridden
+from gatewright.policy.tier import SafetyTier
+from gatewright.schema.check import SchemaChecker
+from gatewright.schema.walk import as_object
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.declaration import ResourceBounds, SideEffect
+from gatewright.tools.defined import DefinedTool
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.tool import Tool
+
+QUESTION_S = 60.0
+"""The time that a composition has for the question of each step, beside the times of the steps themselves."""
+
+_TIERS = tuple(SafetyTier)
+_ORDINALS = (
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"),
+    *("ninth", "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth"),
+)
+
+
+@frozen
+class Reach:
+    """What the steps of a composition come to: the highest tier, all side effects, the time that they may take."""
+
+    tier: SafetyTier = SafetyTier.READ_ONLY
+    destroys: bool = False
+    side_effects: frozenset[SideEffect] = frozenset()
+    timeout_s: float = 0.0
+
+    def joined(self, other: Reach) -> Reach:
+        """Both, one after the other."""
+        return Reach(
+            max(self.tier, other.tier, key=_TIERS.index),
+            self.destroys or other.destroys,
+            self.side_effects | other.side_effects,
+            self.timeout_s + other.timeout_s,
+        )
+
+
+class ComposedTool(DefinedTool, abstract=True):
+    """The tool of a composition; ``reach``: what its steps come to."""
+
+    def __init__(self, composition: Composition, reach: Reach) -> None:
+        self.composition, self.reach = composition, reach
+        self.texts = frozenset(as_object(composition.input.get("properties")) or ())  # its steps' own calls judge them
+        self.resource_bounds = ResourceBounds(timeout_s=reach.timeout_s)
+        definition = ToolDefinition(
+            composition.name,
+            composition.description or f"Calls {len(composition.steps)} tools, one after the other.",
+            dict(composition.input),
+            safety_tier=reach.tier,
+            destroys=reach.destroys,
+        )
+        super().__init__(
+            definition, origin=ORIGIN, trusted=True, runner=self._carry_out, side_effects=reach.side_effects
+        )
+        self._conditions = [
+            SchemaChecker(step.when) if isinstance(step.when, dict) else step.when for step in composition.steps
+        ]
+
+    def facts(self) -> ToolFacts:
+        """Nothing in its arguments is a path for itself."""
+        return self._own_facts
+
+    @once
+    def _own_facts(self) -> ToolFacts:
+        facts = super().facts()
+        rows = tuple(replace(row, paths=(), holds_texts=False) for row in facts.operations)
+        return replace(facts, operations=rows, texts=())
+
+    @once
+    def digest(self) -> str:
+        """SHA-256 of what it is to policies and models, its steps included."""
+        steps: list[JsonValue] = [
+            {"tool": step.tool, "arguments": dict(step.arguments), "when": _plain(step.when)}
+            for step in self.composition.steps
+        ]
+        return digest_of(
+            {
+                "name": self.name,
+                "description": self.description,
+                "input_schema": self.input_schema(),
+                "tier": str(self.reach.tier),
+                "steps": steps,
+            }
+        )
+
+    def given(self, arguments: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+        """The input as the steps see it: with the defaults that its schema names."""
+        properties = as_object(self.composition.input.get("properties")) or {}
+        defaults = {
+            name: table["default"]
+            for name, held in properties.items()
+            if (table := as_object(held)) is not None and "default" in table
+        }
+        return {**defaults, **arguments}  # pyright: ignore[reportReturnType]
+
+    def applies(self, number: int, given: JsonValue, results: Sequence[JsonValue]) -> bool:
+        """Whether a step fits its condition. Raises SchemaError where that cannot be told."""
+        condition = self._conditions[number]
+        if isinstance(condition, SchemaChecker):
+            return condition.holds({"input": given, "steps": list(results)})
+        return condition is not False
+
+    async def _carry_out(self, arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> JsonValue:
+        """The result of the last step that applied. Raises ToolFailure with the reason of the one that ended it."""
+        if context.step is None:
+            raise ToolFailure("a composition cannot be executed here", code="not-supported")
+        given, steps = self.given(arguments), self.composition.steps
+        results: list[JsonValue] = []
+        ran: list[bool] = []
+        last: JsonValue = None
+        for number, step in enumerate(steps):
+            if not self.applies(number, given, results):
+                results.append(None)
+                ran.append(False)
+                continue
+            try:
+                call = filled(step.arguments, given, results, ran)
+            except NoValue as error:
+                raise _ended(number, len(steps), ran, _missing(error), code="no-value") from None
+            done = await context.step(number, step.tool, call)
+            if done.failure is not None:
+                said, detail, code = done.failure
+                raise _ended(number, len(steps), ran, said, detail, code=code)
+            last = done.result
+            results.append(last)
+            ran.append(True)
+            if context.progress is not None:
+                context.progress(float(number + 1), float(len(steps)), None)
+        return last
+
+
+def _ended(number: int, count: int, ran: Sequence[bool], said: str, detail: str = "", *, code: str) -> ToolFailure:
+    """The failure of a composition that ended at a step; no tool is named, since its agent may not see it."""
+    which = f"the {_ORDINALS[number]} of {count} steps"
+    done = [_ORDINALS[index] for index, has_run in enumerate(ran) if has_run]
+    before = f"done before that, and not undone: the {', the '.join(done)} step" if done else "nothing was done before"
+    detail = f"{which}: {detail}; {before}" if detail else ""
+    return ToolFailure(f"{which} was not done: {said}; {before}", code=code, detail=detail)
+
+
+def _missing(error: NoValue) -> str:
+    step = error.reference.step
+    if step is None:
+        return "it needs an argument that was not given"
+    return f"it needs something of the result of the {_ORDINALS[step]} step that is not there"
+
+
+def _plain(when: Mapping[str, JsonValue] | bool | None) -> JsonValue:
+    return dict(when) if isinstance(when, Mapping) else when
+
+
+def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = ()) -> tuple[ComposedTool, ...]:
+    """The tools of the policy's compositions, as far as they can be made of the tools that there are.
+
+    ``facts`` is what policies know of those; ``tools``, where they are at hand, tell side effects and times.
+    """
+    made: dict[str, ComposedTool | None] = {}
+    known: dict[str, list[ToolFacts]] = {}
+    for row in facts:
+        known.setdefault(row.name, []).append(overridden(policy, row))
+    actors: dict[str, list[Tool]] = {}
+    for tool in tools:
+        actors.setdefault(tool.name, []).append(tool)
+    by_name = {one.name: one for one in policy.compositions if one.name not in known}
+
+    def reach_of(step: Step, depth: int) -> Reach | None:
+        if step.tool in by_name:
+            below = tool_of(by_name[step.tool], depth + 1)
+            rows = [overridden(policy, below.facts())] if below is not None else []
+            bounds = [below.reach] if below is not None else []
+        else:
+            rows = known.get(step.tool, [])
+            bounds = [
+                Reach(side_effects=tool.side_effects, timeout_s=tool.resource_bounds.timeout_s)
+                for tool in actors.get(step.tool, ())
+            ] or [Reach(timeout_s=ResourceBounds().timeout_s)]
+        operations = [row for one in rows for row in called_operations(one, step)]
+        if not operations:
+            return None
+        tier = max((row.tier for row in operations), key=_TIERS.index)
+        effects = frozenset[SideEffect]().union(*(one.side_effects for one in bounds))
+        longest = max(one.timeout_s for one in bounds) + QUESTION_S
+        return Reach(tier, any(row.destroys for row in operations), effects, longest)
+
+    def tool_of(composition: Composition, depth: int) -> ComposedTool | None:
+        if composition.name not in made:
+            made[composition.name] = None  # while it is made: what comes to itself is not
+            reach = Reach()
+            for step in composition.steps if depth <= MAX_DEPTH else ():
+                found = reach_of(step, depth)
+                if found is None:
+                    return None
+                reach = reach.joined(found)
+            if depth <= MAX_DEPTH:
+                made[composition.name] = ComposedTool(composition, reach)
+        return made[composition.name]
+
+    found = (tool_of(one, 1) for one in by_name.values())
+    return tuple(tool for tool in found if tool is not None)

@@ -1,0 +1,395 @@
+"""Tools made of calls of other tools: how they are read, run, shown and recorded, and that they give no rights."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gatewright.base import aio
+from gatewright.base.errors import PolicyInvalid
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
+from gatewright.policy.agentedit import describe_agent
+from gatewright.policy.tier import SafetyTier
+from gatewright.policy.verdict import Verdict
+from gatewright.tools import Tool, tool
+from gatewright.tools.declaration import Normalization, ResultType
+from gatewright.workspace import Workspace
+
+HEAD = "gatewright = 1\n"
+SOURCE = '[[sources]]\nid = "docs"\ntype = "file"\nbase_path = "docs"\ndefault_permission = "read_write"\n'
+OPERATIONS = ("read", "create", "append", "delete", "list", "load")
+
+
+def agent(*tools: str, more: str = "", name: str = "a") -> str:
+    return f'[agents.{name}]\ntools = {json.dumps(tools)}\nsources = ["docs"]\n{more}\n'
+
+
+def composition(name: str, *steps: str, schema: str = "", **keys: str) -> str:
+    held = "".join(f"{key} = {value}\n" for key, value in keys.items())
+    schema = f"input = {schema}\n" if schema else ""
+    listed = "".join(f"  {step},\n" for step in steps)
+    return f'[[compositions]]\nname = "{name}"\n{schema}{held}steps = [\n{listed}]\n'
+
+
+def opened(folder: Path, text: str, *tools: Tool) -> Workspace:
+    (folder / "docs").mkdir(exist_ok=True)
+    (folder / "docs/a.md").write_text("one\n", "utf-8")
+    (folder / "policy.toml").write_text(HEAD + text + SOURCE, "utf-8")
+    return Workspace.open(folder, keys=folder / "keys", tools=tools)
+
+
+def call(workspace: Workspace, name: str, agent_id: str = "a", **arguments: JsonValue) -> Outcome:
+    return aio.run(workspace.call(agent_id, name, arguments))
+
+
+def problems(folder: Path, text: str) -> list[tuple[str, int, str]]:
+    try:
+        opened(folder, text).close()
+    except PolicyInvalid as error:
+        return [(one.code, one.place.line if one.place else 0, one.message) for one in error.problems if one.is_error]
+    return []
+
+
+@tool(safety_tier=SafetyTier.READ_ONLY, result_type=ResultType.ANY, normalization=Normalization.JSON)
+async def echo(value: Any) -> Any:
+    """Give back what it got.
+
+    Args:
+        value: Anything.
+    """
+    return value
+
+
+READ = '{ tool = "file", arguments = { op = "read", path = "$input.path" } }'
+COPY = '{ tool = "file", arguments = { op = "create", path = "$input.to", content = "$steps.0.data.content" } }'
+IF_LONG = (
+    '{ tool = "file", arguments = { op = "append", path = "$input.to", content = "more" }, '
+    'when = { properties = { input = { required = ["more"] } } } }'
+)
+PATHS = '{ type = "object", properties = { path = { type = "string" }, to = { type = "string" }, more = {} } }'
+COPIES = composition("copy", READ, COPY, IF_LONG, schema=PATHS, description='"Copies a note."')
+FREE = 'approvals = { side_effecting = "allow" }'
+
+
+def test_the_model_sees_one_tool_and_its_call_makes_the_steps(tmp_path: Path) -> None:
+    workspace = opened(tmp_path, agent("file", "copy", more=FREE) + COPIES)
+    shown: Any = workspace.gate.view("a").tools("mcp")
+    listed = next(one for one in shown if one["name"] == "copy")
+    assert listed["description"] == "Copies a note."
+    assert set(listed["inputSchema"]["properties"]) == {"path", "to", "more"}
+
+    outcome = call(workspace, "copy", path="a.md", to="b.md")
+
+    assert outcome.status is Status.ALLOWED
+    assert (tmp_path / "docs/b.md").read_text("utf-8") == "one\n"
+    assert [step.status for step in outcome.steps] == [Status.ALLOWED, Status.ALLOWED]
+    assert json.loads(outcome.output)["data"]["label"].endswith(":b.md")  # what the last step gave
+    workspace.close()
+
+
+def test_a_step_runs_only_where_its_condition_holds(tmp_path: Path) -> None:
+    workspace = opened(tmp_path, agent("file", "copy", more=FREE) + COPIES)
+    assert len(call(workspace, "copy", path="a.md", to="b.md").steps) == 2
+    assert len(call(workspace, "copy", path="a.md", to="c.md", more=None).steps) == 3
+    workspace.close()
+
+
+def test_a_condition_may_look_at_earlier_results(tmp_path: Path) -> None:
+    second = (
+        '{ tool = "echo", arguments = { value = "large" }, '
+        "when = { properties = { steps = { prefixItems = [{ minimum = 10 }] } } } }"
+    )
+    first = '{ tool = "echo", arguments = { value = "$input.n" } }'
+    text = agent("echo", "look") + composition("look", first, second, schema="{ properties = { n = {} } }")
+    workspace = opened(tmp_path, text, echo)
+    assert call(workspace, "look", n=3).output == "3"
+    assert call(workspace, "look", n=30).output == "large"
+    workspace.close()
+
+
+def test_its_tier_is_the_highest_of_its_steps_and_its_effects_are_theirs(tmp_path: Path) -> None:
+    reads = composition("reads", READ, schema=PATHS)
+    outer = composition("outer", '{ tool = "reads", arguments = { path = "a.md" } }', '{ tool = "shell_exec" }')
+    workspace = opened(tmp_path, agent("file", "reads", "copy", "outer") + COPIES + reads + outer)
+    tiers = {one.name: one.tier for one in workspace.gate.snapshot().registry.facts()}
+    assert tiers["reads"] is SafetyTier.READ_ONLY
+    assert tiers["copy"] is SafetyTier.SIDE_EFFECTING
+    assert tiers["outer"] is SafetyTier.PRIVILEGED
+    tools = {one.name: one for one in workspace.gate.snapshot().registry.tools()}
+    assert tools["copy"].side_effects == tools["file"].side_effects
+    assert workspace.decide("a", "outer", {}).verdict is Verdict.ASK
+    workspace.close()
+
+
+def test_settings_of_a_tool_raise_the_tier_of_what_calls_it(tmp_path: Path) -> None:
+    text = agent("file", "reads") + composition("reads", READ, schema=PATHS)
+    workspace = opened(tmp_path, text + '[tools.file]\nsafety_tier = "privileged"\n')
+    assert workspace.decide("a", "reads", {"path": "a.md"}).verdict is Verdict.ASK
+    workspace.close()
+
+
+def test_every_step_asks_for_itself(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def approver(request: ApprovalRequest) -> Approval:
+        asked.append(f"{request.tool}.{request.operation}")
+        return Approval(approved=request.tool != "file", who="test")
+
+    more = 'approvals = { side_effecting = "allow", "file.create" = "ask" }'
+    workspace = opened(tmp_path, agent("file", "copy", more=more) + COPIES)
+    outcome = aio.run(workspace.call("a", "copy", {"path": "a.md", "to": "b.md"}, approver=approver))
+
+    assert asked == ["file.create"]
+    assert outcome.status is Status.FAILED
+    assert "the second of 3 steps was not done" in outcome.output
+    assert "done before that, and not undone: the first step" in outcome.output
+    assert not (tmp_path / "docs/b.md").exists()
+    workspace.close()
+
+
+def test_the_end_of_a_denied_step_names_nothing_hidden(tmp_path: Path) -> None:
+    text = agent("copy", more=FREE) + COPIES
+    workspace = opened(tmp_path, text)
+    outcome = call(workspace, "copy", path="a.md", to="b.md")
+
+    assert outcome.status is Status.FAILED
+    assert "file" not in outcome.output
+    assert "the first of 3 steps was not done" in outcome.output
+    assert "nothing was done before" in outcome.output
+    assert "`file`" in outcome.detail  # the operator reads which
+    workspace.close()
+
+
+def test_limits_count_the_composition_as_one_call_and_its_steps_as_theirs(tmp_path: Path) -> None:
+    rule = '[[agents.a.tool_rules]]\ntool_name = "{0}"\nrule_type = {{ MaxCalls = {1} }}\n'
+    text = agent("file", "copy", more=FREE) + rule.format("copy", 2) + rule.format("file", 3) + COPIES
+    workspace = opened(tmp_path, text)
+    assert call(workspace, "copy", path="a.md", to="b.md").status is Status.ALLOWED
+    third = call(workspace, "copy", path="a.md", to="c.md")
+    assert [step.status for step in third.steps] == [Status.ALLOWED, Status.DENIED]
+    assert call(workspace, "copy", path="a.md", to="d.md").status is Status.DENIED  # the third of at most two
+    workspace.close()
+
+
+def test_rows_of_the_log_lead_from_a_step_to_its_composition(tmp_path: Path) -> None:
+    workspace = opened(tmp_path, agent("file", "copy", more=FREE) + COPIES)
+    outcome = call(workspace, "copy", path="a.md", to="b.md")
+    rows = [row for row in workspace.audit.rows() if row.kind == "ToolInvoked"]
+    assert [row.call_id for row in rows] == [outcome.call_id, *(step.call_id for step in outcome.steps)]
+    bodies = [json.loads(row.body) for row in rows]
+    links = [(body.get("within"), body.get("step")) for body in bodies]
+    assert links == [(None, None), (outcome.call_id, 0), (outcome.call_id, 1)]
+    workspace.close()
+
+
+def test_what_each_step_would_get_is_told_as_far_as_it_is_known(tmp_path: Path) -> None:
+    late = '{ tool = "echo", arguments = { value = 1 }, when = { properties = { steps = { minItems = 9 } } } }'
+    text = agent("file", "copy", more=FREE) + COPIES + composition("late", READ, late, schema=PATHS)
+    workspace = opened(tmp_path, text.replace('"copy"]', '"copy", "late"]'), echo)
+    told = workspace.gate.steps("a", "copy", {"path": "a.md", "to": "b.md"})
+    assert [(one.applies, one.verdict) for one in told] == [(True, Verdict.ALLOW), (True, None), (False, None)]
+    assert told[0].decision is not None
+    assert told[0].decision.arguments["path"] == "a.md"
+    other = workspace.gate.steps("a", "late", {"path": "a.md"})
+    assert [(one.applies, one.verdict) for one in other] == [(True, Verdict.ALLOW), (None, Verdict.DENY)]
+    assert not (tmp_path / "docs/b.md").exists()
+    assert workspace.gate.steps("a", "file", {"op": "list"}) == ()
+    workspace.close()
+
+
+FAULTS = [
+    ('{ tool = "file", arguments = { path = "$steps.0" } }', "forward-reference"),
+    ('{ tool = "file", arguments = { path = "$steps.7" } }', "unknown-reference"),
+    ('{ tool = "file", arguments = { path = "$steps.x" } }', "unknown-reference"),
+    ('{ tool = "file", arguments = { path = "$input.pth" } }', "unknown-reference"),
+    ('{ tool = "file", arguments = { path = "$inputs.path" } }', "unknown-reference"),
+    ('{ tool = "file", arguments = { path = "$input.path and more" } }', "unknown-reference"),
+    ('{ tool = "file", arguments = { list = [{ deep = "$values.x" }] } }', "unknown-reference"),
+    ('{ tool = "file", arguments = { op = "raed" } }', "unknown-operation"),
+    ('{ tool = "fil", arguments = {} }', "unknown-tool"),
+    ('{ tool = "file@1", arguments = {} }', "bad-value"),
+    ('{ tool = "c" }', "composition-cycle"),
+    ('{ tool = "file", when = { properties = { inpt = {} } } }', "unknown-reference"),
+    ('{ tool = "file", when = { propertes = {} } }', "unknown-keyword"),
+    ('{ tool = "file", other = 1 }', "unknown-key"),
+    ("{ arguments = {} }", "missing-key"),
+    ('{ tool = "file", arguments = [] }', "wrong-type"),
+    ('{ tool = "file", arguments = { at = 2020-01-01 } }', "bad-value"),
+]
+
+
+@pytest.mark.parametrize(("step", "code"), FAULTS)
+def test_a_fault_of_a_step_is_told_at_its_line(tmp_path: Path, step: str, code: str) -> None:
+    text = agent("file") + composition("c", step, schema=PATHS)
+    line = (HEAD + text).split("\n").index(f"  {step},") + 1
+    found = problems(tmp_path, text)
+    assert [(one, at) for one, at, _ in found] == [(code, line)]
+
+
+HEADS = [
+    ('[[compositions]]\nname = "file"\nsteps = [{ tool = "file" }]\n', "name-taken"),
+    ('[[compositions]]\nname = "shell_exec"\nsteps = [{ tool = "file" }]\n', "name-taken"),
+    ('[[compositions]]\nname = "b c"\nsteps = [{ tool = "file" }]\n', "bad-value"),
+    ('[[compositions]]\nname = "b"\nsteps = []\n', "bad-value"),
+    ('[[compositions]]\nname = "b"\n', "missing-key"),
+    ('[[compositions]]\nname = "b"\ninput = { type = "array" }\nsteps = [{ tool = "file" }]\n', "bad-value"),
+    ('[[compositions]]\nname = "b"\ninput = { type = "obj" }\nsteps = [{ tool = "file" }]\n', "bad-value"),
+    ('[[compositions]]\nname = "b"\ninput = { required = 1 }\nsteps = [{ tool = "file" }]\n', "bad-schema"),
+    (composition("b", *['{ tool = "file" }'] * 17), "too-many-steps"),
+    (composition("b", '{ tool = "file" }') * 2, "duplicate"),
+]
+
+
+@pytest.mark.parametrize(("text", "code"), HEADS)
+def test_a_fault_of_a_composition_is_told(tmp_path: Path, text: str, code: str) -> None:
+    assert [one for one, _, _ in problems(tmp_path, agent("file") + text)] == [code]
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 5, 6])
+def test_compositions_stand_at_most_four_deep(tmp_path: Path, length: int) -> None:
+    rows = [composition(f"c{n}", f'{{ tool = "c{n + 1}" }}') for n in range(1, length)]
+    text = agent("file") + "".join(rows) + composition(f"c{length}", '{ tool = "file" }')
+    assert [code for code, _, _ in problems(tmp_path, text)] == (["composition-too-deep"] if length > 4 else [])
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 7])
+def test_a_ring_of_compositions_is_no_policy(tmp_path: Path, length: int) -> None:
+    rows = [composition(f"c{n}", f'{{ tool = "c{(n + 1) % length}" }}') for n in range(length)]
+    codes = {code for code, _, _ in problems(tmp_path, agent("file") + "".join(rows))}
+    assert "composition-cycle" in codes
+
+
+def test_compositions_run_in_each_other(tmp_path: Path) -> None:
+    whole, part = (
+        '{ tool = "echo", arguments = { value = "$input" } }',
+        '{ tool = "inner", arguments = { x = "$input.y" } }',
+    )
+    inner = composition("inner", whole, schema="{ properties = { x = {} } }")
+    outer = composition("outer", part, schema="{ properties = { y = {} } }")
+    workspace = opened(tmp_path, agent("echo", "inner", "outer") + outer + inner, echo)
+    outcome = call(workspace, "outer", y=[1])
+    assert json.loads(outcome.output) == {"x": [1]}
+    assert outcome.steps[0].steps[0].status is Status.ALLOWED
+    without = opened(tmp_path, agent("echo", "outer") + outer + inner, echo)
+    assert call(without, "outer", y=[1]).status is Status.FAILED
+    workspace.close()
+    without.close()
+
+
+def test_a_step_that_an_agent_cannot_make_is_a_warning_at_the_agent(tmp_path: Path) -> None:
+    only_read = '[[agents.b.tool_rules]]\ntool_name = "file"\nrule_type = { AllowedOperations = ["read"] }\n'
+    text = agent("file", "copy") + agent("file", "copy", name="b") + only_read + agent("copy", name="c")
+    workspace = opened(tmp_path, text + COPIES)
+    told = [one for one in workspace.problems if one.code == "step-hidden"]
+    assert [(one.subject.agents if one.subject else (), "`file.create`" in one.message) for one in told] == [
+        (("b",), True),
+        (("b",), False),  # `file.append`
+        (("c",), False),
+        (("c",), False),
+        (("c",), False),
+    ]
+    workspace.close()
+
+
+def test_an_edit_leaves_the_table_as_it_is(tmp_path: Path) -> None:
+    workspace = opened(tmp_path, agent("file", "copy") + "# by hand\n" + COPIES)
+    workspace.apply(describe_agent(workspace.policy, "a", "Other words"))
+    workspace.save()
+    text = (tmp_path / "policy.toml").read_text("utf-8")
+    assert "# by hand\n" + COPIES in text
+    assert 'description = "Other words"' in text
+    workspace.close()
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.text(max_size=8)
+    | st.sampled_from(["$input.x", "$$x", "$steps.0"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(values=st.lists(JSON, min_size=1, max_size=4))
+def test_values_are_put_in_whole_and_never_looked_into(carrying: Workspace, values: list[JsonValue]) -> None:
+    outcome = call(carrying, "carry", x=values)
+    assert json.loads(outcome.data or b"") == {"first": values, "second": [values[0]], "text": "$input.x"}
+
+
+@pytest.fixture(scope="module")
+def carrying(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    first = '{ tool = "echo", arguments = { value = "$input.x" } }'
+    second = (
+        '{ tool = "echo", arguments = { value = { first = "$steps.0", second = ["$steps.0.0"], text = "$$input.x", '
+        'gone = "$input.y" } } }'
+    )
+    text = agent("echo", "carry") + composition("carry", first, second, schema="{ properties = { x = {}, y = {} } }")
+    return opened(tmp_path_factory.mktemp("ws"), text, echo)
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(OPERATIONS), st.sampled_from(["a.md", "new.md", "closed/x.md", "../out.md"])),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS, allowed=st.sets(st.sampled_from(OPERATIONS), min_size=1), has_file=st.booleans(), data=st.data())
+def test_a_composition_can_do_nothing_that_its_agent_cannot(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: Sequence[tuple[str, str]],
+    allowed: set[str],
+    has_file: bool,
+    data: st.DataObject,
+) -> None:
+    """The same calls made by the agent itself come to the same, one by one, and leave the same files."""
+    level = data.draw(st.sampled_from(["read_only", "read_write", "append", "none"]))
+    asks = data.draw(st.sampled_from(OPERATIONS))
+    kind = f"{{ AllowedOperations = {json.dumps(sorted(allowed))} }}"
+    rule = f'[[agents.a.tool_rules]]\ntool_name = "file"\nrule_type = {kind}\n'
+    more = f'approvals = {{ side_effecting = "allow", "file.{asks}" = "ask" }}'
+    rights = agent(*(["file"] if has_file else []), "all", more=more)
+    rows = [f'{{ tool = "file", arguments = {json_toml(arguments_of(*step))} }}' for step in steps]
+    text = rights + rule + composition("all", *rows)
+    both = [opened(tmp_path_factory.mktemp("ws"), text.replace("read_write", level)) for _ in range(2)]
+    try:
+        outcome = call(both[0], "all")
+        alone: list[Outcome] = []
+        for step in steps:
+            alone.append(call(both[1], "file", **arguments_of(*step)))
+            if alone[-1].status is not Status.ALLOWED:
+                break
+        ends = [[(one.status, one.code) for one in outcomes] for outcomes in (outcome.steps, alone)]
+        assert ends[0] == ends[1]
+        assert files(both[0]) == files(both[1])
+        assert (outcome.status is Status.ALLOWED) == (alone[-1].status is Status.ALLOWED)
+        if not has_file:
+            assert "file" not in outcome.output
+    finally:
+        for workspace in both:
+            workspace.close()
+
+
+def arguments_of(operation: str, path: str) -> dict[str, JsonValue]:
+    content: dict[str, JsonValue] = {"content": "x"} if operation in {"create", "append"} else {}
+    return {"op": operation, **({} if operation == "list" else {"path": path}), **content}
+
+
+def json_toml(arguments: Mapping[str, JsonValue]) -> str:
+    return "{ " + ", ".join(f"{key} = {json.dumps(value)}" for key, value in arguments.items()) + " }"
+
+
+def files(workspace: Workspace) -> dict[str, bytes]:
+    base = workspace.folder
+    return {str(one.relative_to(base)): one.read_bytes() for one in sorted((base / "docs").rglob("*")) if one.is_file()}
