@@ -106,7 +106,7 @@ FAULTS = [
         None,
     ),
     (f"[agents.a]\n{RULE}rule_type = {{ AllowedOperations = ['patch'] }}\n", "unknown-operation", 5, 36, None),
-    ("[[compositions]]\nname = 'x'\n", "not-supported", 2, 1, None),
+    ("[[compositions]]\nname = 'x'\n", "missing-key", 2, 1, None),
     ("[workspace]\nendpoints = { discord = {} }\n", "missing-key", 3, 15, None),
     ("[agents.a]\napprovals = { 'file@1' = 'ask' }\n", "not-supported", 3, 26, None),
     (f"{SOURCE.replace('file', 'folder_changes')}watch = true\n", "bad-value", 6, 9, None),
