@@ -139,6 +139,11 @@ class RequestTemplates:
 
     by_operation: Mapping[str, RequestTemplate]
 
+    @property
+    def is_single(self) -> bool:
+        """Tell whether all calls make the same request."""
+        return "" in self.by_operation
+
     def of(self, operation: str) -> tuple[RequestTemplate, ...]:
         """The request of an operation; all of them for one that the definition does not name."""
         found = self.by_operation.get(operation, self.by_operation.get(""))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gatewright.arguments.url import UrlRefused, UrlTarget, parse_url
-from gatewright.base.errors import ToolFailure
+from gatewright.base.errors import RegistrationError, ToolFailure
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.once import once
 from gatewright.policy.kinds.capability import CapabilityKind
@@ -44,6 +44,9 @@ class HttpTool(DefinedTool, abstract=True):
         self._requests = read_requests(run)
         super().__init__(definition, runner=self._send, **rest)
         self._author = self
+        names = {spec.name for spec in self.operations}
+        if not self._requests.is_single and names != set(self._requests.by_operation):
+            raise RegistrationError(f"tool `{self.name}`: `run/operations` names other operations than its schema has")
 
     def facts(self) -> ToolFacts:
         """As of every tool; each operation needs the network, and is judged by where its requests go."""

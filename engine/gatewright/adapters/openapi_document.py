@@ -1,0 +1,207 @@
+"""An OpenAPI document (3.0 or 3.1, JSON or YAML) as it is read: bounded, without fetching anything.
+
+References are followed inside the document alone. What is wrong with a part of it is a `Fault` with its JSON pointer;
+only a document that cannot be read at all is an error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, cast
+from urllib.parse import unquote
+
+from pydantic import BaseModel, ValidationError
+
+from gatewright.base.errors import WorkspaceError
+from gatewright.base.frozen import frozen
+from gatewright.base.jsonvalue import is_text
+from gatewright.schema.walk import Schema, as_list, as_object
+
+MAX_BYTES = 64 * 1024 * 1024
+MAX_VALUES = 4_000_000
+MAX_DEPTH = 100
+MAX_HOPS = 20
+_SAID = 200
+_CORE_TAGS = (
+    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
+    ("int", r"^[-+]?[0-9]{1,40}$", list("-+0123456789")),
+    ("float", r"^[-+]?(?:\.[0-9]{1,40}|[0-9]{1,40}\.[0-9]{0,40})(?:[eE][-+]?[0-9]{1,3})?$", list("-+0123456789.")),
+)
+"""What YAML 1.2 takes for more than a text: no dates, no `on` and `no`."""
+
+
+@frozen
+class Fault:
+    """What is wrong with a part of a document, and where that stands (RFC 6901)."""
+
+    pointer: str
+    message: str
+
+
+class Faulty(Exception):
+    """A part of the document that cannot be used."""
+
+    def __init__(self, pointer: str, message: str) -> None:
+        super().__init__(message)
+        self.fault = Fault(pointer, message)
+
+
+class Document:
+    """A document that was read. ``minor``: 0 or 1, of version 3."""
+
+    def __init__(self, root: Schema, minor: int) -> None:
+        self.root, self.minor = root, minor
+        self._models = import_module(f"openapi_pydantic.v3.v3_{minor}")
+        self._checked: dict[tuple[str, str], Fault | None] = {}
+
+    @property
+    def title(self) -> str:
+        """What the document calls itself."""
+        title = (as_object(self.root.get("info")) or {}).get("title")
+        return title if isinstance(title, str) else ""
+
+    def resolved(self, value: object, pointer: str) -> tuple[Schema, str]:
+        """The object at a place, or what its `$ref` names, with the place of that. Raises Faulty."""
+        for _ in range(MAX_HOPS):
+            table = as_object(value)
+            if table is None:
+                raise Faulty(pointer, "an object should stand here")
+            reference = table.get("$ref")
+            if reference is None:
+                return table, pointer
+            if not isinstance(reference, str) or not reference.startswith("#/"):
+                raise Faulty(f"{pointer}/$ref", "only references inside the document are followed")
+            value = self._at(reference, f"{pointer}/$ref")
+            pointer = unquote(reference[1:])
+        raise Faulty(pointer, "its references lead to each other, or through too many others")
+
+    def check(self, value: object, pointer: str, kind: str) -> None:
+        """Raises Faulty where a value is no such object of the specification (`Operation`, `Schema`, ...)."""
+        key = (pointer, kind)
+        if key not in self._checked:
+            self._checked[key] = self._fault(value, pointer, kind)
+        if (fault := self._checked[key]) is not None:
+            raise Faulty(fault.pointer, fault.message)
+
+    def _at(self, reference: str, place: str) -> object:
+        value: object = self.root
+        for step in reference[2:].split("/"):
+            name = unquote(step).replace("~1", "/").replace("~0", "~")
+            table, rows = as_object(value), as_list(value)
+            if table is not None and name in table:
+                value = table[name]
+            elif rows is not None and name.isdecimal() and len(name) < 8 and int(name) < len(rows):
+                value = rows[int(name)]
+            else:
+                raise Faulty(place, f"nothing stands at `{reference[:_SAID]}`")
+        return value
+
+    def _fault(self, value: object, pointer: str, kind: str) -> Fault | None:
+        model = cast("type[BaseModel]", getattr(self._models, kind))
+        try:
+            model.model_validate(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            return Fault(_pointer(pointer, value, first["loc"]), str(first["msg"])[:_SAID])
+        except RecursionError:
+            return Fault(pointer, "it is nested too deeply")
+        return None
+
+
+def read_document(content: bytes) -> Document:
+    """The document. Raises WorkspaceError for what is none, or larger than any API has it."""
+    if len(content) > MAX_BYTES:
+        raise WorkspaceError(f"an OpenAPI document has at most {MAX_BYTES // 1024 // 1024} MiB")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise WorkspaceError("the document is not in UTF-8") from None
+    root = as_object(_json(text) if text.lstrip()[:1] == "{" else _yaml(text))
+    version = root.get("openapi") if root is not None else None
+    if root is None or not isinstance(version, str) or version[:4] not in {"3.0.", "3.1."}:
+        what = "it is a Swagger 2.0 document" if root and "swagger" in root else "it does not say `openapi: 3.0` or 3.1"
+        raise WorkspaceError(f"only OpenAPI 3.0 and 3.1 can be read: {what}")
+    return Document(root, int(version[2]))
+
+
+def step(name: str | int) -> str:
+    """One step of a JSON pointer."""
+    return f"/{str(name).replace('~', '~0').replace('/', '~1')}"
+
+
+def _pointer(pointer: str, value: object, location: tuple[int | str, ...]) -> str:
+    """The place that an error of a model speaks of: the steps that the value has, without the names of models."""
+    for name in location:
+        table, rows = as_object(value), as_list(value)
+        if table is not None and name in table:
+            value = table[str(name)]
+        elif rows is not None and isinstance(name, int) and name < len(rows):
+            value = rows[name]
+        else:
+            continue
+        pointer += step(name)
+    return pointer
+
+
+def _json(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+        return _bounded(value)
+    except (ValueError, RecursionError) as error:
+        why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)[:_SAID]
+        raise WorkspaceError(f"the document is no JSON: {why}") from None
+
+
+def _yaml(text: str) -> object:
+    """By PyYAML's safe loader, after its events were counted: nothing nested deeply or repeated is built."""
+    yaml: Any = import_module("yaml")
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
+    re = import_module("re")
+    for name, pattern, first in _CORE_TAGS:
+        loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(pattern), first)
+    try:
+        depth = count = 0
+        for event in yaml.parse(text, Loader=base):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            count += 1
+            if depth > MAX_DEPTH or count > MAX_VALUES:
+                raise WorkspaceError("the document is nested too deeply, or has too many values")
+        return _bounded(yaml.load(text, Loader=loader))
+    except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
+        why = " ".join(str(error).split())[:_SAID]
+        raise WorkspaceError(f"the document is no YAML: {why}") from None
+
+
+def _bounded(root: object) -> object:
+    """The value with names of keys as texts, as JSON has them. What stands behind an alias counts wherever it stands.
+
+    Raises WorkspaceError where it is too large.
+    """
+    count = 0
+    stack: list[Iterator[object]] = [iter((root,))]
+    while stack:
+        if len(stack) > MAX_DEPTH or count > MAX_VALUES:
+            raise WorkspaceError("the document is nested too deeply, or has too many values")
+        value = next(stack[-1], stack)
+        if value is stack:
+            stack.pop()
+            continue
+        count += 1
+        if isinstance(value, dict):
+            table = cast("dict[object, object]", value)
+            for key in [key for key in table if not isinstance(key, str)]:
+                table[json.dumps(key) if isinstance(key, bool | int | float) else str(key)] = table.pop(key)
+            stack.append(iter(list(table.values())))
+            if not all(map(is_text, cast("list[str]", list(table)))):
+                raise WorkspaceError("the document holds half of a surrogate pair")
+        elif isinstance(value, list):
+            stack.append(iter(cast("list[object]", value)))
+        elif isinstance(value, str) and not is_text(value):
+            raise WorkspaceError("the document holds half of a surrogate pair")
+        elif value is not None and not isinstance(value, bool | int | float | str):
+            raise WorkspaceError(f"the document holds a {type(value).__name__}, which is no JSON value")
+    return root
