@@ -27,6 +27,11 @@ _WRITERS = ("filesystem", "memory", "sqlite", "git")
 """Words in the name of a server that is there to write: its places are proposed for that. Others are to be read."""
 _MOST_FIRST_LINE = 512
 _MOST_STEPS = 8
+_SHIM = re.compile(r"""^\s*exec\s+["']?(?:[^"'\s]*/)?([a-z]+env|asdf|mise|rtx)["']?\s+exec\s""", re.MULTILINE)
+"""The line by which a script hands itself over to a version manager."""
+_LINKED_SHIMS = {"mise": "mise", "volta-shim": "volta"}
+"""Programs that are version managers, called by the names of others."""
+_MOST_OF_A_SHIM = 4_096
 _MOST_NAMED = 65_536
 """Characters of a file that names folders with modules."""
 
@@ -67,6 +72,35 @@ def located(command: str, folder: Path) -> str | None:
         path = os.path.normpath(folder / command)
         return path if Path(path).is_file() else None
     return shutil.which(command)
+
+
+def shim_fault(command: str, folder: Path) -> tuple[str, str] | None:
+    """Why a command cannot be started confined, and what to do, where it is the shim of a version manager (pyenv, asdf,
+    mise, ...), which looks in the user's own files for the program that it starts then; None for any other.
+    """
+    path = located(command, folder)
+    manager = None if path is None else _manager_of(path)
+    if path is None or manager is None:
+        return None
+    name = Path(path).name
+    return (
+        f"`{command}` is a shim of {manager}: it looks for the program that it starts in files which are hidden here",
+        f"name that program with its path; `{manager} which {name}` prints it",
+    )
+
+
+def _manager_of(path: str) -> str | None:
+    """The version manager whose shim a program is."""
+    real = Path(os.path.realpath(path))
+    if (manager := _LINKED_SHIMS.get(real.name)) is not None and real.name != Path(path).name:
+        return manager
+    try:
+        with real.open("rb") as stream:
+            text = stream.read(_MOST_OF_A_SHIM).decode("utf-8", "replace")
+    except OSError:
+        return None
+    found = _SHIM.search(text) if text.startswith("#!") else None
+    return None if found is None else found[1]
 
 
 def is_of_system(path: str) -> bool:

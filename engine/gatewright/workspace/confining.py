@@ -17,7 +17,7 @@ from gatewright.policy.confinement import Confinement, Place
 from gatewright.policy.document import Agent, Catalog, Confine, PlaceUse, Policy, is_folder_place
 from gatewright.policy.kinds.capability import FsRead, FsWrite
 from gatewright.workspace.attachment import Attachments
-from gatewright.workspace.commandfiles import Guarded, located, program_files
+from gatewright.workspace.commandfiles import Guarded, located, program_files, shim_fault
 
 _OURS = ("PATH", "HOME")
 """Variables that a room gives itself, whatever a catalog names."""
@@ -89,6 +89,8 @@ class Confinements:
             if place in where.refused or not Path(path).exists():
                 raise WorkspaceError(f"no source and no file is called `{place}`")
             given[path] = use
+        if (fault := shim_fault(words[0], start)) is not None:
+            raise WorkspaceError(": ".join(fault))
         guarded = Guarded((os.path.realpath(self._folder), *where.closed), tuple(where.sources.values()))
         program = located(words[0], start)
         own = "" if program is None else f"{Path(program).parent}:"

@@ -30,6 +30,7 @@ from gatewright.sources.roomplan import Mount, MountKind
 from gatewright.tools.context import ToolExecutionContext
 from gatewright.tools.pin import Listing, Pin
 from gatewright.tools.server_tool import checked_answer
+from gatewright.workspace.commandfiles import shim_fault
 from gatewright.workspace.trust import NOT_TRUSTED, WAITS_FOR_PLACES, require_accepted
 
 PASSED_ON = ("PATH", "HOME", "LANG")
@@ -329,6 +330,8 @@ class Servers:
         if installed is not None:
             words = (*installed.at(INSTALLED), *installed.package.arguments)
             confinement = replace(confinement, programs=installed.reads)
+        elif (fault := shim_fault(words[0], self._folder / (catalog.cwd or "."))) is not None:
+            raise ServerFailed(*fault)
         own = {name: value for name, value in named.items() if name not in PASSED_ON}
         mounts = () if installed is None else (Mount(MountKind.READ, INSTALLED, origin=installed.folder),)
         try:

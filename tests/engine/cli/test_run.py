@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import os
 import pty
@@ -14,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from gatewright.adapters.confine import Confiner
+from gatewright.base.errors import GatewrightError
 from gatewright.cli.main import main
+from gatewright.workspace import Workspace
 from tests.support.patience import pause_until
 
 needs_rooms = pytest.mark.skipif(bool(Confiner.why_not()), reason=f"no process can be confined: {Confiner.why_not()}")
@@ -241,3 +244,62 @@ def test_what_is_not_there_is_told(
 ) -> None:
     assert main(["run", str(folder), *more]) == 2
     assert said in capsys.readouterr().err
+
+
+SHIM = """\
+#!/usr/bin/env bash
+set -e
+program="${{0##*/}}"
+export {upper}_ROOT="/home/me/.{manager}"
+exec "/home/me/.{manager}/libexec/{manager}" exec "$program" "$@"
+"""
+
+
+def put_shim(folder: Path, manager: str, name: str) -> Path:
+    shim = folder / "shims" / name
+    shim.parent.mkdir()
+    if manager in {"mise", "volta"}:
+        own = shim.parent.parent / {"mise": "mise", "volta": "volta-shim"}[manager]
+        shutil.copy("/bin/true", own)
+        shim.symlink_to(own)
+    elif manager == "asdf":
+        shim.write_text(f'#!/usr/bin/env bash\n# asdf-plugin: x 1.2\nexec /opt/asdf/bin/asdf exec "{name}" "$@"\n')
+    else:
+        shim.write_text(SHIM.format(manager=manager, upper=manager.upper()))
+    shim.chmod(0o755)
+    return shim
+
+
+@pytest.mark.parametrize("is_path", [True, False])
+@pytest.mark.parametrize("manager", ["pyenv", "rbenv", "nodenv", "goenv", "asdf", "mise", "volta"])
+def test_a_shim_of_a_version_manager_is_told_with_what_to_name_instead(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    manager: str,
+    is_path: bool,
+) -> None:
+    shim = put_shim(tmp_path, manager, "python3")
+    monkeypatch.setenv("GATEWRIGHT_KEYS", str(tmp_path / "keys"))
+    monkeypatch.setenv("PATH", f"{shim.parent}:{os.environ['PATH']}")
+    command = str(shim) if is_path else "python3"
+    assert main(["run", str(folder), "--agent", "a", "--", command, "-V"]) != 0
+    said = capsys.readouterr().err
+    assert f"`{command}` is a shim of {manager}" in said
+    assert f"`{manager} which python3` prints it" in said
+
+    server = f'[[catalogs]]\nid = "s"\ntype = "mcp"\ncommand = "{command}"\nplaces = {{}}\n'
+    (folder / "policy.toml").write_text(f"{POLICY}\n{server}")
+    told = pytest.raises(GatewrightError, match=f"is a shim of {manager}.*with its path")
+    with Workspace.open(folder, keys=tmp_path / "keys", trust=True) as workspace, told:
+        asyncio.run(workspace.servers.start("s"))
+
+
+@needs_rooms
+def test_a_script_that_hands_over_to_a_program_of_the_system_is_no_shim(folder: Path, tmp_path: Path) -> None:
+    script = tmp_path / "env-exec"
+    script.write_text('#!/bin/sh\n# pyenv exec\nexec env true "$@"\n')
+    script.chmod(0o755)
+    code, _, said = ran(folder, "--", str(script))
+    assert code == 0, said
