@@ -193,7 +193,7 @@ class DetailPane(QWidget):
         self._read = self._state
 
     def _act(self) -> None:
-        row = self.row
+        row, self._read = self.row, None  # what comes of it is told, also where that is the same again
         if row is None or not row.is_trusted:
             self.trust_requested.emit()
         elif row.waits_for_places:
