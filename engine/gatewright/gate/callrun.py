@@ -33,7 +33,7 @@ from gatewright.gate.stages.approval import approval_digest, asks_of, tool_diges
 from gatewright.gate.stages.execute import EXECUTE, finish, give_up
 from gatewright.policy.composition import MAX_DEPTH, MAX_STEPS
 from gatewright.policy.verdict import Verdict
-from gatewright.tools.context import StepDone
+from gatewright.tools.context import StepDone, StepFailure
 
 _log = logging.getLogger(__name__)
 PassageMaker = Callable[[CallState, "OnStage | None"], "Passage"]
@@ -157,7 +157,7 @@ class CallRun:
         """Make the call of a step, with all stages, rows and questions of its own."""
         depth = 1 if state.within is None else state.within.depth + 1
         if depth > MAX_DEPTH or len(self._steps) >= MAX_STEPS:  # the policy changed while its steps were made
-            return StepDone(failure=("there are too many steps", "too many steps, or too deep ones", "too-many-steps"))
+            return StepDone(failure=StepFailure("there are too many steps", "", "too-many-steps"))
         below = state.beneath(new_id("call"), Within(state.call_id, number, depth), tool, arguments)
         calls = state.services.record.calls
         calls.add(below.call_id)
@@ -169,7 +169,8 @@ class CallRun:
         if outcome.status is not Status.ALLOWED:
             said = outcome.output.removeprefix(message.to_model("")).strip()
             detail = f"`{tool}`: {outcome.detail or outcome.decision.reason}"
-            return StepDone(failure=(said, detail, outcome.code))
+            began = outcome.status not in {Status.DENIED, Status.UNANSWERED}
+            return StepDone(failure=StepFailure(said, detail, outcome.code, began))
         return StepDone(result_of(outcome))
 
     async def _try_record(self, state: CallState, build: RowBuilder) -> None:
@@ -205,9 +206,11 @@ class CallRun:
 
 
 def result_of(outcome: Outcome) -> JsonValue:
-    """The result as the agent itself would get it, without secrets; of bytes the text that the model reads."""
+    """The result as the agent itself would get it, without secrets; of what is no JSON the text for the model."""
+    if outcome.data is None or isinstance(outcome.raw, bytes):
+        return outcome.output
     try:
-        return json.loads(outcome.data) if outcome.data is not None else None
+        return json.loads(outcome.data)
     except ValueError:
         return outcome.output
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gatewright.base.errors import SchemaError
+from gatewright.base.errors import AuthorMustFix, SchemaError
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.report import RawPath, shown
@@ -88,11 +88,26 @@ def read_compositions(
     found = tuple(one.composition for one in read)
     if known is None:
         return found, None
-    known = known.composed(Policy(compositions=found))
+    known = _with_tools(read, known)
     named = dict.fromkeys(name for row in rows if isinstance(name := row.raw.get("name"), str))
     # what names one with a fault has no fault of its own
     faulty = tuple(_unmade(name) for name in named if not known.of(name))
     return found, replace(known, facts=(*known.facts, *faulty)) if faulty else known
+
+
+def _with_tools(read: Sequence[_Read], known: KnownTools) -> KnownTools:
+    """``known`` with their tools; up to the first that cannot be shown or checked, which is an error."""
+    found = tuple(one.composition for one in read)
+    try:
+        return known.composed(Policy(compositions=found))
+    except AuthorMustFix:
+        for end, one in enumerate(read, 1):
+            try:
+                known = known.composed(Policy(compositions=found[:end]))
+            except AuthorMustFix as error:
+                one.row.report.error(one.row.path, "bad-value", str(error), at_value=False)
+                return known
+    return known
 
 
 def _unmade(name: str) -> ToolFacts:

@@ -168,7 +168,7 @@ def _gatewright(row: Row, known: KnownTools | None) -> tuple[Policy, KnownTools 
     catalogued.report_missing(row.report, names.unread)
     if known is not None:
         check_places(rows, policy.sources)
-        known = known.composed(policy)
+        known = known if row.report.has_errors else known.composed(policy)
     return policy, known
 
 

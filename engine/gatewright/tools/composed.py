@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gatewright.base.errors import ToolFailure
+from gatewright.base.errors import SchemaError, ToolFailure
 from gatewright.base.frozen import frozen
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.base.jsonvalue import digest as digest_of
@@ -20,7 +20,7 @@ from gatewright.policy.setting import overridden
 from gatewright.policy.tier import SafetyTier
 from gatewright.schema.check import SchemaChecker
 from gatewright.schema.walk import as_object
-from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.context import StepFailure, ToolExecutionContext
 from gatewright.tools.declaration import ResourceBounds, SideEffect
 from gatewright.tools.defined import DefinedTool
 from gatewright.tools.definition import ToolDefinition
@@ -129,18 +129,20 @@ class ComposedTool(DefinedTool, abstract=True):
         ran: list[bool] = []
         last: JsonValue = None
         for number, step in enumerate(steps):
-            if not self.applies(number, given, results):
-                results.append(None)
-                ran.append(False)
-                continue
             try:
+                if not self.applies(number, given, results):
+                    results.append(None)
+                    ran.append(False)
+                    continue
                 call = filled(step.arguments, given, results, ran)
             except NoValue as error:
-                raise _ended(number, len(steps), ran, _missing(error), code="no-value") from None
+                raise _ended(number, len(steps), ran, StepFailure(_missing(error), "", "no-value")) from None
+            except SchemaError as error:
+                said = "whether it applies cannot be told of these values"
+                raise _ended(number, len(steps), ran, StepFailure(said, str(error), "no-condition")) from None
             done = await context.step(number, step.tool, call)
             if done.failure is not None:
-                said, detail, code = done.failure
-                raise _ended(number, len(steps), ran, said, detail, code=code)
+                raise _ended(number, len(steps), ran, done.failure)
             last = done.result
             results.append(last)
             ran.append(True)
@@ -149,13 +151,14 @@ class ComposedTool(DefinedTool, abstract=True):
         return last
 
 
-def _ended(number: int, count: int, ran: Sequence[bool], said: str, detail: str = "", *, code: str) -> ToolFailure:
+def _ended(number: int, count: int, ran: Sequence[bool], failure: StepFailure) -> ToolFailure:
     """The failure of a composition that ended at a step; no tool is named, since its agent may not see it."""
     which = f"the {_ORDINALS[number]} of {count} steps"
     done = [_ORDINALS[index] for index, has_run in enumerate(ran) if has_run]
     before = f"done before that, and not undone: the {', the '.join(done)} step" if done else "nothing was done before"
-    detail = f"{which}: {detail}; {before}" if detail else ""
-    return ToolFailure(f"{which} was not done: {said}; {before}", code=code, detail=detail)
+    end = "failed" if failure.began else "was not made"
+    detail = f"{which} {end}: {failure.detail}; {before}" if failure.detail else ""
+    return ToolFailure(f"{which} {end}: {failure.said}; {before}", code=failure.code, detail=detail)
 
 
 def _missing(error: NoValue) -> str:
@@ -172,6 +175,7 @@ def _plain(when: Mapping[str, JsonValue] | bool | None) -> JsonValue:
 def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = ()) -> tuple[ComposedTool, ...]:
     """The tools of the policy's compositions, as far as they can be made of the tools that there are.
 
+    Raises RegistrationError for one that cannot be shown or checked.
     ``facts`` is what policies know of those; ``tools``, where they are at hand, tell side effects and times.
     """
     made: dict[str, ComposedTool | None] = {}
@@ -212,7 +216,8 @@ def compose(policy: Policy, facts: Iterable[ToolFacts], tools: Iterable[Tool] = 
                     return None
                 reach = reach.joined(found)
             if depth <= MAX_DEPTH:
-                made[composition.name] = ComposedTool(composition, reach)
+                tool = made[composition.name] = ComposedTool(composition, reach)
+                tool.check()
         return made[composition.name]
 
     found = (tool_of(one, 1) for one in by_name.values())

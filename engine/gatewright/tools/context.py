@@ -44,13 +44,21 @@ class Again(Protocol):
 
 
 @frozen
+class StepFailure:
+    """The reason why a step ended a composition, for the model and for the operator; ``began``: it was carried out."""
+
+    said: str
+    detail: str
+    code: str
+    began: bool = False
+
+
+@frozen
 class StepDone:
-    """The end of one step of a composition: its result, or of one that failed the words for the model and the operator,
-    and the code.
-    """
+    """The end of one step of a composition: its result, or why there is none."""
 
     result: JsonValue = None
-    failure: tuple[str, str, str] | None = None
+    failure: StepFailure | None = None
 
 
 RunStep = Callable[[int, str, Mapping[str, JsonValue]], Awaitable[StepDone]]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from gatewright.base.errors import PolicyInvalid
 from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
 from gatewright.policy.agentedit import describe_agent
+from gatewright.policy.edit import AgentChange, Edit
 from gatewright.policy.tier import SafetyTier
 from gatewright.policy.verdict import Verdict
 from gatewright.tools import Tool, tool
@@ -148,7 +151,7 @@ def test_every_step_asks_for_itself(tmp_path: Path) -> None:
 
     assert asked == ["file.create"]
     assert outcome.status is Status.FAILED
-    assert "the second of 3 steps was not done" in outcome.output
+    assert "the second of 3 steps was not made" in outcome.output
     assert "done before that, and not undone: the first step" in outcome.output
     assert not (tmp_path / "docs/b.md").exists()
     workspace.close()
@@ -161,7 +164,7 @@ def test_the_end_of_a_denied_step_names_nothing_hidden(tmp_path: Path) -> None:
 
     assert outcome.status is Status.FAILED
     assert "file" not in outcome.output
-    assert "the first of 3 steps was not done" in outcome.output
+    assert "the first of 3 steps was not made" in outcome.output
     assert "nothing was done before" in outcome.output
     assert "`file`" in outcome.detail  # the operator reads which
     workspace.close()
@@ -295,6 +298,139 @@ def test_a_step_that_an_agent_cannot_make_is_a_warning_at_the_agent(tmp_path: Pa
         (("c",), False),
         (("c",), False),
     ]
+    workspace.close()
+
+
+SLOW = composition("slow", '{ tool = "wait" }', '{ tool = "echo", arguments = { value = 1 } }')
+
+
+class Waiter:
+    """A tool that waits for ever, and tells what became of it."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+        @tool(safety_tier=SafetyTier.READ_ONLY)
+        async def wait() -> str:
+            """Wait for ever."""
+            self.told.append("began")
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.told.append("cancelled")
+                raise
+            return ""
+
+        self.tool = wait
+
+
+def test_a_composition_that_is_out_of_time_ends_its_step(tmp_path: Path) -> None:
+    waiter = Waiter()
+    text = agent("wait", "echo", "slow") + SLOW + "[tools.slow]\ntimeout = 0.2\n"
+    workspace = opened(tmp_path, text, waiter.tool, echo)
+    outcome = call(workspace, "slow")
+    assert outcome.status is Status.TIMED_OUT
+    assert waiter.told == ["began", "cancelled"]
+    ends = [row.kind for row in workspace.audit.rows() if row.kind.startswith("Tool") and row.kind != "ToolInvoked"]
+    assert sorted(ends) == ["ToolAbandoned", "ToolTimedOut"]
+    workspace.close()
+
+
+def test_a_step_that_is_out_of_time_ends_its_composition(tmp_path: Path) -> None:
+    waiter = Waiter()
+    text = agent("wait", "echo", "slow") + SLOW + "[tools.wait]\ntimeout = 0.2\n"
+    workspace = opened(tmp_path, text, waiter.tool, echo)
+    outcome = call(workspace, "slow")
+    assert (outcome.status, outcome.code) == (Status.FAILED, "timed-out")
+    assert "the first of 2 steps failed" in outcome.output
+    assert waiter.told == ["began", "cancelled"]
+    workspace.close()
+
+
+def test_a_cancelled_call_ends_its_step(tmp_path: Path) -> None:
+    waiter = Waiter()
+    workspace = opened(tmp_path, agent("wait", "echo", "slow") + SLOW, waiter.tool, echo)
+
+    async def cancelled() -> None:
+        running = asyncio.ensure_future(workspace.call("a", "slow", {}))
+        while not waiter.told:
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    aio.run(cancelled())
+    assert waiter.told == ["began", "cancelled"]
+    report = workspace.audit.verify()
+    assert report.is_sound
+    assert report.unended == ()
+    workspace.close()
+
+
+def test_an_edit_may_take_a_step_away_while_it_waits_for_an_answer(tmp_path: Path) -> None:
+    text = agent("file", "copy", more='approvals = { side_effecting = "ask", "copy" = "allow" }') + COPIES
+    workspace = opened(tmp_path, text)
+
+    async def approver(_: ApprovalRequest) -> Approval:
+        held = workspace.policy.agents["a"]
+        workspace.apply(Edit("less", (AgentChange(held, replace(held, tools=("copy",))),)))
+        return Approval(approved=True, who="test")
+
+    outcome = aio.run(workspace.call("a", "copy", {"path": "a.md", "to": "b.md"}, approver=approver))
+    assert outcome.status is Status.FAILED
+    assert [step.status for step in outcome.steps] == [Status.ALLOWED, Status.DENIED]
+    assert not (tmp_path / "docs/b.md").exists()
+    workspace.close()
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        ("{ properties = { n = {} } }", {}),
+        ("{ properties = { n = {} } }", {"n": {}}),
+        ("{ properties = { n = {} } }", {"n": [1]}),
+    ],
+)
+def test_a_value_that_is_not_there_ends_the_call(tmp_path: Path, schema: str, arguments: dict[str, JsonValue]) -> None:
+    second = '{ tool = "echo", arguments = { value = "$steps.0.deep.er" } }'
+    first = '{ tool = "echo", arguments = { value = ["$input.n"] } }'
+    workspace = opened(tmp_path, agent("echo", "c") + composition("c", first, second, schema=schema), echo)
+    outcome = call(workspace, "c", **arguments)
+    assert (outcome.status, outcome.code) == (Status.FAILED, "no-value")
+    workspace.close()
+
+
+def test_secrets_do_not_go_from_step_to_step(tmp_path: Path) -> None:
+    """What the agent itself would not have read cannot be carried on for it either."""
+    secret = "ghp_" + "a1B2" * 9
+    first = '{ tool = "file", arguments = { op = "read", path = "s.md" } }'
+    second = '{ tool = "echo", arguments = { value = "$steps.0.data.content" } }'
+    seen: list[object] = []
+
+    @tool(safety_tier=SafetyTier.READ_ONLY)
+    async def keep(value: str) -> str:
+        """Keep it.
+
+        Args:
+            value: What to keep.
+        """
+        seen.append(value)
+        return "kept"
+
+    text = agent("file", "keep", "c") + composition("c", first, second.replace("echo", "keep"))
+    workspace = opened(tmp_path, text, keep)
+    (tmp_path / "docs/s.md").write_text(secret, "utf-8")
+    call(workspace, "c")
+    assert all(secret not in str(one) for one in seen)
+    workspace.close()
+
+
+def test_self_check_and_every_format_take_compositions_as_tools(tmp_path: Path) -> None:
+    workspace = opened(tmp_path, agent("file", "copy", more=FREE) + COPIES)
+    found = workspace.selfcheck()
+    assert not found.differences
+    for form in ("mcp", "openai", "anthropic", "gemini", "genai"):
+        assert "copy" in json.dumps(workspace.gate.view("a").tools(form))
     workspace.close()
 
 
