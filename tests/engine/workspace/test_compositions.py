@@ -48,8 +48,8 @@ def opened(folder: Path, text: str, *tools: Tool) -> Workspace:
     return Workspace.open(folder, keys=folder / "keys", tools=tools)
 
 
-def call(workspace: Workspace, name: str, agent_id: str = "a", **arguments: JsonValue) -> Outcome:
-    return aio.run(workspace.call(agent_id, name, arguments))
+def call(workspace: Workspace, name: str, **arguments: JsonValue) -> Outcome:
+    return aio.run(workspace.call("a", name, arguments))
 
 
 def problems(folder: Path, text: str) -> list[tuple[str, int, str]]:
@@ -371,7 +371,8 @@ def test_an_edit_may_take_a_step_away_while_it_waits_for_an_answer(tmp_path: Pat
     text = agent("file", "copy", more='approvals = { side_effecting = "ask", "copy" = "allow" }') + COPIES
     workspace = opened(tmp_path, text)
 
-    async def approver(_: ApprovalRequest) -> Approval:
+    async def approver(request: ApprovalRequest) -> Approval:
+        assert request.operation == "create"
         held = workspace.policy.agents["a"]
         workspace.apply(Edit("less", (AgentChange(held, replace(held, tools=("copy",))),)))
         return Approval(approved=True, who="test")
@@ -383,15 +384,9 @@ def test_an_edit_may_take_a_step_away_while_it_waits_for_an_answer(tmp_path: Pat
     workspace.close()
 
 
-@pytest.mark.parametrize(
-    ("schema", "arguments"),
-    [
-        ("{ properties = { n = {} } }", {}),
-        ("{ properties = { n = {} } }", {"n": {}}),
-        ("{ properties = { n = {} } }", {"n": [1]}),
-    ],
-)
-def test_a_value_that_is_not_there_ends_the_call(tmp_path: Path, schema: str, arguments: dict[str, JsonValue]) -> None:
+@pytest.mark.parametrize("arguments", [{}, {"n": {}}, {"n": [1]}])
+def test_a_value_that_is_not_there_ends_the_call(tmp_path: Path, arguments: dict[str, JsonValue]) -> None:
+    schema = "{ properties = { n = {} } }"
     second = '{ tool = "echo", arguments = { value = "$steps.0.deep.er" } }'
     first = '{ tool = "echo", arguments = { value = ["$input.n"] } }'
     workspace = opened(tmp_path, agent("echo", "c") + composition("c", first, second, schema=schema), echo)
