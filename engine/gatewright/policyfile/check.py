@@ -21,6 +21,7 @@ from gatewright.policy.rule import (
     AllowedOperations,
     RequiredBeforeExitIf,
     RequiresPrecedingTools,
+    StartConstraint,
     ToolRule,
 )
 from gatewright.policy.toolname import chosen_tools, split_name
@@ -103,6 +104,13 @@ class PolicyCheck:
         for composition in self._policy.compositions:
             if composition.name not in listed or composition.name not in self._majors or sight.hides(composition.name):
                 continue
+            for index, rule in enumerate(agent.tool_rules):
+                if isinstance(rule.rule_type, StartConstraint) and rule.tool_name == composition.name:
+                    message = (
+                        f"agent `{agent.agent_id}` has to start with `{composition.name}`, whose steps are calls of "
+                    )
+                    message += "other tools and may not come before it: they are all denied"
+                    report.error((*path, "tool_rules", index, "rule_type"), "start-with-composition", message)
             for index, step in enumerate(composition.steps):
                 facts = chosen_tools(self._majors.get(step.tool, ()), agent.tools).get(step.tool)
                 if facts is None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["declared", "read", "guessed", "free", "open", "maybe", "plain"]
 BUILT_IN = "built-in"
+COMPOSITION = "composition"
 _CONFIDENCE = {"high": mark("high"), "medium": mark("medium"), "low": mark("low")}
 DECLARE, CHOOSE = mark("Declare operations…"), mark("Treat a field as operations…")
 
@@ -33,7 +34,7 @@ class Reading:
 
 def is_strange(facts: ToolFacts) -> bool:
     """Whether somebody else made the tool, so that its operations are read off its schema."""
-    return facts.origin != BUILT_IN
+    return facts.origin not in {BUILT_IN, COMPOSITION}
 
 
 def readings(workspace: Workspace) -> Mapping[str, Reading]:

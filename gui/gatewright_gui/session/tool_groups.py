@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from gatewright.workspace.api import Catalog, CatalogType, frozen
 from gatewright_gui.qt.language import mark, tr
-from gatewright_gui.session.readings import BUILT_IN
+from gatewright_gui.session.readings import BUILT_IN, COMPOSITION
 
 T = TypeVar("T")
 _KINDS = {
@@ -35,6 +35,8 @@ def group_of(origin: str, catalogs: Iterable[Catalog] = ()) -> ToolGroup:
     """The group of the tools of an origin; what is no catalog is a program with tools of its own."""
     if origin == BUILT_IN:
         return ToolGroup(origin, tr("Built-in tools"))
+    if origin == COMPOSITION:
+        return ToolGroup(origin, tr("Compositions"))
     kind = next((one.kind for one in catalogs if one.catalog_id == origin), CatalogType.HOST)
     return ToolGroup(origin, origin, tr(_KINDS[kind]))
 

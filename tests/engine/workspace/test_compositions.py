@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from gatewright.base import aio
 from gatewright.base.errors import PolicyInvalid
 from gatewright.base.jsonvalue import JsonValue
+from gatewright.cli.main import main
 from gatewright.gate import Approval, ApprovalRequest, Outcome, Status
 from gatewright.policy.agentedit import describe_agent
 from gatewright.policy.edit import AgentChange, Edit
@@ -427,6 +428,29 @@ def test_self_check_and_every_format_take_compositions_as_tools(tmp_path: Path) 
     for form in ("mcp", "openai", "anthropic", "gemini", "genai"):
         assert "copy" in json.dumps(workspace.gate.view("a").tools(form))
     workspace.close()
+
+
+def test_nobody_can_start_with_a_composition(tmp_path: Path) -> None:
+    rule = '[[agents.a.tool_rules]]\ntool_name = "copy"\nrule_type = "StartConstraint"\n'
+    found = problems(tmp_path, agent("file", "copy") + rule + COPIES)
+    assert [code for code, _, _ in found] == ["start-with-composition"]
+
+
+def test_the_command_line_tells_what_each_step_would_get(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened(tmp_path, agent("file", "copy", more=FREE) + COPIES).close()
+    words = ["decide", str(tmp_path), "--agent", "a", "--tool", "copy", "--args", '{"path": "a.md", "to": "b.md"}']
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["steps"]
+    assert [(one["tool"], one["applies"], one["verdict"]) for one in told] == [
+        ("file", True, "allow"),
+        ("file", True, None),
+        ("file", False, None),
+    ]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "step 0, file: allow" in said
+    assert "step 1, file: not known yet" in said
+    assert "step 2, file: skipped" in said
 
 
 def test_an_edit_leaves_the_table_as_it_is(tmp_path: Path) -> None:
