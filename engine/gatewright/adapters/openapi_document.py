@@ -164,10 +164,9 @@ def _yaml(text: str) -> object:
     for name, pattern, first in _CORE_TAGS:
         loader.add_implicit_resolver(f"tag:yaml.org,2002:{name}", re.compile(pattern), first)
     try:
-        depth = count = 0
-        for event in yaml.parse(text, Loader=base):
+        depth = 0
+        for count, event in enumerate(yaml.parse(text, Loader=base)):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            count += 1
             if depth > MAX_DEPTH or count > MAX_VALUES:
                 raise WorkspaceError("the document is nested too deeply, or has too many values")
         return _bounded(yaml.load(text, Loader=loader))

@@ -55,6 +55,10 @@ def import_(
     module: Annotated[
         str | None, typer.Option("--module", metavar="FILE", help="the WASM module that runs the tools of --manifest")
     ] = None,
+    openapi: Annotated[
+        str | None,
+        typer.Option("--openapi", metavar="FILE", help="an OpenAPI 3 document, or `-`: its operations become tools"),
+    ] = None,
     place: PlaceOption = None,
     trust: Annotated[
         bool, typer.Option("--trust", help="start, or reach, exactly this server (of --from: all) from now on")
@@ -72,6 +76,16 @@ def import_(
     that catalog is asked again. Without --trust nothing is started. Of --from no value of a variable gets into the
     policy, and what the client has switched off is left out unless --only names it.
     """
+    if openapi is not None:
+        from gatewright.cli.openapi_import import import_openapi
+        from gatewright.cli.server_import import http_catalog
+
+        if catalog_id is None or words or only or env or place or scripts or cwd or module or manifest or file:
+            raise UsageProblem("--openapi goes with --id, --url, --header, --prefix, --trust and --accept")
+        wanted = http_catalog(catalog_id, url, header or (), prefix)
+        with Workspace.open(policy, state=state) as workspace:
+            import_openapi(workspace, openapi, wanted, trust=trust, accept=accept, as_json=json)
+        return
     if file is None:
         from gatewright.cli.server_import import catalog_of, import_server, mend_lost_pin
 

@@ -75,6 +75,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "catalog import work --trust --accept -- uvx mcp-server-git",
         "catalog import work --url https://mcp.example.org/mcp",
         "catalog import work --from claude_desktop_config.json",
+        "catalog import work --openapi api.yaml --id shop --trust",
     ),
     "catalog accept": ("catalog accept work git", "catalog accept work git --all"),
     "catalog places": (

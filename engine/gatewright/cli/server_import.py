@@ -67,6 +67,11 @@ def catalog_of(
     )
 
 
+def http_catalog(catalog_id: str, url: str | None, headers: Sequence[str], prefix: str | None) -> Catalog:
+    """The catalog of tools that are requests below ``url``. Raises UsageProblem."""
+    return Catalog(catalog_id, CatalogType.HTTP, prefix=prefix, url=url, headers_env=dict(map(_header, headers)))
+
+
 def import_server(
     workspace: Workspace,
     catalog_id: str,

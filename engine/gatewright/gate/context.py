@@ -23,6 +23,7 @@ def context_of(state: CallState) -> ToolExecutionContext:
     return ToolExecutionContext(
         agent_id=state.agent_id,
         session_id=state.session.session_id,
+        operation=state.operation.name if state.operation is not None else "",
         call_id=state.call_id,
         user_id=state.user_id,
         source_ids=state.agent.source_ids if state.agent else (),

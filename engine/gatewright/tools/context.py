@@ -110,6 +110,8 @@ _NOTHING = Ports()
 class ToolExecutionContext:
     """One call: who calls, in which session, what was granted, and what it can reach. ``granted``: the action allowed.
 
+    ``operation``: what was decided, empty for a tool without operations.
+
     ``bounds``: what the call may use, the smaller of what the tool declares and what is granted. ``capabilities``: all
     that the agent holds. ``deadline_s``: when its time is over, by `time.monotonic`; None: no end. ``agreed``: the tool
     itself asked before (`Assessment.ask`), and somebody agreed. ``approved_change``: where somebody
@@ -122,6 +124,7 @@ class ToolExecutionContext:
 
     agent_id: str
     session_id: str
+    operation: str = ""
     call_id: str = ""
     user_id: str | None = None
     source_ids: tuple[str, ...] = ()

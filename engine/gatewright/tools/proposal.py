@@ -76,14 +76,18 @@ def propose(definition: Schema, read: ToolDefinition, *, trusted: bool = False) 
         why = f"its hints say that it {_WORDS[said]}, its name that it {_WORDS[by_name]}"
     tiers: dict[str, SafetyTier] = {}
     for one in _operations(read):
-        own = _named(one)
-        if own is None:
+        own, listed = _named(one), read.operation_tiers.get(one) if read.run is not None else None
+        if listed is not None:  # whoever imported a document knows it by method
+            tiers[one] = max(listed, own or listed, key=_TIERS.index)
+        elif own is None:
             tiers[one] = tier
         elif hints.get("readOnlyHint") is True:  # if it is believed, it only reads with all of its operations
             tiers[one] = tier if trusted else max(tier, own, key=_TIERS.index)
         else:
             reads = own is SafetyTier.READ_ONLY
             tiers[one] = own if reads else max(tier, SafetyTier.SIDE_EFFECTING, key=_TIERS.index)
+    if tiers and read.run is not None and read.operation_tiers.keys() >= tiers.keys():
+        tier, why = max(tiers.values(), key=_TIERS.index), "by the requests and the names of its operations"
     return Proposal(tier, tiers, frozenset(_effects(name, definition, hints, tier, tiers)), why)
 
 

@@ -64,6 +64,7 @@ class _Made:
 
     entry: Entry
     trusted: bool
+    url: str | None
     tool: DefinedTool
 
 
@@ -269,14 +270,23 @@ class CatalogBook:
         """The tool under its name here: the one of before, where it is the same. Raises RegistrationError."""
         key = catalog.catalog_id, (name, entry.key[1])
         kept = self._made.get(key)
+        if kept is not None and kept.url != catalog.url:
+            kept = None  # a tool is judged by where it goes
         if kept is not None and kept.entry is entry and kept.trusted == catalog.trusted:
             return kept.tool
         accepted, definition = entry.acceptance, replace(entry.definition, name=name)
         if accepted is not None:
             definition = replace(definition, safety_tier=accepted.tier, operation_tiers=accepted.operation_tiers)
-        kind = ServerTool if catalog.kind is CatalogType.MCP else DefinedTool
+        kind, own = DefinedTool, dict[str, str]()
+        if catalog.kind is CatalogType.MCP:
+            kind = ServerTool
+        elif catalog.kind is CatalogType.HTTP:
+            from gatewright.tools.http_tool import HttpTool
+
+            kind, own = HttpTool, {"url": catalog.url or ""}
         tool = kind(
             definition,
+            **own,
             origin=catalog.catalog_id,
             trusted=accepted is not None or (catalog.trusted and not catalog.kind.is_pinned),
             runner=None if self._runner is None else self._runner(catalog, entry.definition),
@@ -292,7 +302,7 @@ class CatalogBook:
             said = tool.side_effects, tool.instructions, tool.facts()
             if said == (kept.tool.side_effects, kept.tool.instructions, kept.tool.facts()):
                 tool = kept.tool  # whatever was compiled of it holds
-        self._made[key] = _Made(entry, catalog.trusted, tool)
+        self._made[key] = _Made(entry, catalog.trusted, catalog.url, tool)
         return tool
 
 

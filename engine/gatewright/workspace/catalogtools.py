@@ -68,7 +68,7 @@ class CatalogTools:
         async def run(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> object:
             if kind is CatalogType.MCP:
                 return await self._servers().run(catalog_id, definition.name, arguments, context)
-            return await self._run(catalog_id, kind, definition, arguments, context)
+            return await self._run(catalog, definition, arguments, context)
 
         return run
 
@@ -93,16 +93,17 @@ class CatalogTools:
 
     async def _run(
         self,
-        catalog_id: str,
-        kind: CatalogType,
+        made_of: Catalog,
         definition: ToolDefinition,
         arguments: Mapping[str, JsonValue],
         context: ToolExecutionContext,
     ) -> object:
+        """``made_of``: the catalog as the call was decided for it."""
+        catalog_id = made_of.catalog_id
         try:
-            catalog, adapter = self._require(catalog_id), self._adapter(kind)
-            if catalog.kind is not kind or adapter is None:
-                raise WorkspaceError("its type was changed")
+            catalog, adapter = self._require(catalog_id), self._adapter(made_of.kind)
+            if (catalog.kind, catalog.url) != (made_of.kind, made_of.url) or adapter is None:
+                raise WorkspaceError("its type or address was changed")
             if not await in_own_thread(self._trusts, catalog):
                 raise WorkspaceError("; ".join(NOT_TRUSTED))
             if catalog.waits_for_places:

@@ -39,7 +39,7 @@ from gatewright.memory.adoption import adopt_memory, foreign_stores
 from gatewright.memory.agentblocks import owner_of
 from gatewright.memory.archive import Archive, Conversations
 from gatewright.memory.notes import NoteBook
-from gatewright.policy.document import PINS, Catalog, PlaceUse, Policy, Written
+from gatewright.policy.document import PINS, Catalog, CatalogType, PlaceUse, Policy, Written
 from gatewright.policy.identity import new_identity
 from gatewright.policy.right import ToolFacts, ToolRight
 from gatewright.policy.setting import overridden_all
@@ -329,13 +329,14 @@ class Workspace:
     @once
     def catalog_tools(self) -> CatalogTools:
         """What executes the tools of the catalogs; nothing of it starts before the first call."""
+        from gatewright.adapters.http_adapter import HttpAdapter
         from gatewright.workspace.catalogtools import CatalogTools
 
         return CatalogTools(
             self.folder,
             lambda catalog_id: self.policy.catalog(catalog_id),  # noqa: PLW0108 the policy of then
             servers=lambda: self.servers,
-            adapters={},
+            adapters={CatalogType.HTTP: HttpAdapter},
             pin=lambda catalog: self.pin(catalog.catalog_id),
             trusts=lambda catalog: self._records.trusts_server(self.policy_path, catalog),
             record=self.record_listing,

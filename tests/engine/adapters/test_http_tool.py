@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gatewright.adapters.http_adapter import HttpAdapter
 from gatewright.adapters.web import WebClient
 from gatewright.arguments.url import UrlTarget, parse_url
 from gatewright.base.errors import RegistrationError, ToolFailure
+from gatewright.base.jsonvalue import JsonValue
 from gatewright.gate import AuditLog, Gate, Outcome, Status
-from gatewright.policy.document import Web
+from gatewright.policy.document import Catalog, CatalogType, Web
 from gatewright.policy.verdict import Verdict
 from gatewright.policyfile import KnownTools, parse_policy
-from gatewright.tools import ToolRegistry, read_definitions
-from gatewright.tools.context import Ports
+from gatewright.tools import ToolDefinition, ToolRegistry, read_definitions
+from gatewright.tools.context import Ports, ToolExecutionContext
 from gatewright.tools.http_request import base_address, read_requests
 from gatewright.tools.http_tool import HttpTool
 from tests.engine.builtins.webbench import Names, Site, answer, redirect, started
@@ -58,10 +60,20 @@ def http_tool(
     url: str = "http://api.example.com/v1",
     headers_env: dict[str, str] | None = None,
 ) -> HttpTool:
-    row = {"name": "items", "inputSchema": schema or SCHEMA}
+    row = {"name": "items", "inputSchema": schema or SCHEMA, "run": run}
     definitions, problems = read_definitions([row])
     assert not problems
-    return HttpTool(definitions[0], url=url, headers_env=headers_env or {}, run=run, origin="shop", trusted=True)
+    return made_tool(definitions[0], Catalog("shop", CatalogType.HTTP, url=url, headers_env=headers_env or {}))
+
+
+def made_tool(definition: ToolDefinition, catalog: Catalog) -> HttpTool:
+    """The tool as a catalog makes it, without what asks for trust and acceptance."""
+    adapter = HttpAdapter()
+
+    async def run(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> JsonValue | bytes:
+        return await adapter.run(catalog, definition, arguments, context)
+
+    return HttpTool(definition, url=catalog.url or "", origin="shop", trusted=True, runner=run)
 
 
 @dataclass
@@ -345,8 +357,6 @@ async def test_request_is_bounded_in_bytes(tmp_path: Path) -> None:
     "run",
     [
         None,
-        "GET /",
-        [],
         {},
         {"path": "items"},
         {"path": "/a/../b"},

@@ -11,9 +11,10 @@ from gatewright.adapters.openapi_document import MAX_BYTES, Document, read_docum
 from gatewright.adapters.openapi_tools import MAX_OPERATIONS, Imported, import_document
 from gatewright.base.errors import WorkspaceError
 from gatewright.gate import Status
+from gatewright.policy.document import Catalog, CatalogType
 from gatewright.tools import read_definitions
 from gatewright.tools.http_tool import HttpTool
-from tests.engine.adapters.test_http_tool import bench_of
+from tests.engine.adapters.test_http_tool import bench_of, made_tool
 from tests.engine.builtins.webbench import answer
 
 PET: dict[str, Any] = {
@@ -97,13 +98,9 @@ def imported(value: object) -> Imported:
 
 def tools_of(found: Imported) -> list[HttpTool]:
     """The tools as a catalog makes them."""
-    bare = [{key: value for key, value in row.items() if key != "run"} for row in found.tools]
-    definitions, problems = read_definitions(bare)
+    definitions, problems = read_definitions(list(found.tools))
     assert not problems
-    return [
-        HttpTool(one, url=found.url, headers_env={}, run=row["run"], origin="shop", trusted=True)
-        for one, row in zip(definitions, found.tools, strict=True)
-    ]
+    return [made_tool(one, Catalog("shop", CatalogType.HTTP, url=found.url)) for one in definitions]
 
 
 def operation(**more: Any) -> dict[str, Any]:

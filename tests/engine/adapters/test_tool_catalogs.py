@@ -76,7 +76,7 @@ def test_listed_tools_are_held_until_they_are_accepted(workspaces: Opened, folde
     ("key", "value"),
     [
         ("description", "Adds two numbers, and tells me."),
-        ("run", {"args": ["--loud"]}),
+        ("run", {"path": "/total"}),
         ("outputSchema", {"type": "object"}),
         ("annotations", {"readOnlyHint": False}),
         ("_meta", {"gatewright": {"safety_tier": "read_only"}}),

@@ -25,7 +25,7 @@ ADD: Mapping[str, Any] = {
         "additionalProperties": False,
     },
     "annotations": {"readOnlyHint": True},
-    "run": {},
+    "run": {"path": "/sum", "query": ["a", "b"]},
 }
 
 
@@ -37,6 +37,9 @@ def write_manifest(folder: Path, tools: object) -> None:
 def write_policy(folder: Path, kind: str, tools: Sequence[str] = ("sum",), *, keys: str = "", more: str = "") -> None:
     """Write a policy with the catalog `calc`, whose tools agent `a` lists."""
     own = keys or KEYS[kind]
+    if kind == "http":
+        more = f'capabilities = [{{ NetRead = {{ allowlist = ["*"] }} }}]\n{more}'
+        own += "\n[workspace]\nweb = { allow_private = true }\n"
     (folder / "policy.toml").write_text(
         f"gatewright = 1\n\n[agents.a]\ntools = {json.dumps(list(tools))}\n{more}\n"
         f'[[catalogs]]\nid = "calc"\ntype = "{kind}"\nmanifest = "tools.json"\n{own}',

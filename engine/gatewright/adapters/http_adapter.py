@@ -1,0 +1,68 @@
+"""The adapter of catalogs of type `http`: a call becomes a request below the address of its catalog.
+
+What is sent is a matter of `tools.http_request`, where it may go of the web port: nothing is resolved or dialled here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from gatewright.arguments.url import UrlTarget
+from gatewright.base.errors import ToolFailure
+from gatewright.base.jsonvalue import JsonValue
+from gatewright.policy.document import Catalog
+from gatewright.tools.context import ToolExecutionContext
+from gatewright.tools.definition import ToolDefinition
+from gatewright.tools.http_request import RequestTemplates, base_address, read_requests
+
+_SHOWN_URL = 500
+
+
+class HttpAdapter:
+    """Makes the requests of HTTP tools."""
+
+    def check(self, definition: ToolDefinition, /) -> None:
+        """Raises RegistrationError for a definition whose requests cannot be made."""
+        _requests_of(definition)
+
+    async def run(
+        self,
+        catalog: Catalog,
+        definition: ToolDefinition,
+        arguments: Mapping[str, JsonValue],
+        context: ToolExecutionContext,
+        /,
+    ) -> JsonValue | bytes:
+        """The answer to the request that a call asks for. Raises ToolFailure."""
+        web, templates = context.require_web(), _requests_of(definition).of(context.operation)
+        if len(templates) != 1:
+            detail = f"the definition of `{definition.name}` has no request for `{context.operation}`"
+            raise ToolFailure("this operation cannot be executed here", code="not-supported", detail=detail)
+        base = base_address(catalog.url or "")
+        request = templates[0].filled(base, arguments, allow_private=web.allow_private)
+        follow = _follower(arguments, context)
+        return await web.send(request, headers_env=catalog.headers_env, follow=follow, bounds=context.bounds)
+
+    def close(self) -> None:
+        """Do nothing: no connection outlives its call."""
+
+
+@lru_cache(maxsize=512)
+def _requests_of(definition: ToolDefinition) -> RequestTemplates:
+    return read_requests(definition.run)
+
+
+def _follower(arguments: Mapping[str, JsonValue], context: ToolExecutionContext) -> Callable[[UrlTarget], None]:
+    """Refuse a redirect to an address that the same call would not be carried out for."""
+
+    def follow(target: UrlTarget) -> None:
+        text = f"the server redirects to `{target.text[:_SHOWN_URL]}`, where this call may not go"
+        if context.again is None:
+            raise ToolFailure(text, code="redirected")
+        try:
+            context.again(arguments, (target,))
+        except ToolFailure as error:
+            raise ToolFailure(text, code=error.code, detail=f"{text}: {error.detail}") from None
+
+    return follow
